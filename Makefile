@@ -1,0 +1,61 @@
+# All that a newcomer types. Each command sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+# What a server in production would be told; only for Django's own checks.
+PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
+	SECRET_KEY=only-for-checks-7b1f0c94e2d85a36d0f7c1e9a4b28c63f5
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-fast lint format bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
+		printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+run: $(VENV)/.run-installed ## start LCM with a demo fleet on http://127.0.0.1:8000/
+	@DEBUG=$${DEBUG:-true} DEMO=$${DEMO:-true} exec $(BIN)/python manage.py up
+
+test: $(VENV)/.dev-installed ## run all tests on PostgreSQL and SQLite, with a worker and a browser
+	@exec $(BIN)/python -m tests.bench $(ARGS)
+
+test-fast: $(VENV)/.dev-installed ## run the tests that need no browser and no processes, on SQLite
+	@exec $(BIN)/python -m tests.bench --fast $(ARGS)
+
+bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
+	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	git ls-files -z 'templates/*.html' | xargs -0 -r $(BIN)/djade --check --target-version 5.2
+	$(PRODUCTION) $(BIN)/python manage.py makemigrations --check --dry-run
+	$(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
+	$(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+
+format: $(VENV)/.dev-installed ## write Python and templates in the house style
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+	git ls-files -z 'templates/*.html' | xargs -0 -r $(BIN)/djade --target-version 5.2
+
+clean: ## remove the virtual environment and caches; data in var/ stays
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "LCM needs Python 3.11 or newer; $(PYTHON) is not. Name another: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "No virtual environment could be made. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/.run-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.run-installed

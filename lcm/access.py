@@ -1,0 +1,24 @@
+"""Rules on who may use a page or an API call. Every URL has one; a test walks them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lcm.roles import Role
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The role a person needs (none: everybody), and whether controllers may, within their scopes."""
+
+    role: Role
+    controllers: bool = False
+    people: bool = True
+
+
+PUBLIC = Rule(Role.NONE)
+VIEWER = Rule(Role.VIEWER)
+OPERATOR = Rule(Role.OPERATOR)
+ADMIN = Rule(Role.ADMIN)
+VIEWER_OR_CONTROLLER = Rule(Role.VIEWER, controllers=True)
+CONTROLLER = Rule(Role.ADMIN, controllers=True, people=False)

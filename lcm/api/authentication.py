@@ -1,0 +1,76 @@
+"""Who calls the API: a person by log-in or token, or a controller by token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from lcm.actors import Actor
+from lcm.api.throttling import note_failed_login, refuse_after_failures
+from lcm.models import ApiToken, TokenKind, User
+from lcm.services.tokens import find_token
+
+@dataclass(frozen=True)
+class Controller:
+    """The principal behind a controller's token: no person, sees only what its scopes name."""
+
+    token: ApiToken
+    is_authenticated = True
+    is_active = True
+    is_anonymous = False
+
+    @property
+    def pk(self) -> str:
+        return f"controller-{self.token.pk}"
+
+    @property
+    def pools(self) -> list[str]:
+        return [scope.removeprefix("pool:") for scope in self.token.scopes if scope.startswith("pool:")]
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`Authorization: Bearer lcm_…`"""
+
+    keyword = b"bearer"
+
+    def authenticate(self, request: Request) -> tuple[User | Controller, ApiToken] | None:
+        parts = get_authorization_header(request).split()
+        if not parts or parts[0].lower() != self.keyword:
+            return None
+        if len(parts) != 2:
+            raise AuthenticationFailed("Send one token: “Authorization: Bearer lcm_…”.")
+        refuse_after_failures(request)
+        token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
+        if token is None:
+            note_failed_login(request)
+            raise AuthenticationFailed("This token is unknown, expired or revoked.")
+        if token.kind == TokenKind.CONTROLLER:
+            return Controller(token), token
+        assert token.user is not None
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="lcm"'
+
+
+class PersonSessionAuthentication(SessionAuthentication):
+    """The browser's log-in; changes need the CSRF token."""
+
+
+def actor_of(request: Request) -> Actor:
+    """Who is behind an API request, for services and the change log."""
+    principal = request.user
+    if isinstance(principal, Controller):
+        return Actor.controller(principal.token.name, principal.token.pk)
+    assert isinstance(principal, User)
+    return Actor.person(principal, token_id=request.auth.pk if request.auth else None)
+
+
+def principal_key(request: Request) -> str:
+    """A short name of the caller for throttling and idempotency."""
+    return str(request.user.pk)
+

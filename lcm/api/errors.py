@@ -1,0 +1,68 @@
+"""Every error of the API has one form: {code, message, details}."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from lcm.errors import LcmError
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's hook: our refusals and DRF's own, all in the same form."""
+    answer = _answer(error)
+    if answer is not None:
+        set_rollback()
+    return answer
+
+
+def _answer(error: Exception) -> Response | None:
+    match error:
+        case LcmError():
+            return body(error.status, error.code, error.message, error.details)
+        case Http404():
+            return body(status.HTTP_404_NOT_FOUND, "not_found", "There is nothing here, or nothing for you.")
+        case PermissionDenied():
+            return body(status.HTTP_403_FORBIDDEN, "permission_denied", str(error) or "This is not allowed.")
+        case exceptions.ValidationError():
+            fields = _fields(error.detail)
+            return body(error.status_code, "invalid", _first(fields), fields)
+        case exceptions.Throttled():
+            seconds = max(1, round(error.wait or 1))
+            answer = body(error.status_code, "throttled", f"Too many requests; try again in {seconds} s.")
+            answer["Retry-After"] = str(seconds)
+            return answer
+        case exceptions.APIException():
+            answer = body(error.status_code, str(error.get_codes()), str(error.detail))
+            if isinstance(header := getattr(error, "auth_header", None), str):
+                answer["WWW-Authenticate"] = header
+            return answer
+    return None
+
+
+def body(code: int, name: str, message: str, details: Any = None) -> Response:
+    return Response({"code": name, "message": message, "details": details or {}}, status=code)
+
+
+def _fields(detail: Any) -> dict[str, Any]:
+    if isinstance(detail, dict):
+        return {("__all__" if key == "non_field_errors" else key): value for key, value in detail.items()}
+    return {"__all__": detail}
+
+
+def _first(detail: Any) -> str:
+    """The first sentence in a nest of field errors, with the name of its field."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            text = _first(value)
+            if text:
+                return text if key == "__all__" or ":" in text else f"{key}: {text}"
+        return "The input cannot be taken."
+    if isinstance(detail, list):
+        return next((text for text in map(_first, detail) if text), "")
+    return str(detail)

@@ -1,0 +1,26 @@
+"""The API filters with the same FilterSets as the pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_filters.rest_framework import DjangoFilterBackend
+
+from lcm.errors import InvalidInput
+
+
+class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
+    """A filter that does not exist or cannot be read is an error, not everything."""
+
+    paging = frozenset({"cursor", "page_size", "sort", "format"})
+
+    def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
+        filterset = self.get_filterset(request, queryset, view)
+        if filterset is None:
+            return queryset
+        unknown = set(request.query_params) - set(filterset.filters) - self.paging
+        if unknown:
+            raise InvalidInput({name: "There is no such filter." for name in sorted(unknown)})
+        if not filterset.is_valid():
+            raise InvalidInput({name: [str(e) for e in errors] for name, errors in filterset.errors.items()})
+        return filterset.qs

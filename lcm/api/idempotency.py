@@ -1,0 +1,81 @@
+"""A POST with an Idempotency-Key is done once, however often it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import IntegrityError, transaction
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.api.authentication import principal_key
+from lcm.errors import InvalidInput, Unprocessable
+from lcm.models import IdempotentAnswer
+
+HEADER = "Idempotency-Key"
+MAX_KEY = 200
+
+
+class IdempotentPosts:
+    """For API views: takes over `post` when the request carries a key."""
+
+    shown_once: tuple[str, ...] = ()  # secrets of an answer, which are not kept for a repeat
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)  # type: ignore[misc]
+        key = request.headers.get(HEADER, "")
+        if request.method == "POST" and key:
+            handler = self.post  # type: ignore[has-type]
+            self.post = lambda request, *args, **kwargs: answer_once(
+                key, request, lambda: handler(request, *args, **kwargs), shown_once=self.shown_once
+            )
+
+
+def answer_once(
+    key: str, request: Request, answer: Callable[[], Response], *, shown_once: Sequence[str] = ()
+) -> Response:
+    """The answer kept for this key, or a new one: it and what it did are committed together.
+
+    An error changes nothing and is not kept: the same request may succeed later.
+    """
+    if len(key) > MAX_KEY:
+        raise InvalidInput({HEADER: f"A key has at most {MAX_KEY} characters."})
+    principal, fingerprint = principal_key(request), _fingerprint(request)
+    if kept := _kept(principal, key):
+        return _repeat(kept, fingerprint)
+    try:
+        with transaction.atomic():
+            # A second request with this key waits here until the first has been committed.
+            row = IdempotentAnswer.objects.create(principal=principal, key=key, fingerprint=fingerprint)
+            response = answer()
+            row.status, row.body = response.status_code, _plain(response.data, shown_once)
+            row.save(update_fields=["status", "body"])
+            return response
+    except IntegrityError:
+        if kept := _kept(principal, key):
+            return _repeat(kept, fingerprint)
+        raise
+
+
+def _kept(principal: str, key: str) -> IdempotentAnswer | None:
+    return IdempotentAnswer.objects.filter(principal=principal, key=key).first()
+
+
+def _repeat(kept: IdempotentAnswer, fingerprint: str) -> Response:
+    if kept.fingerprint != fingerprint:
+        raise Unprocessable(f"This {HEADER} was used for another request; take a new one.")
+    return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
+
+
+def _fingerprint(request: Request) -> str:
+    canonical = json.dumps([request.method, request.path, request.data], sort_keys=True, cls=DjangoJSONEncoder)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _plain(data: Any, secrets: Sequence[str]) -> Any:
+    kept = {**data, **dict.fromkeys(secrets)} if secrets else data
+    return json.loads(json.dumps(kept, cls=DjangoJSONEncoder))

@@ -1,0 +1,74 @@
+"""Cursor pagination, the same as the pages'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import remove_query_param, replace_query_param
+from rest_framework.views import APIView
+
+from lcm.errors import InvalidInput
+from lcm.web.paging import Page, page_of
+
+DEFAULT_SIZE = 50
+MAX_SIZE = 500
+
+
+class KeysetPagination(BasePagination):
+    """`?cursor=…&page_size=…&sort=…`; the answer has `next`, `previous` and `results`."""
+
+    page: Page[Any]
+
+    def paginate_queryset(
+        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+    ) -> list[Any]:
+        self.address = request.build_absolute_uri()
+        sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
+        sort = request.query_params.get("sort") or sorts[0]
+        if sort.removeprefix("-") not in {known.removeprefix("-") for known in sorts}:
+            raise InvalidInput({"sort": f"Sort by one of {', '.join(s.removeprefix('-') for s in sorts)}."})
+        self.page = page_of(
+            queryset, sort=sort, size=_size(request), cursor=request.query_params.get("cursor", "")
+        )
+        return self.page.rows
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response(
+            {"next": self._link(self.page.next), "previous": self._link(self.page.previous), "results": data}
+        )
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        link = {"type": "string", "nullable": True, "format": "uri"}
+        return {
+            "type": "object",
+            "required": ["next", "previous", "results"],
+            "properties": {"next": link, "previous": link, "results": schema},
+        }
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        sorts = ", ".join(getattr(view, "sorts", ("-created_at",)))
+        return [
+            _parameter("cursor", {"type": "string"}, "Where the page starts, from `next` or `previous`."),
+            _parameter("page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."),
+            _parameter("sort", {"type": "string"}, f"One of {sorts}; a leading `-` turns the order round."),
+        ]
+
+    def _link(self, cursor: str | None) -> str | None:
+        if cursor is None:
+            return None
+        return replace_query_param(remove_query_param(self.address, "cursor"), "cursor", cursor)
+
+
+def _size(request: Request) -> int:
+    text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
+    if not text.isdigit() or not 1 <= int(text) <= MAX_SIZE:
+        raise InvalidInput({"page_size": f"Ask for 1 to {MAX_SIZE} rows."})
+    return int(text)
+
+
+def _parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "schema": schema, "description": description}

@@ -1,0 +1,41 @@
+"""The one permission class: each view says its rule for each action."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from lcm.access import ADMIN, VIEWER, Rule
+from lcm.api.authentication import Controller
+from lcm.roles import role_of
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView
+
+_DOCUMENTATION = {"SpectacularAPIView", "SpectacularSwaggerSplitView"}
+
+
+def rule_of(view: APIView) -> Rule:
+    """The rule for the action a request is about; an action without one is for nobody below Admin."""
+    if type(view).__name__ in _DOCUMENTATION:
+        return VIEWER
+    access: dict[str, Rule] = getattr(view, "access", {})
+    action = getattr(view, "action", None) or (view.request.method or "").lower()
+    return access.get(action, ADMIN)
+
+
+class AccessRule(BasePermission):
+    """Role for people, scope for controllers."""
+
+    message = "Your role does not allow this."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        rule = rule_of(view)
+        principal: Any = request.user
+        if isinstance(principal, Controller):
+            return rule.controllers
+        if not principal.is_authenticated:
+            return False
+        return rule.people and role_of(principal) >= rule.role

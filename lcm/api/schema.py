@@ -1,0 +1,40 @@
+"""What all calls have in common in the OpenAPI document: errors and the idempotency key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
+
+from lcm.api.idempotency import HEADER
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """The form of every error."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    details = serializers.DictField()
+
+
+class LcmSchema(AutoSchema):
+    """Adds the error answers and, to every POST, the Idempotency-Key header."""
+
+    errors = {"400": "Wrong input", "401": "Not logged in", "403": "Not allowed", "404": "Not found"}
+    post_errors = {"409": "Does not fit the state", "422": "Cannot mean what it says", "429": "Too many requests"}
+
+    def get_override_parameters(self) -> list[Any]:
+        if self.method != "POST":
+            return []
+        return [
+            OpenApiParameter(HEADER, str, OpenApiParameter.HEADER, description="The same key is answered once.")
+        ]
+
+    def _get_response_bodies(self, direction: str = "response") -> Any:
+        bodies = super()._get_response_bodies(direction)
+        changes = self.method in ("POST", "PATCH", "PUT", "DELETE")
+        for code, text in (self.errors | (self.post_errors if changes else {})).items():
+            bodies.setdefault(code, self._get_response_for_code(ErrorSerializer, code) | {"description": text})
+        return bodies

@@ -1,0 +1,320 @@
+"""What the API shows and takes. No rules: those are in the services."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import (
+    ApiToken,
+    ChangeLog,
+    DefinitionRevision,
+    DefinitionStatus,
+    Domain,
+    Kernel,
+    LabletDefinition,
+    LabletSession,
+    Placement,
+    Priority,
+    Project,
+    SessionTransition,
+    TokenKind,
+    User,
+)
+
+# --- people ---------------------------------------------------------------------------------------
+
+
+class DomainSerializer(serializers.ModelSerializer[Domain]):
+    project_count = serializers.IntegerField(read_only=True, default=0)
+
+    class Meta:
+        model = Domain
+        fields = ["id", "name", "description", "project_count", "created_at", "updated_at"]
+        validators: list[Any] = []
+        extra_kwargs = {"name": {"validators": []}}
+
+
+class ProjectSerializer(serializers.ModelSerializer[Project]):
+    domain_name = serializers.CharField(source="domain.name", read_only=True)
+    member_count = serializers.IntegerField(read_only=True, default=0)
+
+    class Meta:
+        model = Project
+        fields = ["id", "domain", "domain_name", "name", "description", "member_count", "created_at", "updated_at"]
+        validators: list[Any] = []
+
+
+class ProjectChangeSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=63, required=False)
+    description = serializers.CharField(max_length=300, allow_blank=True, required=False)
+
+
+class MemberSerializer(serializers.Serializer[Any]):
+    user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all())
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    role = serializers.SerializerMethodField()
+
+    class Meta:
+        model = User
+        fields = ["id", "username", "first_name", "last_name", "email", "role", "is_active", "last_login"]
+
+    @extend_schema_field(serializers.ChoiceField(choices=["None", "Viewer", "Operator", "Admin"]))
+    def get_role(self, user: User) -> str:
+        return user.role.label
+
+
+class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+    state = serializers.ChoiceField(choices=["valid", "expired", "revoked"], read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields = [
+            "id", "name", "kind", "user", "scopes", "hint", "state",
+            "created_at", "expires_at", "revoked_at", "last_used_at",
+        ]  # fmt: skip
+        extra_kwargs = {"scopes": {"help_text": "What a controller may see: `pool:NAME`."}}
+
+
+class TokenRequestSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=63)
+    kind = serializers.ChoiceField(choices=TokenKind.choices)
+    user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all(), required=False, allow_null=True)
+    scopes = serializers.ListField(child=serializers.CharField(max_length=80), default=list, max_length=100)
+    expires_at = serializers.DateTimeField(required=False)
+
+
+class NewTokenSerializer(TokenSerializer):
+    key = serializers.CharField(read_only=True, help_text="Shown this once.")
+
+    class Meta(TokenSerializer.Meta):
+        fields = [*TokenSerializer.Meta.fields, "key"]
+
+
+class ChangeSerializer(serializers.ModelSerializer[ChangeLog]):
+    class Meta:
+        model = ChangeLog
+        fields = [
+            "id", "at", "actor", "user", "request_id", "object_type", "object_id", "object_label",
+            "event", "message", "reason", "before", "after",
+        ]  # fmt: skip
+
+
+# --- definitions -------------------------------------------------------------------------------------
+
+
+class RequirementsSerializer(serializers.Serializer[Any]):
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
+    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, min_value=0, required=False)
+
+
+class PortSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    node_label = serializers.CharField()
+    protocol = serializers.CharField()
+    outside = serializers.IntegerField()
+    inside = serializers.IntegerField(allow_null=True)
+    transport = serializers.CharField()
+
+
+class RevisionSerializer(serializers.ModelSerializer[DefinitionRevision]):
+    requirements = RequirementsSerializer(read_only=True)
+    port_template = PortSerializer(many=True, read_only=True)
+    reverts = serializers.IntegerField(source="reverts.number", read_only=True, default=None, allow_null=True)
+
+    class Meta:
+        model = DefinitionRevision
+        fields = [
+            "number", "requirements", "port_template", "before", "basis", "reason", "actor", "created_at",
+            "reverts", "outcome",
+        ]  # fmt: skip
+
+
+class DefinitionSerializer(serializers.ModelSerializer[LabletDefinition]):
+    revision = serializers.IntegerField(source="current_revision.number", read_only=True)
+    requirements = RequirementsSerializer(source="current_revision.requirements", read_only=True)
+
+    class Meta:
+        model = LabletDefinition
+        fields = [
+            "id", "name", "version", "description", "status", "system", "pool", "placement", "preemptible",
+            "max_duration", "node_count", "topology_hash", "revision", "requirements", "needs_review",
+            "review_reasons", "created_at", "updated_at",
+        ]  # fmt: skip
+
+
+class NodeSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    label = serializers.CharField()
+    node_definition = serializers.CharField()
+    image_definition = serializers.CharField(allow_null=True)
+    cpus = serializers.IntegerField(allow_null=True)
+    cpu_limit = serializers.IntegerField(allow_null=True)
+    ram_mb = serializers.IntegerField(allow_null=True)
+    boot_disk_gb = serializers.IntegerField(allow_null=True)
+    data_volume_gb = serializers.IntegerField(allow_null=True)
+    tags = serializers.ListField(child=serializers.CharField())
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2)
+    memory_mb = serializers.IntegerField()
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2)
+
+
+class LinkSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    label = serializers.CharField()
+    n1 = serializers.CharField()
+    i1 = serializers.CharField()
+    n2 = serializers.CharField()
+    i2 = serializers.CharField()
+
+
+class DefinitionDetailSerializer(DefinitionSerializer):
+    nodes = NodeSerializer(many=True, read_only=True)
+    links = LinkSerializer(many=True, read_only=True)
+    port_template = PortSerializer(source="current_revision.port_template", many=True, read_only=True)
+
+    class Meta(DefinitionSerializer.Meta):
+        fields = [*DefinitionSerializer.Meta.fields, "topology_yaml", "nodes", "links", "port_template"]
+
+
+class DefinitionImportSerializer(serializers.Serializer[Any]):
+    topology = serializers.CharField(trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most.")
+    dry_run = serializers.BooleanField(default=False, help_text="Only say what was understood; nothing is saved.")
+    name = serializers.CharField(max_length=63, required=False, help_text="Needed unless it is a dry run.")
+    version = serializers.CharField(max_length=20, default="1.0")
+    description = serializers.CharField(max_length=500, allow_blank=True, default="")
+    system = serializers.CharField(max_length=30, default="cml")
+    pool = serializers.CharField(max_length=63, allow_blank=True, default="")
+    placement = serializers.ChoiceField(choices=Placement.choices, default=Placement.TOGETHER)
+    preemptible = serializers.BooleanField(default=False)
+    max_duration = serializers.DurationField(default=timedelta(hours=8), min_value=timedelta(minutes=1))
+    status = serializers.ChoiceField(choices=DefinitionStatus.choices, default=DefinitionStatus.DRAFT)
+    requirements = RequirementsSerializer(required=False)
+
+
+class UnderstoodSerializer(serializers.Serializer[Any]):
+    """What LCM read in a topology."""
+
+    title = serializers.CharField()
+    description = serializers.CharField()
+    schema_version = serializers.CharField()
+    node_count = serializers.IntegerField()
+    nodes = NodeSerializer(many=True)
+    links = LinkSerializer(many=True)
+    ports = PortSerializer(many=True)
+    requirements = RequirementsSerializer()
+    assumptions = serializers.ListField(child=serializers.CharField())
+    warnings = serializers.ListField(child=serializers.CharField())
+    epoch = serializers.CharField()
+
+
+class ImportAnswerSerializer(serializers.Serializer[Any]):
+    definition = DefinitionSerializer(allow_null=True, help_text="Null for a dry run.")
+    understood = UnderstoodSerializer()
+
+
+class DefinitionChangeSerializer(serializers.Serializer[Any]):
+    description = serializers.CharField(max_length=500, allow_blank=True, required=False)
+    system = serializers.CharField(max_length=30, required=False)
+    pool = serializers.CharField(max_length=63, allow_blank=True, required=False)
+    placement = serializers.ChoiceField(choices=Placement.choices, required=False)
+    preemptible = serializers.BooleanField(required=False)
+    max_duration = serializers.DurationField(required=False, min_value=timedelta(minutes=1))
+
+
+class StatusChangeSerializer(serializers.Serializer[Any]):
+    status = serializers.ChoiceField(choices=DefinitionStatus.choices)
+    reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+
+
+class ReviseSerializer(serializers.Serializer[Any]):
+    requirements = RequirementsSerializer()
+    based_on = serializers.IntegerField(min_value=1, help_text="The revision the change was thought out for.")
+    reason = serializers.CharField(max_length=500)
+
+
+class RevertSerializer(serializers.Serializer[Any]):
+    based_on = serializers.IntegerField(min_value=1, help_text="The current revision, as the caller knows it.")
+    reason = serializers.CharField(max_length=500)
+
+
+# --- sessions ----------------------------------------------------------------------------------------
+
+
+class SessionSerializer(serializers.ModelSerializer[LabletSession]):
+    definition_name = serializers.CharField(source="definition.name", read_only=True)
+    revision = serializers.IntegerField(source="revision.number", read_only=True)
+    owner_name = serializers.CharField(source="owner.username", read_only=True)
+    project_name = serializers.CharField(source="project.name", read_only=True)
+    domain_name = serializers.CharField(source="project.domain.name", read_only=True)
+
+    class Meta:
+        model = LabletSession
+        fields = [
+            "id", "definition", "definition_name", "revision", "owner", "owner_name", "project", "project_name",
+            "domain_name", "priority", "starts_at", "ends_at", "status", "status_since", "attempt", "pool",
+            "created_at",
+        ]  # fmt: skip
+
+
+class KernelSerializer(serializers.ModelSerializer[Kernel]):
+    class Meta:
+        model = Kernel
+        fields = [
+            "id", "node_label", "node_definition", "cpu_cores", "memory_gb", "storage_gb", "gpu", "status",
+            "attempt", "started_at", "terminated_at",
+        ]  # fmt: skip
+
+
+class TransitionSerializer(serializers.ModelSerializer[SessionTransition]):
+    class Meta:
+        model = SessionTransition
+        fields = ["from_status", "to_status", "at", "actor", "reason", "attempt"]
+
+
+class SessionDetailSerializer(SessionSerializer):
+    requirements = RequirementsSerializer(source="revision.requirements", read_only=True)
+    kernels = KernelSerializer(many=True, read_only=True)
+    transitions = TransitionSerializer(many=True, read_only=True)
+
+    class Meta(SessionSerializer.Meta):
+        fields = [*SessionSerializer.Meta.fields, "requirements", "kernels", "transitions"]
+
+
+class SessionRequestSerializer(serializers.Serializer[Any]):
+    definition = serializers.PrimaryKeyRelatedField(
+        queryset=LabletDefinition.objects.select_related("current_revision")
+    )
+    owner = serializers.PrimaryKeyRelatedField(
+        queryset=User.objects.all(), required=False, help_text="The caller, if left out."
+    )
+    project = serializers.PrimaryKeyRelatedField(queryset=Project.objects.select_related("domain"))
+    starts_at = serializers.DateTimeField(required=False, help_text="Now, if left out.")
+    ends_at = serializers.DateTimeField()
+    priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
+    pool = serializers.CharField(max_length=63, allow_blank=True, default="")
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=500)
+
+
+class ExtendSerializer(serializers.Serializer[Any]):
+    ends_at = serializers.DateTimeField()
+    reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+
+
+class TransitionRequestSerializer(serializers.Serializer[Any]):
+    from_status = serializers.ChoiceField(
+        choices=SessionStatus.choices, required=False, help_text="Refused when the session is not there any more."
+    )
+    to_status = serializers.ChoiceField(choices=SessionStatus.choices)
+    reason = serializers.CharField(max_length=500, allow_blank=True, default="")

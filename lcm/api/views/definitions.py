@@ -1,0 +1,113 @@
+"""Definitions over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from lcm.access import ADMIN, VIEWER
+from lcm.api import serializers as s
+from lcm.api.views.base import ReadViewSet
+from lcm.errors import InvalidInput
+from lcm.models import DefinitionStatus, LabletDefinition
+from lcm.selectors import definitions as selectors
+from lcm.services import definitions as services
+from lcm.web.filters import DefinitionFilter
+
+
+@extend_schema(tags=["definitions"])
+class DefinitionViewSet(ReadViewSet[LabletDefinition]):
+    """Labs that people can ask for."""
+
+    queryset = LabletDefinition.objects.none()
+    filterset_class = DefinitionFilter
+    sorts = ("name", "created_at", "updated_at", "node_count", "status")
+    access = {
+        "list": VIEWER,
+        "retrieve": VIEWER,
+        "partial_update": ADMIN,
+        "destroy": ADMIN,
+        "import_topology": ADMIN,
+        "set_status": ADMIN,
+        "revisions": VIEWER,
+        "apply": ADMIN,
+        "revert": ADMIN,
+    }
+
+    def get_queryset(self) -> QuerySet[LabletDefinition]:
+        return selectors.definitions() if self.action == "list" else selectors.definition_with_everything()
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return s.DefinitionSerializer if self.action == "list" else s.DefinitionDetailSerializer
+
+    @extend_schema(request=s.DefinitionChangeSerializer, responses=s.DefinitionDetailSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        changes = self.given(s.DefinitionChangeSerializer, request)
+        definition = services.update_definition(definition=self.get_object(), actor=self.actor, **changes)
+        return Response(self.get_serializer(definition).data)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        services.delete_definition(definition=self.get_object(), actor=self.actor)
+        return Response(status=204)
+
+    @extend_schema(
+        request=s.DefinitionImportSerializer,
+        responses={
+            201: s.ImportAnswerSerializer,
+            200: OpenApiResponse(s.ImportAnswerSerializer, description="A dry run: nothing was saved."),
+        },
+    )
+    @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)
+    def import_topology(self, request: Request) -> Response:
+        data = self.taken(s.DefinitionImportSerializer, request)
+        understood = services.read_topology(text=data["topology"])
+        definition = None
+        if not data.pop("dry_run"):
+            if not data.get("name"):
+                raise InvalidInput({"name": "A definition needs a name."})
+            definition = services.import_definition(**data, actor=self.actor, now=self.now())
+        answer = {"definition": definition, "understood": understood.to_dict()}
+        return Response(s.ImportAnswerSerializer(answer).data, status=201 if definition else 200)
+
+    @extend_schema(request=s.StatusChangeSerializer, responses=s.DefinitionDetailSerializer)
+    @action(detail=True, methods=["post"], url_path="status")
+    def set_status(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.StatusChangeSerializer, request)
+        definition = services.set_definition_status(
+            definition=self.get_object(),
+            status=DefinitionStatus(data["status"]),
+            reason=data["reason"],
+            actor=self.actor,
+        )
+        return Response(self.get_serializer(definition).data)
+
+    @extend_schema(responses=s.RevisionSerializer(many=True), filters=False)
+    @action(detail=True, pagination_class=None, filterset_class=None)
+    def revisions(self, request: Request, pk: str) -> Response:
+        rows = selectors.revisions_of(self.get_object())[:500]
+        return Response(s.RevisionSerializer(rows, many=True).data)
+
+    @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
+    @action(detail=True, methods=["post"])
+    def apply(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.ReviseSerializer, request)
+        revision = services.revise_definition(
+            definition=self.get_object(), **data, actor=self.actor, now=self.now()
+        )
+        return Response(s.RevisionSerializer(revision).data, status=201)
+
+    @extend_schema(request=s.RevertSerializer, responses={201: s.RevisionSerializer})
+    @action(detail=True, methods=["post"], url_path=r"revisions/(?P<number>[0-9]{1,9})/revert")
+    def revert(self, request: Request, pk: str, number: str) -> Response:
+        data = self.taken(s.RevertSerializer, request)
+        revision = services.revert_definition(
+            definition=self.get_object(), number=int(number), **data, actor=self.actor, now=self.now()
+        )
+        return Response(s.RevisionSerializer(revision).data, status=201)

@@ -1,0 +1,111 @@
+"""Sessions over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from lcm.access import CONTROLLER, OPERATOR, VIEWER_OR_CONTROLLER
+from lcm.api import serializers as s
+from lcm.api.authentication import Controller
+from lcm.api.views.base import ReadViewSet
+from lcm.errors import StateConflict
+from lcm.lifecycle import SessionStatus, allowed
+from lcm.models import LabletSession
+from lcm.selectors import sessions as selectors
+from lcm.services import sessions as services
+from lcm.web.filters import SessionFilter
+
+
+class ScopedSessions(ReadViewSet[LabletSession]):
+    """People see all sessions, a controller those in its pools."""
+
+    queryset = LabletSession.objects.none()
+    filterset_class = SessionFilter
+    sorts = ("-created_at", "starts_at", "ends_at", "status", "priority")
+
+    def get_queryset(self) -> QuerySet[LabletSession]:
+        principal = self.request.user
+        rows = (
+            selectors.sessions_in_pools(principal.pools)
+            if isinstance(principal, Controller)
+            else selectors.sessions()
+        )
+        return rows if self.action == "list" else rows.prefetch_related("kernels", "transitions")
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return s.SessionSerializer if self.action == "list" else s.SessionDetailSerializer
+
+    def shown(self, session: LabletSession, status: int = 200) -> Response:
+        fresh = self.get_queryset().get(pk=session.pk)
+        return Response(s.SessionDetailSerializer(fresh).data, status=status)
+
+
+@extend_schema(tags=["sessions"])
+class SessionViewSet(ScopedSessions):
+    """Labs that people asked for."""
+
+    access = {
+        "list": VIEWER_OR_CONTROLLER,
+        "retrieve": VIEWER_OR_CONTROLLER,
+        "create": OPERATOR,
+        "cancel": OPERATOR,
+        "extend": OPERATOR,
+    }
+
+    @extend_schema(request=s.SessionRequestSerializer, responses={201: s.SessionDetailSerializer})
+    def create(self, request: Request) -> Response:
+        data = self.taken(s.SessionRequestSerializer, request)
+        now = self.now()
+        asked = {"owner": request.user, "starts_at": now, **data}
+        session = services.create_session(**asked, actor=self.actor, now=now)
+        return self.shown(session, status=201)
+
+    @extend_schema(request=s.ReasonSerializer, responses=s.SessionDetailSerializer)
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.ReasonSerializer, request)
+        session = services.cancel_session(
+            session=self.get_object(), reason=data["reason"], actor=self.actor, now=self.now()
+        )
+        return self.shown(session)
+
+    @extend_schema(request=s.ExtendSerializer, responses=s.SessionDetailSerializer)
+    @action(detail=True, methods=["post"])
+    def extend(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.ExtendSerializer, request)
+        session = services.extend_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
+        return self.shown(session)
+
+
+@extend_schema(tags=["for controllers"])
+class InternalSessionViewSet(ScopedSessions):
+    """What a controller works on: the sessions in its pools, and their next steps."""
+
+    access = {"list": CONTROLLER, "retrieve": CONTROLLER, "transitions": CONTROLLER}
+
+    @extend_schema(request=s.TransitionRequestSerializer, responses=s.SessionDetailSerializer)
+    @action(detail=True, methods=["post"])
+    def transitions(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.TransitionRequestSerializer, request)
+        session = self.get_object()
+        believed = data.get("from_status", session.status)
+        if believed != session.status:
+            raise StateConflict(
+                f"{session} is {session.get_status_display().lower()}, not {SessionStatus(believed).label.lower()}.",
+                details={"status": session.status, "allowed": [each.value for each in allowed(session.status)]},
+            )
+        session = services.transition_session(
+            session=session,
+            to=SessionStatus(data["to_status"]),
+            reason=data["reason"],
+            actor=self.actor,
+            now=self.now(),
+        )
+        return self.shown(session)

@@ -1,0 +1,52 @@
+"""The Celery application: loaded by `LcmConfig.ready()`, so that `lcm/__init__.py` can stay empty."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from celery import Celery, signals
+
+from lcm import logs
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
+
+app = Celery("lcm")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.set_default()
+
+logger = logging.getLogger("lcm.tasks")
+
+
+@app.on_after_configure.connect
+def schedule_periodic_tasks(sender: Celery, **kwargs: Any) -> None:
+    from lcm.periodic import beat_schedule
+
+    sender.conf.beat_schedule = beat_schedule()
+
+
+@signals.setup_logging.connect
+def keep_our_logging(**kwargs: Any) -> None:
+    """Django has configured logging already; Celery must not add its own."""
+
+
+@signals.task_prerun.connect
+def note_task(task_id: str, **kwargs: Any) -> None:
+    logs.task_id.set(task_id)
+
+
+@signals.task_postrun.connect
+def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
+    from lcm import metrics
+
+    metrics.TASKS.labels(task=task.name, result=(state or "unknown").lower()).inc()
+    logs.task_id.set("")
+
+
+@signals.worker_process_shutdown.connect
+def forget_process(pid: int, **kwargs: Any) -> None:
+    from lcm import metrics
+
+    metrics.forget_process(pid)

@@ -1,0 +1,28 @@
+"""What must be true of the configuration before LCM starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import Error, register
+
+
+@register()
+def rates_can_be_read(**kwargs: Any) -> list[Error]:
+    from lcm.api.throttling import parse_rate
+
+    errors = []
+    for name in ("API_RATE", "API_LOGIN_RATE"):
+        try:
+            parse_rate(settings.CONFIG[name])
+        except ValueError as error:
+            errors.append(Error(f"{name}: {error}", id="lcm.E001"))
+    return errors
+
+
+@register()
+def log_settings_known(**kwargs: Any) -> list[Error]:
+    if settings.CONFIG["LOG_FORMAT"] not in ("console", "json"):
+        return [Error("LOG_FORMAT must be console or json", id="lcm.E002")]
+    return []

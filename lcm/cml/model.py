@@ -1,0 +1,85 @@
+"""The parts of a topology, as they are stored and shown."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from lcm.cml.ports import PortTemplateEntry
+from lcm.cml.records import Record
+
+
+@dataclass(frozen=True)
+class NodeInterface(Record):
+    """An interface of a node; its id is unique on the node only."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True)
+class TopologyNode(Record):
+    """A node: what the file says, None where it says nothing, and what that comes to."""
+
+    id: str
+    label: str
+    node_definition: str
+    image_definition: str | None
+    cpus: int | None
+    cpu_limit: int | None
+    ram_mb: int | None
+    boot_disk_gb: int | None
+    data_volume_gb: int | None
+    tags: tuple[str, ...]
+    x: int
+    y: int
+    interfaces: tuple[NodeInterface, ...]
+    cpu_cores: Decimal
+    memory_mb: int
+    storage_gb: Decimal
+
+
+@dataclass(frozen=True)
+class TopologyLink(Record):
+    """A link between interface i1 of node n1 and interface i2 of node n2, by their ids."""
+
+    id: str
+    label: str
+    n1: str
+    i1: str
+    n2: str
+    i2: str
+
+
+@dataclass(frozen=True)
+class Requirements(Record):
+    """What a session of the topology needs of a worker."""
+
+    cpu_cores: Decimal
+    memory_gb: Decimal
+    storage_gb: Decimal
+    gpu: int = 0
+
+
+@dataclass(frozen=True)
+class Topology(Record):
+    """An imported topology; `epoch` changes when its resources or shape do."""
+
+    title: str
+    description: str
+    notes: str
+    schema_version: str
+    nodes: tuple[TopologyNode, ...]
+    links: tuple[TopologyLink, ...]
+    ports: tuple[PortTemplateEntry, ...]
+    requirements: Requirements
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]
+    epoch: str
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are, connectors and switches included."""
+        return len(self.nodes)
+
+    def to_dict(self) -> dict[str, object]:
+        """All fields and the node count, JSON-safe."""
+        return {**super().to_dict(), "node_count": self.node_count}

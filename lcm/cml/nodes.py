@@ -1,0 +1,109 @@
+"""Reading the nodes of a topology."""
+
+from collections.abc import Iterable
+
+from lcm.cml.fields import Section
+from lcm.cml.model import NodeInterface, TopologyNode
+from lcm.cml.requirements import effective_figures
+from lcm.cml.scalars import shown
+from lcm.cml.tags import PortLedger, read_tags
+
+MAX_NODES = 1000
+MAX_LABEL = 128
+MAX_CPUS = 128
+MAX_RAM_MB = 1024 * 1024
+MAX_DISK_GB = 4096
+LOWEST_CPU_LIMIT = 20
+
+
+def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
+    """All nodes, with the problems of each and between them noted."""
+    entries = root.values.get("nodes")
+    if entries is None or entries == []:
+        root.problem("nodes", "The topology has no nodes.")
+    if isinstance(entries, list) and len(entries) > MAX_NODES:
+        root.problem("nodes", f"There are {len(entries):,} nodes: at most {MAX_NODES:,} are allowed.")
+        return ()
+    sections = list(root.sections("nodes"))
+    ledger = PortLedger()
+    nodes = tuple(_read_node(section, ledger) for section in sections)
+    _refuse_repeated(sections, "label", [node.label for node in nodes])
+    _refuse_repeated(sections, "id", [node.id for node in nodes])
+    return nodes
+
+
+def _read_node(section: Section, ledger: PortLedger) -> TopologyNode:
+    """One node; a field with a problem reads as if it were not given."""
+    label = section.required_text("label", limit=MAX_LABEL)
+    definition = section.required_text("node_definition")
+    # Exports of older controllers write 0 for "as the node definition says".
+    cpus = section.whole("cpus", low=0, high=MAX_CPUS) or None
+    ram_mb = section.whole("ram", low=0, high=MAX_RAM_MB, unit="MB") or None
+    boot_disk_gb = section.whole("boot_disk_size", low=0, high=MAX_DISK_GB, unit="GB") or None
+    data_volume_gb = section.whole("data_volume", low=0, high=MAX_DISK_GB, unit="GB") or None
+    cpu_limit = _read_cpu_limit(section, label)
+    _check_configuration(section)
+    size = effective_figures(
+        definition,
+        cpus=cpus,
+        cpu_limit=cpu_limit,
+        ram_mb=ram_mb,
+        boot_disk_gb=boot_disk_gb,
+        data_volume_gb=data_volume_gb,
+    )
+    return TopologyNode(
+        id=section.required_identifier("id"),
+        label=label,
+        node_definition=definition,
+        image_definition=section.text("image_definition"),
+        cpus=cpus,
+        cpu_limit=cpu_limit,
+        ram_mb=ram_mb,
+        boot_disk_gb=boot_disk_gb,
+        data_volume_gb=data_volume_gb,
+        tags=read_tags(section, label, ledger),
+        x=section.coordinate("x"),
+        y=section.coordinate("y"),
+        interfaces=_read_interfaces(section),
+        cpu_cores=size.cpu_cores,
+        memory_mb=size.memory_mb,
+        storage_gb=size.storage_gb,
+    )
+
+
+def _read_cpu_limit(section: Section, label: str) -> int | None:
+    """The percentage of its CPUs a node may use."""
+    limit = section.whole("cpu_limit", low=1, high=100, unit="percent")
+    if limit is not None and limit < LOWEST_CPU_LIMIT:
+        section.problems.warn(
+            f"{label}: a cpu_limit of {limit} percent is below {LOWEST_CPU_LIMIT}, the least CML documents."
+        )
+    return limit
+
+
+def _check_configuration(section: Section) -> None:
+    """A configuration is text or named files; we keep neither, but CML would refuse anything else."""
+    value = section.values.get("configuration")
+    files = [value] if isinstance(value, dict) else value
+    if files is None or isinstance(files, str):
+        return
+    if not isinstance(files, list) or not all(isinstance(entry, dict) for entry in files):
+        section.problem(
+            "configuration", f"configuration must be text or a list of name and content, not {shown(value)}."
+        )
+
+
+def _read_interfaces(section: Section) -> tuple[NodeInterface, ...]:
+    """The interfaces; one without a label goes by its id."""
+    entries = list(section.sections("interfaces"))
+    ids = [entry.required_identifier("id") for entry in entries]
+    _refuse_repeated(entries, "id", ids)
+    return tuple(NodeInterface(id, entry.text("label") or id) for id, entry in zip(ids, entries, strict=True))
+
+
+def _refuse_repeated(sections: Iterable[Section], key: str, values: Iterable[str]) -> None:
+    """Note each value that an earlier entry already has."""
+    first: dict[str, Section] = {}
+    for section, value in zip(sections, values, strict=True):
+        if value and first.setdefault(value, section) is not section:
+            section.problem(key, f"{key} {shown(value)} is already used by {first[value].path}.")

@@ -1,0 +1,27 @@
+"""What every value of a topology has in common: it is frozen, and it can be stored as JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Record:
+    """A frozen value that can say itself in JSON."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields as JSON-safe values: Decimals as text, tuples as lists."""
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+
+
+def plain(value: object) -> object:
+    """A value as JSON knows it."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,55 @@
+"""What can go wrong, said once: pages, API and tasks show the same sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class LcmError(Exception):
+    """A refusal with a sentence for people and details for programs."""
+
+    code = "error"
+    status = 400
+
+    def __init__(self, message: str, *, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details or {})
+
+
+class InvalidInput(LcmError):
+    """Values that cannot be taken; `fields` says which and why."""
+
+    code = "invalid"
+
+    def __init__(self, fields: Mapping[str, str | Sequence[str]], message: str = "") -> None:
+        self.fields = {key: [value] if isinstance(value, str) else list(value) for key, value in fields.items()}
+        first = next((texts[0] for texts in self.fields.values() if texts), "The input cannot be taken.")
+        super().__init__(message or first, details=self.fields)
+
+
+class StateConflict(LcmError):
+    """What was asked does not fit the state the object is in now."""
+
+    code = "state_conflict"
+    status = 409
+
+
+class InUse(LcmError):
+    """Something else refers to what was to be deleted."""
+
+    code = "in_use"
+    status = 409
+
+
+class NotPermitted(LcmError):
+    code = "permission_denied"
+    status = 403
+
+
+class Unprocessable(LcmError):
+    """Well-formed, but it cannot mean what it says."""
+
+    code = "unprocessable"
+    status = 422

@@ -1,0 +1,29 @@
+"""How gunicorn serves LCM: `gunicorn -c python:lcm.gunicorn_conf lcm.asgi:application`."""
+
+import os
+from typing import Any
+
+from prometheus_client import multiprocess
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
+
+from django.conf import settings
+
+bind = settings.CONFIG["WEB_BIND"]
+workers = settings.CONFIG["WEB_WORKERS"]
+worker_class = "asgi"
+# Django has no start-up and shut-down events.
+asgi_lifespan = "off"
+# Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
+graceful_timeout = 7
+# The application logs its requests itself.
+accesslog = None
+loglevel = "warning"
+# It would be made in the home folder.
+control_socket_disable = True
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Drop the live gauges of a web process that has ended."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]

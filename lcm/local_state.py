@@ -1,0 +1,33 @@
+"""What a single machine keeps in its data folder: the secret key and the place of the embedded Valkey."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import tempfile
+from pathlib import Path
+
+# A unix socket's path may hold 107 bytes; longer ones are refused by the kernel.
+MAX_SOCKET_PATH = 100
+
+
+def kept_secret_key(data_dir: Path) -> str:
+    """The secret key of this data folder, made on first use and readable by its owner only."""
+    path = data_dir / "secret-key"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x") as file:
+            path.chmod(0o600)
+            file.write(secrets.token_urlsafe(48))
+    except FileExistsError:
+        pass
+    return path.read_text()
+
+
+def embedded_socket(data_dir: Path) -> Path:
+    """Where the embedded Valkey of this data folder listens."""
+    path = data_dir / "valkey.sock"
+    if len(str(path)) <= MAX_SOCKET_PATH:
+        return path
+    digest = hashlib.sha256(str(data_dir).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"lcm-{digest}" / "valkey.sock"

@@ -1,0 +1,83 @@
+"""`manage.py up`: all of LCM on this machine, under one supervisor."""
+
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connections
+
+from lcm.supervisor import lock, services, valkey
+from lcm.supervisor.address import Address, AddressError, answers
+from lcm.supervisor.supervisor import Supervisor
+
+
+class Command(BaseCommand):
+    help = (
+        "Prepare the database, then run web, worker and beat (and a Valkey without REDIS_URL) until Ctrl-C."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        # Until the supervisor's own loop runs, a stop is an exception: what was begun is undone.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        data_dir: Path = settings.DATA_DIR
+        data_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            with lock.hold(data_dir):
+                address = Address.parse(settings.CONFIG["WEB_BIND"])
+                address.require_free()
+                self._run(Supervisor(say=self._say), address, data_dir)
+        except (lock.AlreadyRunningError, AddressError, valkey.ValkeyError) as error:
+            raise CommandError(str(error)) from error
+        except OperationalError as error:
+            raise CommandError(f"The database does not answer: {error}") from error
+
+    def _run(self, supervisor: Supervisor, address: Address, data_dir: Path) -> None:
+        try:
+            if settings.REDIS_EMBEDDED:
+                self._start_broker(supervisor, data_dir)
+            self._prepare(data_dir)
+            env = services.environment(data_dir)
+            for child in (services.web(env), services.worker(env), services.beat(env, data_dir)):
+                supervisor.start(child)
+            supervisor.run(
+                is_ready=lambda: answers(address, "/healthz"), on_ready=lambda: self._announce(address)
+            )
+            self._say("Stopping; Ctrl-C again kills what is left at once")
+        except KeyboardInterrupt:
+            self._say("Stopping before the start was complete")
+        finally:
+            supervisor.stop()
+
+    def _start_broker(self, supervisor: Supervisor, data_dir: Path) -> None:
+        socket: Path = settings.VALKEY_SOCKET
+        valkey.claim_socket(socket, data_dir)
+        broker = services.broker(socket, data_dir)
+        supervisor.start(broker)
+        valkey.wait_for(socket, lambda: broker.is_running)
+
+    def _prepare(self, data_dir: Path) -> None:
+        metrics = data_dir / "metrics"
+        shutil.rmtree(metrics, ignore_errors=True)
+        metrics.mkdir()
+        call_command("migrate", interactive=False, verbosity=0)
+        if not settings.DEBUG:
+            call_command("collectstatic", interactive=False, verbosity=0)
+        if settings.DEMO:
+            call_command("load_demo")
+        connections.close_all()
+
+    def _announce(self, address: Address) -> None:
+        self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
+        if settings.DEMO:
+            from lcm.demo.people import DEMO_LOGINS
+
+            for name, password, role in DEMO_LOGINS:
+                self._say(f"  log in as {name} with password {password}: {role}")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()

@@ -1,0 +1,45 @@
+"""LCM's own metrics, summed over all processes of a machine when PROMETHEUS_MULTIPROC_DIR is set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess
+from prometheus_client.core import REGISTRY, GaugeMetricFamily, Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+REQUESTS = Counter("lcm_http_requests_total", "Requests answered.", ["view", "method", "status"])
+REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
+TASKS = Counter("lcm_tasks_total", "Background tasks run, by how they ended.", ["task", "result"])
+TRANSITIONS = Counter("lcm_session_transitions_total", "Steps in sessions' lives.", ["from_status", "to_status"])
+
+
+class FleetCollector(Collector):
+    """Figures that are read from the database when Prometheus asks."""
+
+    def collect(self) -> Iterator[Metric]:
+        from lcm.selectors.sessions import active_by_status
+
+        sessions = GaugeMetricFamily("lcm_sessions_active", "Sessions that have not ended.", labels=["status"])
+        for status, count in active_by_status().items():
+            sessions.add_metric([status], count)
+        yield sessions
+
+
+def exposition() -> bytes:
+    """Everything Prometheus scrapes from `/metrics`."""
+    registry: CollectorRegistry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    fleet = CollectorRegistry(auto_describe=False)
+    fleet.register(FleetCollector())
+    return generate_latest(registry) + generate_latest(fleet)
+
+
+def forget_process(pid: int) -> None:
+    """Drop the live gauges of a process that has ended; its counters stay in the sums."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]

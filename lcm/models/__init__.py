@@ -1,0 +1,30 @@
+"""The core domain."""
+
+from lcm.models.definitions import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
+from lcm.models.people import Domain, Membership, Project, Theme, User
+from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, TokenKind
+from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
+
+__all__ = [
+    "ApiToken",
+    "Basis",
+    "ChangeLog",
+    "DefinitionRevision",
+    "DefinitionStatus",
+    "Domain",
+    "Heartbeat",
+    "IdempotentAnswer",
+    "Kernel",
+    "KernelStatus",
+    "LabletDefinition",
+    "LabletSession",
+    "Membership",
+    "Outcome",
+    "Placement",
+    "Priority",
+    "Project",
+    "SessionTransition",
+    "Theme",
+    "TokenKind",
+    "User",
+]

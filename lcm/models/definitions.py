@@ -1,0 +1,152 @@
+"""Lablet definitions and their revisions: what a lab is and what it asks for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from lcm.models.base import DatedModel, IdModel
+from lcm.models.people import User, slug_name
+
+RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+
+
+class DefinitionStatus(models.TextChoices):
+    DRAFT = "draft", "Draft"
+    ACTIVE = "active", "Active"
+    DEPRECATED = "deprecated", "Deprecated"
+
+
+class Placement(models.TextChoices):
+    TOGETHER = "together", "Together on one worker"
+    SPREAD = "spread", "Spread over workers"
+
+
+class Basis(models.TextChoices):
+    """Where a revision's numbers come from."""
+
+    IMPORTED = "imported", "Imported"
+    CUSTOM = "custom", "Custom"
+    MAX = "max", "Maximum"
+    AVG = "avg", "Average"
+    P95 = "p95", "95th percentile"
+    LATEST = "latest", "Latest"
+    RECOMMENDED = "recommended", "Recommended"
+
+
+class Outcome(models.TextChoices):
+    WATCHING = "watching", "Watching"
+    VERIFIED = "verified", "Verified"
+    REGRESSED = "regressed", "Regressed"
+
+
+class LabletDefinition(DatedModel):
+    """A lab that people can ask for. Its requirements are those of its current revision."""
+
+    name = models.CharField(max_length=63, validators=[slug_name])
+    version = models.CharField(max_length=20, default="1.0")
+    description = models.CharField(max_length=500, blank=True)
+    status = models.CharField(max_length=10, choices=DefinitionStatus, default=DefinitionStatus.DRAFT)
+    system = models.CharField(max_length=30, default="cml", help_text="The kind of worker it runs on.")
+    pool = models.CharField(max_length=63, blank=True, help_text="The pool its sessions wait in, unless they ask for another.")
+    placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
+    preemptible = models.BooleanField(default=False)
+    max_duration = models.DurationField(default=timedelta(hours=8))
+
+    topology_yaml = models.TextField()
+    topology_hash = models.CharField(max_length=64, db_index=True, help_text="The epoch observations belong to.")
+    nodes = models.JSONField(default=list)
+    links = models.JSONField(default=list)
+    node_count = models.PositiveIntegerField()
+
+    current_revision = models.ForeignKey(
+        "DefinitionRevision", on_delete=models.PROTECT, related_name="+", null=True, editable=False
+    )
+    needs_review = models.BooleanField(default=False)
+    review_reasons = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ["name", "version", "id"]
+        verbose_name = "definition"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name", "version"],
+                name="definition_name_version",
+                violation_error_message="There already is a definition of that name and version.",
+            ),
+            models.CheckConstraint(name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)),
+            models.CheckConstraint(name="definition_placement_known", condition=Q(placement__in=Placement.values)),
+            models.CheckConstraint(name="definition_has_nodes", condition=Q(node_count__gte=1)),
+            models.CheckConstraint(name="definition_max_duration_positive", condition=Q(max_duration__gt=timedelta(0))),
+        ]
+        indexes = [models.Index(fields=["-created_at", "-id"], name="definition_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}"
+
+    @property
+    def node_kinds(self) -> list[str]:
+        """The node definitions it is made of, most frequent first."""
+        kinds = [node["node_definition"] for node in self.nodes]
+        return sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
+
+
+def _amount(max_digits: int = 8) -> models.DecimalField[Any, Any]:
+    return models.DecimalField(max_digits=max_digits, decimal_places=2)
+
+
+class DefinitionRevision(IdModel):
+    """What a definition asked for from some moment on. Written once, never changed."""
+
+    definition = models.ForeignKey(LabletDefinition, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    cpu_cores = _amount()
+    memory_gb = _amount()
+    storage_gb = _amount(10)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(0))
+    port_template = models.JSONField(default=list, blank=True)
+    before = models.JSONField(null=True, blank=True, help_text="Requirements and port template it replaced.")
+    basis = models.CharField(max_length=11, choices=Basis)
+    aggregate = models.JSONField(null=True, blank=True, help_text="The evidence it was based on.")
+    reason = models.CharField(max_length=500, blank=True)
+    actor = models.CharField(max_length=150)
+    created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    created_at = models.DateTimeField()
+    reverts = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    outcome = models.CharField(max_length=9, choices=Outcome, default=Outcome.WATCHING)
+
+    class Meta:
+        ordering = ["-number"]
+        verbose_name = "revision"
+        constraints = [
+            models.UniqueConstraint(fields=["definition", "number"], name="revision_number_in_definition"),
+            models.CheckConstraint(
+                name="revision_amounts_in_range",
+                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+            ),
+            models.CheckConstraint(name="revision_number_positive", condition=Q(number__gte=1)),
+            models.CheckConstraint(name="revision_basis_known", condition=Q(basis__in=Basis.values)),
+            models.CheckConstraint(name="revision_outcome_known", condition=Q(outcome__in=Outcome.values)),
+            models.CheckConstraint(
+                name="revision_reverts_an_older_one", condition=Q(reverts=None) | ~Q(reverts=F("id"))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"
+
+    @property
+    def requirements(self) -> dict[str, Decimal]:
+        return {name: getattr(self, name) for name in RESOURCES}
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """Requirements and ports as JSON: what the next revision keeps as `before`."""
+        return {
+            "requirements": {name: str(value) for name, value in self.requirements.items()},
+            "port_template": self.port_template,
+        }

@@ -1,0 +1,99 @@
+"""People and what they belong to."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.auth.models import AbstractUser
+from django.core.validators import RegexValidator
+from django.db import models
+
+from lcm.models.base import DatedModel, IdModel
+from lcm.roles import Role, role_of
+
+slug_name = RegexValidator(
+    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+    "Use small letters, digits and single hyphens inside, for example “network-academy”.",
+)
+
+
+class Theme(models.TextChoices):
+    SYSTEM = "system", "System"
+    LIGHT = "light", "Light"
+    DARK = "dark", "Dark"
+
+
+class User(AbstractUser):
+    """A person. Roles are groups; see `lcm.roles`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    time_zone = models.CharField(max_length=63, blank=True, help_text="Empty: the zone of this installation.")
+    theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
+
+    class Meta(AbstractUser.Meta):
+        ordering = ["username"]
+        constraints = [
+            models.CheckConstraint(name="user_theme_known", condition=models.Q(theme__in=Theme.values)),
+        ]
+
+    @property
+    def role(self) -> Role:
+        return role_of(self)
+
+    @property
+    def display_name(self) -> str:
+        return self.get_full_name() or self.username
+
+
+class Domain(DatedModel):
+    """The top of the tree: an organisation or a part of one."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[slug_name])
+    description = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Project(DatedModel):
+    """What sessions are asked for; belongs to a domain and has members."""
+
+    domain = models.ForeignKey(Domain, on_delete=models.PROTECT, related_name="projects")
+    name = models.CharField(max_length=63, validators=[slug_name])
+    description = models.CharField(max_length=300, blank=True)
+    members = models.ManyToManyField(User, through="Membership", related_name="projects")
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["domain", "name"],
+                name="project_name_in_domain",
+                violation_error_message="This domain already has a project of that name.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> str:
+        return f"{self.domain.name} / {self.name}"
+
+
+class Membership(IdModel):
+    """A person in a project: together the subject of fair share."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    joined_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["user__username"]
+        constraints = [models.UniqueConstraint(fields=["project", "user"], name="membership_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project}"

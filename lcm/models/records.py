@@ -1,0 +1,139 @@
+"""What LCM keeps about its own work: change log, tokens, idempotent answers, heartbeats."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from lcm.models.base import IdModel
+from lcm.models.people import User
+
+
+class AppendOnlyQuerySet(models.QuerySet[Any]):
+    """Rows are added and read."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise ValidationError("The change log cannot be changed.")
+
+    def delete(self) -> NoReturn:
+        raise ValidationError("The change log cannot be deleted.")
+
+
+class ChangeLog(models.Model):
+    """Who did what, to what, when and why."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(default=timezone.now)
+    actor = models.CharField(max_length=150)
+    # No constraints: the log outlives people and tokens.
+    user = models.ForeignKey(User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+")
+    token_id = models.UUIDField(null=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    object_type = models.CharField(max_length=40)
+    object_id = models.CharField(max_length=40)
+    object_label = models.CharField(max_length=200)
+    event = models.CharField(max_length=40)
+    message = models.CharField(max_length=500)
+    reason = models.CharField(max_length=500, blank=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    objects = AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        verbose_name = "change"
+        verbose_name_plural = "change log"
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="change_newest"),
+            models.Index(fields=["object_id", "-at"], name="change_of_object"),
+            models.Index(fields=["user", "-at"], name="change_by_user"),
+            models.Index(fields=["object_type", "-at", "-id"], name="change_of_type"),
+        ]
+
+    def __str__(self) -> str:
+        return self.message
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise ValidationError("The change log cannot be changed.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ValidationError("The change log cannot be deleted.")
+
+
+class TokenKind(models.TextChoices):
+    PERSON = "person", "Person"
+    CONTROLLER = "controller", "Controller"
+
+
+class ApiToken(IdModel):
+    """A key to the API. Only its hash is kept; it is shown once, when it is made."""
+
+    name = models.CharField(max_length=63)
+    kind = models.CharField(max_length=10, choices=TokenKind)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="tokens")
+    scopes = models.JSONField(default=list, blank=True, help_text="What a controller may see: “pool:NAME”.")
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    hint = models.CharField(max_length=12, editable=False, help_text="How the token starts, to recognise it.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name = "token"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=Q(revoked_at=None),
+                name="token_name_in_use_once",
+                violation_error_message="There already is a token of that name.",
+            ),
+            models.CheckConstraint(
+                name="token_belongs_to_someone",
+                condition=Q(kind=TokenKind.PERSON, user__isnull=False) | Q(kind=TokenKind.CONTROLLER, user=None),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at <= timezone.now() else "valid"
+
+
+class IdempotentAnswer(IdModel):
+    """The answer to a POST that carried an Idempotency-Key, kept for a repeat."""
+
+    principal = models.CharField(max_length=60)
+    key = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.JSONField(null=True)
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["principal", "key"], name="idempotency_key_once")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Heartbeat(models.Model):
+    """When a part of LCM was last known to work."""
+
+    name = models.CharField(max_length=63, primary_key=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

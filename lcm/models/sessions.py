@@ -1,0 +1,160 @@
+"""Lablet sessions, their history and their kernels."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
+from lcm.models.base import IdModel
+from lcm.models.definitions import DefinitionRevision, LabletDefinition
+from lcm.models.people import Project, User
+
+
+class Priority(models.IntegerChoices):
+    LOW = 10, "Low"
+    NORMAL = 50, "Normal"
+    HIGH = 90, "High"
+
+
+class LabletSession(IdModel):
+    """One person's lab for a timeslot."""
+
+    # Foreign keys without an index of their own are led by one of the composite indexes below.
+    definition = models.ForeignKey(LabletDefinition, on_delete=models.PROTECT, related_name="sessions", db_index=False)
+    revision = models.ForeignKey(DefinitionRevision, on_delete=models.PROTECT, related_name="sessions")
+    owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="sessions", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="sessions", db_index=False)
+    priority = models.PositiveSmallIntegerField(choices=Priority, default=Priority.NORMAL)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    status = models.CharField(max_length=13, choices=SessionStatus, default=SessionStatus.PENDING)
+    status_since = models.DateTimeField()
+    attempt = models.PositiveSmallIntegerField(default=1)
+    pool = models.CharField(max_length=63, blank=True, help_text="The pool it waits in or runs in.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name = "session"
+        constraints = [
+            models.CheckConstraint(
+                name="session_ends_after_start",
+                condition=Q(ends_at__gt=F("starts_at")),
+                violation_error_message="The timeslot has to end after it starts.",
+            ),
+            models.CheckConstraint(name="session_priority_in_range", condition=Q(priority__in=Priority.values)),
+            models.CheckConstraint(name="session_status_known", condition=Q(status__in=SessionStatus.values)),
+            models.CheckConstraint(name="session_attempt_positive", condition=Q(attempt__gte=1)),
+        ]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="session_newest"),
+            models.Index(fields=["starts_at", "id"], name="session_by_start"),
+            models.Index(fields=["ends_at", "id"], name="session_by_end"),
+            models.Index(fields=["status", "id"], name="session_by_status"),
+            models.Index(fields=["priority", "id"], name="session_by_priority"),
+            models.Index(fields=["status", "-created_at", "-id"], name="session_status_newest"),
+            models.Index(fields=["definition", "-created_at", "-id"], name="session_definition_newest"),
+            models.Index(fields=["owner", "-created_at", "-id"], name="session_owner_newest"),
+            models.Index(fields=["project", "-created_at", "-id"], name="session_project_newest"),
+            models.Index(fields=["pool", "-created_at", "-id"], name="session_pool_newest"),
+            models.Index(fields=["status_since"], condition=Q(status__in=ACTIVE), name="session_active"),
+        ]
+
+    def __str__(self) -> str:
+        return f"session {self.short_id}"
+
+    @property
+    def duration(self) -> timedelta:
+        return self.ends_at - self.starts_at
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+    @property
+    def latest_end(self) -> datetime:
+        """How far its definition lets it be extended."""
+        return self.starts_at + self.definition.max_duration
+
+
+class SessionTransition(IdModel):
+    """One step in a session's life. Written once."""
+
+    session = models.ForeignKey(
+        LabletSession, on_delete=models.CASCADE, related_name="transitions", db_index=False
+    )
+    from_status = models.CharField(max_length=13, choices=SessionStatus, blank=True)
+    to_status = models.CharField(max_length=13, choices=SessionStatus)
+    at = models.DateTimeField()
+    actor = models.CharField(max_length=150)
+    reason = models.CharField(max_length=500, blank=True)
+    attempt = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["at", "id"]
+        indexes = [models.Index(fields=["session", "at"], name="transition_of_session")]
+
+    def __str__(self) -> str:
+        return f"{self.from_status or 'asked'} → {self.to_status}"
+
+
+class KernelStatus(models.TextChoices):
+    PENDING = "PENDING", "Pending"
+    ALLOCATED = "ALLOCATED", "Allocated"
+    RUNNING = "RUNNING", "Running"
+    TERMINATED = "TERMINATED", "Terminated"
+
+
+# A kernel goes with its session.
+KERNEL_STATUS: dict[SessionStatus, KernelStatus] = {
+    SessionStatus.PENDING: KernelStatus.PENDING,
+    SessionStatus.SCHEDULED: KernelStatus.ALLOCATED,
+    SessionStatus.INSTANTIATING: KernelStatus.ALLOCATED,
+    SessionStatus.READY: KernelStatus.RUNNING,
+    SessionStatus.RUNNING: KernelStatus.RUNNING,
+    SessionStatus.COLLECTING: KernelStatus.RUNNING,
+    SessionStatus.STOPPING: KernelStatus.RUNNING,
+    SessionStatus.TERMINATED: KernelStatus.TERMINATED,
+    SessionStatus.CANCELLED: KernelStatus.TERMINATED,
+    SessionStatus.EXPIRED: KernelStatus.TERMINATED,
+    SessionStatus.FAILED: KernelStatus.TERMINATED,
+}
+
+
+class Kernel(IdModel):
+    """One lab node of a session: the unit of allocation."""
+
+    session = models.ForeignKey(LabletSession, on_delete=models.CASCADE, related_name="kernels", db_index=False)
+    node_label = models.CharField(max_length=128)
+    node_definition = models.CharField(max_length=128)
+    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
+    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
+    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2)
+    status = models.CharField(max_length=10, choices=KernelStatus, default=KernelStatus.PENDING)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    started_at = models.DateTimeField(null=True, blank=True)
+    terminated_at = models.DateTimeField(null=True, blank=True)
+    last_observed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["node_label"]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "node_label"], name="kernel_of_node"),
+            models.CheckConstraint(
+                name="kernel_amounts_in_range",
+                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+            ),
+            models.CheckConstraint(name="kernel_status_known", condition=Q(status__in=KernelStatus.values)),
+            models.CheckConstraint(
+                name="kernel_terminates_after_start",
+                condition=Q(started_at=None) | Q(terminated_at=None) | Q(terminated_at__gte=F("started_at")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.node_label

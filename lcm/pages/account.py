@@ -1,0 +1,95 @@
+"""Log-in, theme, suggestions, the change log and the way home."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.models import ChangeLog, Theme, User
+from lcm.pages.lists import CHANGES
+from lcm.roles import Role
+from lcm.selectors import names
+from lcm.web.access import public, role_required
+from lcm.web.lists import list_page
+
+A_YEAR = 365 * 24 * 3600
+
+
+class LoginForm(AuthenticationForm):
+    """Names the mistake in our words."""
+
+    error_messages = {
+        "invalid_login": "Check the name and the password.",
+        "inactive": "This account has been closed.",
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "input"
+
+
+log_in = public(LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True))
+log_out = public(LogoutView.as_view())
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def home(request: HttpRequest) -> HttpResponseBase:
+    return redirect("session_list")
+
+
+@require_POST
+@public
+def set_theme(request: HttpRequest) -> HttpResponseBase:
+    """Remember how this browser and this person want the pages."""
+    theme = request.POST.get("theme", "")
+    back = request.POST.get("next", "")
+    if not url_has_allowed_host_and_scheme(back, {request.get_host()}):
+        back = reverse("home")
+    response = redirect(back)
+    if theme in Theme.values:
+        response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
+        if request.user.is_authenticated:
+            User.objects.filter(pk=request.user.pk).update(theme=theme)
+    return response
+
+
+SUGGESTERS = {
+    "definitions": names.suggest_definitions,
+    "projects": names.suggest_projects,
+    "people": names.suggest_people,
+}
+
+
+@require_GET
+@role_required(Role.OPERATOR)
+def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """Names that match what is being typed, as options of a datalist."""
+    text = next(iter(request.GET.values()), "")[:100]
+    if kind not in SUGGESTERS:
+        return JsonResponse({"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404)
+    return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def change_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, CHANGES)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
+    change = get_object_or_404(ChangeLog, pk=pk)
+    before, after = change.before or {}, change.after or {}
+    rows = [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+    crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
+    return render(request, "changes/detail.html", {"change": change, "rows": rows, "crumbs": crumbs})

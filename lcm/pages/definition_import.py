@@ -1,0 +1,137 @@
+"""Importing a CML topology: paste or upload, see what was understood, save."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from lcm.cml.topology import Topology
+from lcm.errors import InvalidInput
+from lcm.models import DefinitionStatus
+from lcm.models.definitions import RESOURCES
+from lcm.models.people import slug_name
+from lcm.pages.definitions import DefinitionForm, RequirementsForm
+from lcm.roles import Role
+from lcm.services import definitions as services
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go, save_form
+from lcm.web.forms import PageForm, add_errors
+from lcm.web.topology import picture_of
+
+
+class TopologyForm(PageForm):
+    """The first step: the topology as text or file."""
+
+    file = forms.FileField(required=False, label="YAML file", help_text="As CML exports it, 2 MB at most.")
+    topology = forms.CharField(
+        required=False,
+        strip=False,
+        label="Or paste it",
+        widget=forms.Textarea(attrs={"rows": 14, "class": "input mono", "spellcheck": "false"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("file"):
+            data["text"] = data["file"].read()
+        elif (data.get("topology") or "").strip():
+            data["text"] = data["topology"]
+        elif not self.errors:
+            raise forms.ValidationError("Choose a file or paste the topology.")
+        return data
+
+
+class ReviewForm(RequirementsForm, DefinitionForm):
+    """The second step: what was read, to be named and corrected."""
+
+    name = forms.CharField(max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens.")
+    version = forms.CharField(max_length=20, initial="1.0")
+    status = forms.ChoiceField(
+        choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],
+        initial=DefinitionStatus.ACTIVE,
+        help_text="Only active definitions can be asked for.",
+    )
+    topology = forms.CharField(widget=forms.HiddenInput, strip=False)
+    field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE[1:]]
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_import(request: HttpRequest) -> HttpResponseBase:
+    """Three answers: the empty form, the review, or the saved definition."""
+    if request.method == "GET":
+        return _show(request, TopologyForm())
+    if "name" in request.POST:
+        return _save(request)
+    form = TopologyForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _show(request, form, status=422)
+    text = form.cleaned_data["text"]
+    try:
+        understood = services.read_topology(text=text)
+    except InvalidInput as error:
+        _show_topology_errors(form, error)
+        return _show(request, form, status=422)
+    decoded = text.decode() if isinstance(text, bytes) else text
+    review = ReviewForm(initial=_suggested(understood) | {"topology": decoded})
+    return _show(request, review, understood)
+
+
+def _save(request: HttpRequest) -> HttpResponseBase:
+    form = ReviewForm(request.POST)
+    try:
+        understood = services.read_topology(text=request.POST.get("topology", ""))
+    except InvalidInput as error:
+        first = TopologyForm(request.POST)
+        first.is_valid()
+        _show_topology_errors(first, error)
+        return _show(request, first, status=422)
+
+    def save(data: Any) -> Done:
+        plain = {name: value for name, value in data.items() if name not in RESOURCES}
+        definition = services.import_definition(
+            **plain, requirements=form.requirements(), actor=actor_of(request), now=timezone.now()
+        )
+        return Done(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
+
+    done = save_form(form, save)
+    return go(request, done) if done else _show(request, form, understood, status=422)
+
+
+def _suggested(topology: Topology) -> dict[str, Any]:
+    name = re.sub(r"[^a-z0-9]+", "-", topology.title.lower()).strip("-")[:63].strip("-")
+    amounts = {resource: getattr(topology.requirements, resource) for resource in RESOURCES}
+    return {"name": name, "description": topology.description[:500], **amounts}
+
+
+def _show_topology_errors(form: PageForm, error: InvalidInput) -> None:
+    """Say where in the YAML each problem is; they all belong to the one field."""
+    texts = [
+        f"{path.removeprefix('topology').removeprefix('.')}: {text}".removeprefix(": ")
+        for path, found in error.fields.items()
+        for text in found
+    ]
+    add_errors(form, InvalidInput({"topology": texts}))
+
+
+def _show(
+    request: HttpRequest, form: PageForm, understood: Topology | None = None, *, status: int = 200
+) -> HttpResponseBase:
+    context = {
+        "form": form,
+        "understood": understood,
+        "picture": picture_of(*_parts(understood)) if understood else None,
+        "crumbs": [("Definitions", reverse("definition_list")), ("Import", "")],
+    }
+    return render(request, "definitions/import.html", context, status=status)
+
+
+def _parts(topology: Topology) -> tuple[list[Any], list[Any]]:
+    return [node.to_dict() for node in topology.nodes], [link.to_dict() for link in topology.links]

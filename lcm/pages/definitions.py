@@ -1,0 +1,291 @@
+"""Definition pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm.errors import LcmError
+from lcm.models import DefinitionStatus, LabletDefinition, Placement
+from lcm.models.definitions import RESOURCES
+from lcm.pages.lists import DEFINITIONS
+from lcm.roles import Role
+from lcm.selectors import definitions as selectors
+from lcm.selectors.organisation import changes_of
+from lcm.selectors.sessions import sessions
+from lcm.services import definitions as services
+from lcm.web.access import role_required
+from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import PageForm, ReasonForm
+from lcm.web.lists import list_page
+from lcm.web.topology import picture_of
+
+
+def _home(definition: LabletDefinition) -> str:
+    return reverse("definition_detail", args=[definition.pk])
+
+
+def _crumbs(definition: LabletDefinition, last: str) -> list[tuple[str, str]]:
+    return [("Definitions", reverse("definition_list")), (str(definition), _home(definition)), (last, "")]
+
+
+def _get(pk: UUID) -> LabletDefinition:
+    return get_object_or_404(selectors.definition_with_everything(), pk=pk)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, DEFINITIONS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+    context = {
+        "definition": definition,
+        "revision": definition.current_revision,
+        "revisions": selectors.revisions_of(definition)[:20],
+        "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:8],
+        "changes": changes_of(definition),
+        "picture": picture_of(definition.nodes, definition.links),
+        "crumbs": [("Definitions", reverse("definition_list")), (str(definition), "")],
+    }
+    return render(request, "definitions/detail.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_revisions(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+    context = {
+        "definition": definition,
+        "revisions": selectors.revisions_of(definition)[:500],
+        "crumbs": _crumbs(definition, "Revisions"),
+    }
+    return render(request, "definitions/revisions.html", context)
+
+
+class DefinitionForm(PageForm):
+    """What an Admin may change without making a revision."""
+
+    description = forms.CharField(max_length=500, required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    system = forms.CharField(max_length=30, initial="cml", help_text="The kind of worker it runs on.")
+    pool = forms.CharField(max_length=63, required=False, help_text="Where its sessions wait. Empty: chosen for each.")
+    placement = forms.ChoiceField(choices=Placement.choices, initial=Placement.TOGETHER)
+    max_duration = forms.DurationField(
+        label="Longest timeslot", initial="08:00:00", help_text="Hours, minutes and seconds: 08:00:00."
+    )
+    preemptible = forms.BooleanField(required=False, label="May be interrupted")
+
+    def clean_max_duration(self) -> Any:
+        value = self.cleaned_data["max_duration"]
+        if value.total_seconds() < 60:
+            raise forms.ValidationError("A timeslot lasts a minute at least.")
+        return value
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.update_definition(definition=definition, actor=actor_of(request), **data)
+        return Done(f"{definition} saved.", _home(definition))
+
+    page = FormPage(
+        title=f"Edit {definition}",
+        text="Requirements are changed by a revision, the topology by importing a new version.",
+        form=DefinitionForm,
+        submit="Save",
+        save=save,
+        back=_home(definition),
+        initial={name: getattr(definition, name) for name in services.EDITABLE},
+        crumbs=_crumbs(definition, "Edit"),
+    )
+    return form_page(request, page)
+
+
+class RequirementsForm(PageForm):
+    cpu_cores = forms.DecimalField(label="CPU (cores)", min_value=0, max_digits=8, decimal_places=2)
+    memory_gb = forms.DecimalField(label="Memory (GB)", min_value=0, max_digits=8, decimal_places=2)
+    storage_gb = forms.DecimalField(label="Storage (GB)", min_value=0, max_digits=10, decimal_places=2)
+    gpu = forms.DecimalField(label="GPUs", min_value=0, max_digits=6, decimal_places=2, initial=0)
+
+    def requirements(self) -> dict[str, Decimal]:
+        return {name: self.cleaned_data[name] for name in RESOURCES}
+
+
+class ReviseForm(ReasonForm, RequirementsForm):
+    based_on = forms.IntegerField(widget=forms.HiddenInput)
+    field_order = [*RESOURCES, "reason", "based_on"]
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_revise(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+    revision = definition.current_revision
+    assert revision is not None
+
+    def save(data: Mapping[str, Any]) -> Done:
+        made = services.revise_definition(
+            definition=definition,
+            requirements={name: data[name] for name in RESOURCES},
+            based_on=data["based_on"],
+            reason=data["reason"],
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+        return Done(f"Revision {made.number} applied.", _home(definition))
+
+    page = FormPage(
+        title=f"Revise {definition}",
+        text="New sessions get the new requirements; sessions that were asked for already keep theirs.",
+        form=ReviseForm,
+        submit="Apply revision",
+        save=save,
+        back=_home(definition),
+        initial={**revision.requirements, "based_on": revision.number},
+        crumbs=_crumbs(definition, "Revise"),
+    )
+    return form_page(request, page)
+
+
+class RevertForm(ReasonForm):
+    based_on = forms.IntegerField(widget=forms.HiddenInput)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpResponseBase:
+    definition = _get(pk)
+    target = get_object_or_404(definition.revisions, number=number)
+    assert definition.current_revision is not None
+
+    def save(data: Mapping[str, Any]) -> Done:
+        made = services.revert_definition(
+            definition=definition, number=number, **data, actor=actor_of(request), now=timezone.now()
+        )
+        return Done(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
+
+    wanted = target.requirements
+    page = FormPage(
+        title=f"Go back to revision {number}?",
+        text=f"A new revision of {definition} asks for {wanted['cpu_cores']:f} cores, {wanted['memory_gb']:f} GB memory "
+        f"and {wanted['storage_gb']:f} GB storage again.",
+        form=RevertForm,
+        submit=f"Go back to revision {number}",
+        save=save,
+        back=_home(definition),
+        initial={"based_on": definition.current_revision.number},
+        crumbs=_crumbs(definition, "Go back"),
+    )
+    return form_page(request, page)
+
+
+class StatusForm(PageForm):
+    status = forms.ChoiceField(choices=DefinitionStatus.choices)
+    reason = forms.CharField(max_length=500, required=False, help_text="Kept in the change log with your name.")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_status(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        status = DefinitionStatus(data["status"])
+        services.set_definition_status(
+            definition=definition, status=status, reason=data["reason"], actor=actor_of(request)
+        )
+        return Done(f"{definition} is {status.label.lower()} now.", _home(definition))
+
+    page = FormPage(
+        title=f"Change the status of {definition}",
+        text="Only active definitions can be asked for. Sessions that exist are untouched.",
+        form=StatusForm,
+        submit="Change status",
+        save=save,
+        back=_home(definition),
+        initial={"status": definition.status},
+        crumbs=_crumbs(definition, "Status"),
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.delete_definition(definition=definition, reason=data["reason"], actor=actor_of(request))
+        return Done(f"{definition} deleted.", reverse("definition_list"))
+
+    page = FormPage(
+        title=f"Delete {definition}?",
+        text="It and its revisions are removed. A definition that sessions refer to can only be deprecated.",
+        form=ReasonForm,
+        submit="Delete definition",
+        danger=True,
+        save=save,
+        back=_home(definition),
+        crumbs=_crumbs(definition, "Delete"),
+    )
+    return form_page(request, page)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def definition_bulk_activate(request: HttpRequest) -> HttpResponseBase:
+    return _bulk_status(request, DefinitionStatus.ACTIVE, verb="Activate", danger=False)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def definition_bulk_deprecate(request: HttpRequest) -> HttpResponseBase:
+    return _bulk_status(request, DefinitionStatus.DEPRECATED, verb="Deprecate", danger=True)
+
+
+def _bulk_status(request: HttpRequest, status: DefinitionStatus, *, verb: str, danger: bool) -> HttpResponseBase:
+    effects = {
+        DefinitionStatus.ACTIVE: "They can be asked for. Those that are active already stay as they are.",
+        DefinitionStatus.DEPRECATED: "They cannot be asked for any more. Sessions that exist are untouched.",
+    }
+
+    def work(rows: QuerySet[LabletDefinition], reason: str) -> str:
+        done = missed = 0
+        for definition in rows.exclude(status=status).iterator(chunk_size=500):
+            try:
+                services.set_definition_status(
+                    definition=definition, status=status, reason=reason, actor=actor_of(request)
+                )
+                done += 1
+            except LcmError:
+                missed += 1
+        rest = f"; {missed:,} had changed meanwhile" if missed else ""
+        return f"{done:,} {DEFINITIONS.named(done)} made {status.label.lower()}{rest}."
+
+    bulk = BulkPage(
+        page=DEFINITIONS,
+        list_url="definition_list",
+        verb=verb,
+        effect=effects[status],
+        work=work,
+        danger=danger,
+    )
+    return bulk_page(request, bulk)

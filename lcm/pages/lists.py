@@ -1,0 +1,178 @@
+"""What each of the lists shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lcm.lifecycle import ACTIVE, SessionStatus
+from lcm.models import LabletDefinition, LabletSession
+from lcm.roles import Role
+from lcm.selectors import definitions, organisation, sessions
+from lcm.web import filters
+from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.paging import capped_count
+
+
+def _sessions_lead() -> str:
+    active, more = capped_count(LabletSession.objects.filter(status__in=ACTIVE))
+    waiting, _ = capped_count(LabletSession.objects.filter(status=SessionStatus.PENDING))
+    if not active:
+        return "**No session is waiting or running.** Those that have ended are below."
+    number = f"{active:,}{'+' if more else ''}"
+    verb = "session has" if active == 1 else "sessions have"
+    return f"**{number} {verb} not ended**, {waiting:,} of them wait for a place."
+
+
+def _definitions_lead() -> str:
+    review = LabletDefinition.objects.filter(needs_review=True).count()
+    total = LabletDefinition.objects.count()
+    if not total:
+        return "**There is no definition yet.** Import a CML topology to begin."
+    if review:
+        return f"**{review:,} of {total:,} need your review.**"
+    return f"**None of the {total:,} needs a review.**" if total > 1 else "**It needs no review.**"
+
+
+SESSIONS = ListPage(
+    title="Sessions",
+    noun="session",
+    plural="sessions",
+    rows=sessions.sessions,
+    filterset=filters.SessionFilter,
+    columns=[
+        Column("Session", lambda row: str(row.pk), export_label="Id"),
+        Column("Status", lambda row: row.get_status_display(), sort="status"),
+        Column("Definition", lambda row: str(row.definition)),
+        Column("Owner", lambda row: row.owner.username),
+        Column("Project", lambda row: row.project.path),
+        Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
+        Column("Starts", lambda row: row.starts_at, sort="starts_at", numeric=True),
+        Column("Ends", lambda row: row.ends_at, sort="ends_at", numeric=True),
+        Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="sessions/row.html",
+    default_sort="-created_at",
+    search_hint="Id, definition, owner, project",
+    icon="play-circle",
+    empty_hint="Ask for a session of an active definition, or let a client do so through the API.",
+    lead=_sessions_lead,
+    actions=[PageAction("New session", "session_create", Role.OPERATOR, "plus", primary=True)],
+    bulk=[BulkAction("Cancel…", "session_bulk_cancel", Role.OPERATOR, danger=True)],
+)
+
+
+def _requirement(name: str) -> Any:
+    return lambda row: getattr(row.current_revision, name)
+
+
+DEFINITIONS = ListPage(
+    title="Definitions",
+    noun="definition",
+    plural="definitions",
+    rows=definitions.definitions,
+    filterset=filters.DefinitionFilter,
+    columns=[
+        Column("Definition", lambda row: str(row), sort="name"),
+        Column("Status", lambda row: row.get_status_display(), sort="status"),
+        Column("CPU", _requirement("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True, export_label="CPU cores"),
+        Column("Memory", _requirement("memory_gb"), sort="-current_revision__memory_gb", numeric=True, export_label="Memory GB"),
+        Column("Storage", _requirement("storage_gb"), sort="-current_revision__storage_gb", numeric=True, export_label="Storage GB"),
+        Column("Revision", lambda row: row.current_revision.number, numeric=True),
+        Column("Imported", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="definitions/row.html",
+    default_sort="name",
+    search_hint="Name, description, version",
+    icon="document-text",
+    empty_hint="Import a CML topology: LCM reads its nodes, links and ports and estimates what it needs.",
+    lead=_definitions_lead,
+    actions=[PageAction("Import", "definition_import", Role.ADMIN, "arrow-up-tray", primary=True)],
+    bulk=[
+        BulkAction("Activate…", "definition_bulk_activate", Role.ADMIN),
+        BulkAction("Deprecate…", "definition_bulk_deprecate", Role.ADMIN, danger=True),
+    ],
+)
+
+DOMAINS = ListPage(
+    title="Domains",
+    noun="domain",
+    plural="domains",
+    rows=organisation.domains,
+    filterset=filters.DomainFilter,
+    columns=[
+        Column("Domain", lambda row: row.name, sort="name"),
+        Column("Description", lambda row: row.description),
+        Column("Projects", lambda row: row.project_count, numeric=True),
+        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="organisation/domain_row.html",
+    default_sort="name",
+    search_hint="Name, description",
+    icon="building-office-2",
+    empty_hint="A domain is the top of the tree: an organisation or a part of one.",
+    actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
+)
+
+PROJECTS = ListPage(
+    title="Projects",
+    noun="project",
+    plural="projects",
+    rows=organisation.projects,
+    filterset=filters.ProjectFilter,
+    columns=[
+        Column("Project", lambda row: row.name, sort="name"),
+        Column("Domain", lambda row: row.domain.name, sort="domain__name"),
+        Column("Description", lambda row: row.description),
+        Column("Members", lambda row: row.member_count, numeric=True),
+        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="organisation/project_row.html",
+    default_sort="name",
+    search_hint="Name, description, domain",
+    icon="folder",
+    empty_hint="Sessions are asked for in a project; it belongs to a domain and has members.",
+    actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
+)
+
+TOKENS = ListPage(
+    title="Tokens",
+    noun="token",
+    plural="tokens",
+    rows=organisation.tokens,
+    filterset=filters.TokenFilter,
+    columns=[
+        Column("Token", lambda row: row.name, sort="name"),
+        Column("Kind", lambda row: row.get_kind_display()),
+        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scopes)),
+        Column("State", lambda row: row.state),
+        Column("Last used", lambda row: row.last_used_at, numeric=True),
+        Column("Expires", lambda row: row.expires_at, sort="expires_at", numeric=True),
+        Column("Created", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="tokens/row.html",
+    default_sort="-created_at",
+    search_hint="Name, person",
+    icon="key",
+    empty_hint="Controllers and clients of the API log in with a token.",
+    actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
+)
+
+CHANGES = ListPage(
+    title="Change log",
+    noun="change",
+    plural="changes",
+    rows=organisation.changes,
+    filterset=filters.ChangeFilter,
+    columns=[
+        Column("When", lambda row: row.at, sort="-at"),
+        Column("What", lambda row: row.message),
+        Column("Object", lambda row: row.object_label),
+        Column("Who", lambda row: row.actor),
+        Column("Why", lambda row: row.reason),
+    ],
+    row_template="changes/row.html",
+    default_sort="-at",
+    search_hint="What, object, who, why",
+    icon="list-bullet",
+    empty_hint="Whatever anyone does here is written down in this log.",
+)

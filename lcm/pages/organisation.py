@@ -1,0 +1,205 @@
+"""Pages of domains, projects and their members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm.errors import LcmError
+from lcm.models import Domain, Project, User
+from lcm.models.people import slug_name
+from lcm.pages.lists import DOMAINS, PROJECTS
+from lcm.roles import Role
+from lcm.selectors import names, organisation
+from lcm.selectors.organisation import changes_of
+from lcm.selectors.sessions import sessions
+from lcm.services import organisation as services
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import NamedField, PageForm
+from lcm.web.lists import list_page
+
+MEMBERS_SHOWN = 200
+
+
+class DomainForm(PageForm):
+    name = forms.CharField(max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens.")
+    description = forms.CharField(max_length=300, required=False)
+
+
+class ProjectForm(DomainForm):
+    domain = forms.ModelChoiceField(Domain.objects.all(), help_text="Cannot be changed later.")
+    field_order = ["domain", "name", "description"]
+
+
+class EmptyForm(PageForm):
+    """Nothing to fill in: only to be confirmed."""
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def domain_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, DOMAINS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def project_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, PROJECTS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    domain = get_object_or_404(Domain, pk=pk)
+    context = {
+        "domain": domain,
+        "projects": organisation.projects().filter(domain=domain)[:200],
+        "changes": changes_of(domain),
+        "crumbs": [("Domains", reverse("domain_list")), (domain.name, "")],
+    }
+    return render(request, "organisation/domain.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def project_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    project = get_object_or_404(organisation.projects(), pk=pk)
+    context = {
+        "project": project,
+        "members": organisation.members_of(project)[:MEMBERS_SHOWN],
+        "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:8],
+        "changes": changes_of(project),
+        "form": MemberForm(),
+        "crumbs": [("Projects", reverse("project_list")), (project.path, "")],
+    }
+    return render(request, "organisation/project.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def domain_create(request: HttpRequest) -> HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> Done:
+        domain = services.create_domain(**data, actor=actor_of(request))
+        return Done(f"Domain {domain} created.", reverse("domain_detail", args=[domain.pk]))
+
+    home = reverse("domain_list")
+    crumbs = [("Domains", home), ("New domain", "")]
+    return form_page(request, FormPage("New domain", DomainForm, "Create domain", save, home, crumbs=crumbs))
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def project_create(request: HttpRequest) -> HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> Done:
+        project = services.create_project(**data, actor=actor_of(request))
+        return Done(f"Project {project.path} created.", reverse("project_detail", args=[project.pk]))
+
+    home = reverse("project_list")
+    initial = {"domain": request.GET.get("domain", "")}
+    crumbs = [("Projects", home), ("New project", "")]
+    page = FormPage("New project", ProjectForm, "Create project", save, home, initial=initial, crumbs=crumbs)
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def domain_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    domain = get_object_or_404(Domain, pk=pk)
+    home = reverse("domain_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.update_domain(domain=domain, actor=actor_of(request), **data)
+        return Done(f"Domain {domain} saved.", home)
+
+    initial = {"name": domain.name, "description": domain.description}
+    crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Edit", "")]
+    page = FormPage(f"Edit {domain}", DomainForm, "Save", save, home, initial=initial, crumbs=crumbs)
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def project_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    project = get_object_or_404(organisation.projects(), pk=pk)
+    home = reverse("project_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.update_project(project=project, actor=actor_of(request), **data)
+        return Done(f"Project {project.path} saved.", home)
+
+    initial = {"name": project.name, "description": project.description}
+    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Edit", "")]
+    page = FormPage(f"Edit {project}", DomainForm, "Save", save, home, initial=initial, crumbs=crumbs)
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def domain_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    domain = get_object_or_404(Domain, pk=pk)
+    home = reverse("domain_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.delete_domain(domain=domain, actor=actor_of(request))
+        return Done(f"Domain {domain} deleted.", reverse("domain_list"))
+
+    text = "Only a domain without projects can be deleted."
+    crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Delete", "")]
+    page = FormPage(f"Delete {domain}?", EmptyForm, "Delete domain", save, home, text, True, crumbs=crumbs)
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    project = get_object_or_404(organisation.projects(), pk=pk)
+    home = reverse("project_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.delete_project(project=project, actor=actor_of(request))
+        return Done(f"Project {project.path} deleted.", reverse("project_list"))
+
+    text = "Only a project without sessions can be deleted. Its members stay people of LCM."
+    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
+    page = FormPage(f"Delete {project.path}?", EmptyForm, "Delete project", save, home, text, True, crumbs=crumbs)
+    return form_page(request, page)
+
+
+class MemberForm(PageForm):
+    person = NamedField(find=names.find_person, suggest="people", label="Log-in name")
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    project = get_object_or_404(organisation.projects(), pk=pk)
+    form = MemberForm(request.POST)
+    if form.is_valid():
+        person = form.cleaned_data["person"]
+        services.add_member(project=project, user=person, actor=actor_of(request))
+        messages.success(request, f"{person} is a member of {project.path} now.")
+    else:
+        messages.error(request, " ".join(form.errors["person"]))
+    return redirect("project_detail", pk)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponseBase:
+    project: Project = get_object_or_404(organisation.projects(), pk=pk)
+    person = get_object_or_404(User, pk=user_pk)
+    try:
+        services.remove_member(project=project, user=person, actor=actor_of(request))
+        messages.success(request, f"{person} is no longer a member of {project.path}.")
+    except LcmError as error:
+        messages.error(request, error.message)
+    return redirect("project_detail", pk)

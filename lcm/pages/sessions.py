@@ -1,0 +1,182 @@
+"""Session pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm import lifecycle
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession, Priority
+from lcm.pages.lists import SESSIONS
+from lcm.roles import Role
+from lcm.selectors import names, sessions
+from lcm.selectors.organisation import changes_of
+from lcm.selectors.timeline import timeline_of
+from lcm.services import sessions as services
+from lcm.tasks import cancel_selected_sessions
+from lcm.web.access import role_required
+from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
+from lcm.web.lists import list_page
+
+# More than this are cancelled by a worker, so that nobody waits for the page.
+CANCEL_AT_ONCE = 500
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, SESSIONS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = get_object_or_404(sessions.sessions(), pk=pk)
+    transitions = list(session.transitions.all())
+    context = {
+        "session": session,
+        "timeline": timeline_of(session, transitions, now=timezone.now()),
+        "transitions": [step for step in transitions if step.reason],
+        "kernels": session.kernels.all(),
+        "changes": changes_of(session),
+        "can_cancel": session.status in lifecycle.CANCEL_TO,
+        "cancel_stops": lifecycle.CANCEL_TO.get(SessionStatus(session.status)) == SessionStatus.STOPPING,
+        "can_extend": session.status in lifecycle.EXTENDABLE,
+        "crumbs": [("Sessions", reverse("session_list")), (session.short_id, "")],
+    }
+    return render(request, "sessions/detail.html", context)
+
+
+class SessionForm(PageForm):
+    definition = NamedField(
+        find=names.find_definition, suggest="definitions", help_text="Name of an active definition."
+    )
+    project = NamedField(find=names.find_project, suggest="projects", help_text="As “domain / project”.")
+    owner = NamedField(find=names.find_person, suggest="people", help_text="A member of that project.")
+    starts_at = LocalDateTimeField(label="Starts")
+    ends_at = LocalDateTimeField(label="Ends")
+    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, initial=Priority.NORMAL)
+    pool = forms.CharField(required=False, max_length=63, help_text="Empty: the definition's.")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def session_create(request: HttpRequest) -> HttpResponseBase:
+    now = timezone.now()
+
+    def save(data: Mapping[str, Any]) -> Done:
+        session = services.create_session(**data, actor=actor_of(request), now=now)
+        return Done(f"Session {session.short_id} asked for.", reverse("session_detail", args=[session.pk]))
+
+    start = now.replace(second=0, microsecond=0)
+    page = FormPage(
+        title="New session",
+        text="It waits until a worker has room, then its lab is started for the timeslot.",
+        form=SessionForm,
+        submit="Ask for session",
+        save=save,
+        back=reverse("session_list"),
+        initial={
+            "definition": request.GET.get("definition", ""),
+            "owner": request.user.get_username(),
+            "starts_at": start,
+            "ends_at": start + timedelta(hours=2),
+        },
+        crumbs=[("Sessions", reverse("session_list")), ("New session", "")],
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = get_object_or_404(sessions.sessions(), pk=pk)
+    here = reverse("session_detail", args=[pk])
+    stops = lifecycle.CANCEL_TO.get(SessionStatus(session.status)) == SessionStatus.STOPPING
+    verb = "Stop" if stops else "Cancel"
+    effect = "Its lab is torn down; unsaved work in it is lost." if stops else "It leaves the queue; nothing was started."
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.cancel_session(session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now())
+        said = "is being stopped" if stops else "cancelled"
+        return Done(f"Session {session.short_id} {said}.", here)
+
+    page = FormPage(
+        title=f"{verb} session {session.short_id}?",
+        text=f"{session.definition} of {session.owner}. {effect}",
+        form=ReasonForm,
+        submit=f"{verb} session",
+        danger=True,
+        save=save,
+        back=here,
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), (verb, "")],
+    )
+    return form_page(request, page)
+
+
+class ExtendForm(PageForm):
+    ends_at = LocalDateTimeField(label="New end")
+    reason = forms.CharField(max_length=500, required=False, help_text="Kept in the change log with your name.")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = get_object_or_404(sessions.sessions(), pk=pk)
+    here = reverse("session_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.extend_session(session=session, **data, actor=actor_of(request), now=timezone.now())
+        return Done(f"Session {session.short_id} extended.", here)
+
+    page = FormPage(
+        title=f"Extend session {session.short_id}",
+        text=f"{session.definition} may run until {timezone.localtime(session.latest_end):%d %b %H:%M}.",
+        form=ExtendForm,
+        submit="Extend session",
+        save=save,
+        back=here,
+        initial={"ends_at": min(session.ends_at + timedelta(hours=1), session.latest_end)},
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), ("Extend", "")],
+    )
+    return form_page(request, page)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
+    def work(rows: QuerySet[LabletSession], reason: str) -> str:
+        alive = rows.filter(status__in=list(lifecycle.CANCEL_TO))
+        count, actor = alive.count(), actor_of(request)
+        if count > CANCEL_AT_ONCE:
+            query = request.POST.get("filter_query", "")
+            cancel_selected_sessions.delay(query, actor.label, str(actor.user_id), reason)
+            return f"{count:,} sessions are being cancelled in the background; the change log tells when."
+        done, missed = services.cancel_sessions(sessions=alive, actor=actor, now=timezone.now(), reason=reason)
+        noun = SESSIONS.named(done)
+        rest = f"; {missed:,} had changed meanwhile" if missed else ""
+        return f"{done:,} {noun} cancelled{rest}."
+
+    bulk = BulkPage(
+        page=SESSIONS,
+        list_url="session_list",
+        verb="Cancel",
+        effect="Those that wait leave the queue; those that run are stopped, and unsaved work in them is lost. "
+        "Those that have ended stay as they are.",
+        work=work,
+        danger=True,
+    )
+    return bulk_page(request, bulk)

@@ -1,0 +1,34 @@
+"""Who may do what: three roles, each including the ones below it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+
+class Role(IntEnum):
+    """Kept as groups of these names; a person's role is the highest of theirs."""
+
+    NONE = 0
+    VIEWER = 1
+    OPERATOR = 2
+    ADMIN = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.capitalize()
+
+
+GROUPS = {role.label: role for role in Role if role}
+
+
+def role_of(user: Any) -> Role:
+    """The role of a logged-in person; asked once a request."""
+    if not getattr(user, "is_active", False):
+        return Role.NONE
+    if user.is_superuser:
+        return Role.ADMIN
+    if not hasattr(user, "_role"):
+        names = user.groups.values_list("name", flat=True)
+        user._role = max((GROUPS.get(name, Role.NONE) for name in names), default=Role.NONE)
+    return Role(user._role)

@@ -1,0 +1,60 @@
+"""Reading sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet
+
+from lcm.lifecycle import ACTIVE
+from lcm.models import Domain, LabletDefinition, LabletSession, Project, User
+
+_ID_START = re.compile(r"^[0-9a-f]{4,32}$")
+# A search first finds the few definitions, people and projects meant, then their sessions by index.
+MAX_NAMES = 200
+
+
+def sessions() -> QuerySet[LabletSession]:
+    """Sessions with what every list shows of them."""
+    return LabletSession.objects.select_related("definition", "owner", "project__domain", "revision").defer(
+        "definition__topology_yaml",
+        "definition__nodes",
+        "definition__links",
+        "revision__port_template",
+        "revision__before",
+        "revision__aggregate",
+    )
+
+
+def sessions_in_pools(pools: Iterable[str]) -> QuerySet[LabletSession]:
+    """What a controller sees."""
+    return sessions().filter(pool__in=list(pools))
+
+
+def active_by_status() -> dict[str, int]:
+    rows = LabletSession.objects.filter(status__in=ACTIVE).order_by().values_list("status").annotate(Count("pk"))
+    counts = dict(rows)
+    return {status.value: counts.get(status, 0) for status in ACTIVE}
+
+
+def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[LabletSession]:
+    """Sessions by the start of their id, or by the name of definition, owner, project or domain."""
+    found = Q(pk__in=[])
+    start = text.lower().replace("-", "")
+    if _ID_START.match(start):
+        found |= Q(pk__range=(UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))))
+    for field, names in (
+        ("definition", LabletDefinition.objects.filter(name__icontains=text)),
+        ("owner", User.objects.filter(username__icontains=text)),
+        ("project", Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))),
+    ):
+        ids = list(names.order_by().values_list("pk", flat=True)[:MAX_NAMES])
+        if ids:
+            found |= Q(**{f"{field}__in": ids})
+    return queryset.filter(found)
+
+
+def domains_for_choice() -> list[tuple[str, str]]:
+    return [(name, name) for name in Domain.objects.values_list("name", flat=True)[:100]]

@@ -1,0 +1,45 @@
+"""A session's life as a line of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lcm.lifecycle import FINAL, HAPPY_PATH, SessionStatus
+from lcm.models import LabletSession, SessionTransition
+
+
+@dataclass(frozen=True)
+class Step:
+    """A status the session was in, is in, or is on its way to."""
+
+    status: SessionStatus
+    at: datetime | None
+    lasted: timedelta | None
+    state: str  # past, now, next
+
+    @property
+    def label(self) -> str:
+        return self.status.label
+
+
+def timeline_of(session: LabletSession, transitions: Sequence[SessionTransition], *, now: datetime) -> list[Step]:
+    """What happened in the present attempt, then what comes when all goes well."""
+    steps = [step for step in transitions if step.attempt == session.attempt] or list(transitions)
+    past: list[Step] = []
+    for index, step in enumerate(steps):
+        status = SessionStatus(step.to_status)
+        following = steps[index + 1].at if index + 1 < len(steps) else None
+        is_last = following is None
+        lasted = None if is_last and status in FINAL else (following or now) - step.at
+        state = "now" if is_last and status not in FINAL else "past"
+        past.append(Step(status, step.at, lasted, state))
+    return past + _to_come(SessionStatus(session.status))
+
+
+def _to_come(status: SessionStatus) -> list[Step]:
+    if status not in HAPPY_PATH or status in FINAL:
+        return []
+    rest = HAPPY_PATH[HAPPY_PATH.index(status) + 1 :]
+    return [Step(each, None, None, "next") for each in rest]

@@ -1,0 +1,93 @@
+"""The one way into the change log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+from django.forms.models import model_to_dict
+
+from lcm.actors import Actor
+from lcm.logs import trace_id
+from lcm.models import ChangeLog
+
+_SECRET = frozenset({"password", "hash"})
+_LONG = frozenset({"topology_yaml", "nodes", "links"})
+
+
+def log_change(
+    obj: models.Model,
+    *,
+    actor: Actor,
+    event: str,
+    message: str,
+    reason: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> ChangeLog:
+    """Say what was done to an object; call it in the transaction that does it."""
+    entry = entry_for(obj, actor=actor, event=event, message=message, reason=reason, before=before, after=after)
+    entry.save(force_insert=True)
+    return entry
+
+
+def log_changes(entries: Iterable[ChangeLog]) -> None:
+    """The same for many at once."""
+    ChangeLog.objects.bulk_create(entries, batch_size=500)
+
+
+def entry_for(
+    obj: models.Model,
+    *,
+    actor: Actor,
+    event: str,
+    message: str,
+    reason: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> ChangeLog:
+    """A change log entry that is not saved yet."""
+    return ChangeLog(
+        actor=actor.label,
+        user_id=actor.user_id,
+        token_id=actor.token_id,
+        request_id=trace_id(),
+        object_type=obj._meta.model_name or "",
+        object_id=str(obj.pk),
+        object_label=str(obj)[:200],
+        event=event,
+        message=message[:500],
+        reason=reason[:500],
+        before=_plain(before),
+        after=_plain(after),
+    )
+
+
+def fields_of(obj: models.Model) -> dict[str, Any]:
+    """An object's own fields as the log keeps them: no secrets, nothing of megabytes."""
+    values = model_to_dict(obj)
+    return {
+        name: getattr(obj, f"{name}_id", value) if _is_relation(obj, name) else value
+        for name, value in values.items()
+        if name not in _SECRET and name not in _LONG and not isinstance(value, list | set)
+    }
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Only what changed, on both sides."""
+    keys = [key for key in after if before.get(key) != after[key]]
+    return {key: before.get(key) for key in keys}, {key: after[key] for key in keys}
+
+
+def _is_relation(obj: models.Model, name: str) -> bool:
+    return bool(obj._meta.get_field(name).is_relation)
+
+
+def _plain(values: Mapping[str, Any] | None) -> Any:
+    """Values as JSON has them, so that what is read back equals what was written."""
+    if values is None:
+        return None
+    return json.loads(json.dumps(values, cls=DjangoJSONEncoder))

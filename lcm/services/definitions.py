@@ -1,0 +1,260 @@
+"""Importing, editing and revising lablet definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.cml.topology import Topology, TopologyError, parse_topology
+from lcm.errors import InvalidInput, StateConflict
+from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
+from lcm.models.definitions import RESOURCES
+from lcm.services.changelog import differences, fields_of, log_change
+from lcm.services.validation import clean, delete_unless_used, save_checked
+
+EDITABLE = ("description", "system", "pool", "placement", "preemptible", "max_duration")
+
+
+def read_topology(*, text: str | bytes) -> Topology:
+    """What LCM understands of a CML topology; nothing is saved."""
+    try:
+        return parse_topology(text)
+    except TopologyError as error:
+        fields = {f"topology.{path}" if path else "topology": texts for path, texts in error.as_fields().items()}
+        raise InvalidInput(fields) from error
+
+
+def import_definition(
+    *,
+    topology: str | bytes,
+    name: str,
+    version: str = "1.0",
+    description: str = "",
+    system: str = "cml",
+    pool: str = "",
+    placement: str = Placement.TOGETHER,
+    preemptible: bool = False,
+    max_duration: timedelta = timedelta(hours=8),
+    status: str = DefinitionStatus.DRAFT,
+    requirements: Mapping[str, Decimal] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> LabletDefinition:
+    """Save a topology as a definition with its first revision, estimated from the nodes unless given."""
+    read = read_topology(text=topology)
+    definition = LabletDefinition(
+        name=name,
+        version=version,
+        description=description or read.description[:500],
+        system=system,
+        pool=pool,
+        placement=placement,
+        preemptible=preemptible,
+        max_duration=max_duration,
+        status=status,
+        topology_yaml=topology.decode() if isinstance(topology, bytes) else topology,
+        topology_hash=read.epoch,
+        nodes=[node.to_dict() for node in read.nodes],
+        links=[link.to_dict() for link in read.links],
+        node_count=read.node_count,
+        created_at=now,
+    )
+    estimate = {resource: Decimal(getattr(read.requirements, resource)) for resource in RESOURCES}
+    with transaction.atomic():
+        save_checked(definition, exclude={"current_revision"})
+        revision = _first_revision(
+            definition,
+            requirements=estimate | dict(requirements or {}),
+            ports=[port.to_dict() for port in read.ports],
+            actor=actor,
+            now=now,
+        )
+        definition.current_revision = revision
+        definition.save(update_fields=["current_revision"])
+        log_change(
+            definition,
+            actor=actor,
+            event="definition_imported",
+            message=f"{definition} imported with {read.node_count} nodes",
+            after={**revision.snapshot["requirements"], "status": status, "topology_hash": read.epoch},
+        )
+    return definition
+
+
+def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: Any) -> LabletDefinition:
+    """Change what is not part of a revision: description, pool, placement and the like."""
+    unknown = set(changes) - set(EDITABLE)
+    if unknown:
+        raise InvalidInput({name: "This cannot be edited here." for name in sorted(unknown)})
+    with transaction.atomic():
+        before = fields_of(LabletDefinition.objects.get(pk=definition.pk))
+        for name, value in changes.items():
+            setattr(definition, name, value)
+        clean(definition, exclude={"current_revision"})
+        old, new = differences(before, fields_of(definition))
+        if new:
+            definition.save(update_fields=[*changes, "updated_at"])
+            message = f"{definition} edited: {', '.join(name.replace('_', ' ') for name in new)}"
+            log_change(definition, actor=actor, event="definition_edited", message=message, before=old, after=new)
+    return definition
+
+
+def set_definition_status(
+    *, definition: LabletDefinition, status: DefinitionStatus, actor: Actor, reason: str = ""
+) -> LabletDefinition:
+    """Make a definition a draft, active or deprecated. Sessions it has already are untouched."""
+    old = DefinitionStatus(definition.status)
+    if old == status:
+        raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
+    with transaction.atomic():
+        moved = LabletDefinition.objects.filter(pk=definition.pk, status=old).update(status=status)
+        if not moved:
+            raise StateConflict(f"{definition} was changed a moment ago; look at it again.")
+        definition.status = status
+        log_change(
+            definition,
+            actor=actor,
+            event="definition_status",
+            message=f"{definition}: {old.label} → {status.label}",
+            reason=reason,
+            before={"status": old},
+            after={"status": status},
+        )
+    return definition
+
+
+def revise_definition(
+    *,
+    definition: LabletDefinition,
+    requirements: Mapping[str, Decimal],
+    based_on: int,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    basis: Basis = Basis.CUSTOM,
+    port_template: list[dict[str, Any]] | None = None,
+    reverts: DefinitionRevision | None = None,
+) -> DefinitionRevision:
+    """Ask for something else from now on; refused when `based_on` is no longer the current revision."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+    with transaction.atomic():
+        current = _current(definition, based_on)
+        revision = DefinitionRevision(
+            definition=definition,
+            number=current.number + 1,
+            port_template=current.port_template if port_template is None else port_template,
+            before=current.snapshot,
+            basis=basis,
+            reason=reason,
+            actor=actor.label,
+            created_by_id=actor.user_id,
+            created_at=now,
+            reverts=reverts,
+            **_amounts(requirements, current.requirements),
+        )
+        clean(revision)
+        if revision.snapshot == current.snapshot:
+            raise InvalidInput({"requirements": f"Nothing differs from revision {current.number}."})
+        revision.save(force_insert=True)
+        _make_current(definition, old=current, new=revision)
+        old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
+        log_change(
+            definition,
+            actor=actor,
+            event="definition_revised",
+            message=f"{definition}: {revision} applied",
+            reason=reason,
+            before=old,
+            after=new,
+        )
+    return revision
+
+
+def revert_definition(
+    *, definition: LabletDefinition, number: int, based_on: int, reason: str, actor: Actor, now: datetime
+) -> DefinitionRevision:
+    """Go back to what an older revision asked for, as a new revision."""
+    target = definition.revisions.filter(number=number).first()
+    if target is None:
+        raise InvalidInput({"number": f"{definition} has no revision {number}."})
+    undone = definition.revisions.filter(number=based_on).first()
+    return revise_definition(
+        definition=definition,
+        requirements=target.requirements,
+        port_template=target.port_template,
+        based_on=based_on,
+        reason=reason,
+        basis=Basis.CUSTOM,
+        reverts=undone,
+        actor=actor,
+        now=now,
+    )
+
+
+def delete_definition(*, definition: LabletDefinition, actor: Actor, reason: str = "") -> None:
+    """Remove a definition that no session refers to."""
+    with transaction.atomic():
+        log_change(
+            definition, actor=actor, event="definition_deleted", message=f"{definition} deleted", reason=reason
+        )
+        definition.current_revision = None
+        definition.save(update_fields=["current_revision"])
+        delete_unless_used(definition)
+
+
+def _first_revision(
+    definition: LabletDefinition,
+    *,
+    requirements: Mapping[str, Decimal],
+    ports: list[dict[str, Any]],
+    actor: Actor,
+    now: datetime,
+) -> DefinitionRevision:
+    revision = DefinitionRevision(
+        definition=definition,
+        number=1,
+        port_template=ports,
+        basis=Basis.IMPORTED,
+        reason="Estimated from the topology",
+        actor=actor.label,
+        created_by_id=actor.user_id,
+        created_at=now,
+        **_amounts(requirements, {}),
+    )
+    clean(revision)
+    revision.save(force_insert=True)
+    return revision
+
+
+def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    unknown = set(requirements) - set(RESOURCES)
+    if unknown:
+        raise InvalidInput({name: "This is not a resource." for name in sorted(unknown)})
+    amounts = {**fallback, **requirements}
+    negative = [name for name, value in amounts.items() if not value.is_finite() or value < 0]
+    if negative:
+        raise InvalidInput({name: "This must be zero or more." for name in negative})
+    return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
+
+
+def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
+    current = definition.revisions.get(pk=LabletDefinition.objects.get(pk=definition.pk).current_revision_id)
+    if current.number != based_on:
+        raise StateConflict(
+            f"{current.actor} applied revision {current.number} a moment ago; look at it before you change it again.",
+            details={"current": current.number, "based_on": based_on},
+        )
+    return current
+
+
+def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new: DefinitionRevision) -> None:
+    moved = LabletDefinition.objects.filter(pk=definition.pk, current_revision=old).update(current_revision=new)
+    if not moved:
+        raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
+    definition.current_revision = new

@@ -1,0 +1,94 @@
+"""Domains, projects and their members."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.errors import InUse, InvalidInput
+from lcm.lifecycle import ACTIVE
+from lcm.models import Domain, LabletSession, Membership, Project, User
+from lcm.services.changelog import differences, fields_of, log_change
+from lcm.services.validation import delete_unless_used, save_checked
+
+Unit = TypeVar("Unit", Domain, Project)
+
+
+def create_domain(*, name: str, description: str = "", actor: Actor) -> Domain:
+    return _create(Domain(name=name, description=description), actor=actor)
+
+
+def create_project(*, domain: Domain, name: str, description: str = "", actor: Actor) -> Project:
+    return _create(Project(domain=domain, name=name, description=description), actor=actor)
+
+
+def update_domain(*, domain: Domain, actor: Actor, **changes: Any) -> Domain:
+    return _update(domain, changes, allowed={"name", "description"}, actor=actor)
+
+
+def update_project(*, project: Project, actor: Actor, **changes: Any) -> Project:
+    return _update(project, changes, allowed={"name", "description"}, actor=actor)
+
+
+def delete_domain(*, domain: Domain, actor: Actor) -> None:
+    _delete(domain, actor=actor)
+
+
+def delete_project(*, project: Project, actor: Actor) -> None:
+    _delete(project, actor=actor)
+
+
+def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
+    """Put a person into a project; fine when they are in it already."""
+    with transaction.atomic():
+        membership, created = Membership.objects.get_or_create(project=project, user=user)
+        if created:
+            message = f"{user} joined {project.path}"
+            log_change(project, actor=actor, event="member_added", message=message, after={"user": user.username})
+    return membership
+
+
+def remove_member(*, project: Project, user: User, actor: Actor) -> None:
+    """Take a person out of a project, unless they still have a session in it."""
+    active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
+    if active:
+        plural = "session that has" if active == 1 else "sessions that have"
+        raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
+    with transaction.atomic():
+        removed, _ = Membership.objects.filter(project=project, user=user).delete()
+        if removed:
+            message = f"{user} left {project.path}"
+            log_change(project, actor=actor, event="member_removed", message=message, before={"user": user.username})
+
+
+def _create(unit: Unit, *, actor: Actor) -> Unit:
+    with transaction.atomic():
+        save_checked(unit)
+        kind = unit._meta.verbose_name
+        log_change(unit, actor=actor, event=f"{kind}_created", message=f"{kind} {unit} created", after=fields_of(unit))
+    return unit
+
+
+def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Actor) -> Unit:
+    unknown = set(changes) - allowed
+    if unknown:
+        raise InvalidInput({name: "This cannot be changed." for name in sorted(unknown)})
+    before = fields_of(unit)
+    for name, value in changes.items():
+        setattr(unit, name, value)
+    old, new = differences(before, fields_of(unit))
+    if new:
+        with transaction.atomic():
+            save_checked(unit)
+            kind = unit._meta.verbose_name
+            log_change(unit, actor=actor, event=f"{kind}_edited", message=f"{kind} {unit} edited", before=old, after=new)
+    return unit
+
+
+def _delete(unit: Domain | Project, *, actor: Actor) -> None:
+    kind = unit._meta.verbose_name
+    with transaction.atomic():
+        log_change(unit, actor=actor, event=f"{kind}_deleted", message=f"{kind} {unit} deleted", before=fields_of(unit))
+        delete_unless_used(unit, name=f"The {kind} {unit}")

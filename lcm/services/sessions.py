@@ -1,0 +1,272 @@
+"""Asking for lab sessions and moving them through their life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from lcm import lifecycle, metrics
+from lcm.actors import Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import (
+    DefinitionStatus,
+    Kernel,
+    LabletDefinition,
+    LabletSession,
+    Membership,
+    Priority,
+    Project,
+    SessionTransition,
+    User,
+)
+from lcm.models.sessions import KERNEL_STATUS, KernelStatus
+from lcm.services.changelog import entry_for, log_change, log_changes
+from lcm.services.kernels import kernels_for
+from lcm.services.validation import clean
+
+START_GRACE = timedelta(minutes=15)
+
+
+def create_session(
+    *,
+    definition: LabletDefinition,
+    owner: User,
+    project: Project,
+    starts_at: datetime,
+    ends_at: datetime,
+    priority: int = Priority.NORMAL,
+    pool: str = "",
+    actor: Actor,
+    now: datetime,
+) -> LabletSession:
+    """Ask for a session: pins the definition's current revision and makes its kernels."""
+    if definition.current_revision is None:
+        raise InvalidInput({"definition": f"{definition} has no requirements yet."})
+    session = LabletSession(
+        definition=definition,
+        revision=definition.current_revision,
+        owner=owner,
+        project=project,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        priority=priority,
+        pool=pool or definition.pool,
+        status_since=now,
+        created_at=now,
+    )
+    _check_request(session, now=now)
+    clean(session)
+    with transaction.atomic():
+        session.save(force_insert=True)
+        Kernel.objects.bulk_create(kernels_for(session))
+        _record(session, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
+        message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
+        log_change(session, actor=actor, event="session_created", message=message, after=_described(session))
+    return session
+
+
+def transition_session(
+    *, session: LabletSession, to: SessionStatus, actor: Actor, now: datetime, reason: str = ""
+) -> LabletSession:
+    """Move a session one step; refused with what is allowed when the step is not in the table.
+
+    The caller's copy says which status it believes in: whoever comes second changes nothing.
+    """
+    old = SessionStatus(session.status)
+    if not lifecycle.may_follow(old, to):
+        raise _refused(session, old, to)
+    attempt = session.attempt + 1 if to == SessionStatus.PENDING else session.attempt
+    with transaction.atomic():
+        moved = LabletSession.objects.filter(pk=session.pk, status=old).update(
+            status=to, status_since=now, attempt=attempt
+        )
+        if not moved:
+            raise _refused(session, SessionStatus(_fresh_status(session)), to)
+        session.status, session.status_since, session.attempt = to, now, attempt
+        _move_kernels([session.pk], to=to, now=now)
+        _record(session, old=old, new=to, actor=actor, reason=reason, now=now)
+        log_change(session, **_step(old, to), actor=actor, reason=reason)
+        _count_when_committed(old, to)
+    return session
+
+
+def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reason: str) -> LabletSession:
+    """Call a session off: at once when nothing runs yet, else by stopping its lab."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+    target = lifecycle.CANCEL_TO.get(SessionStatus(session.status))
+    if target is None:
+        raise StateConflict(
+            f"{session} is {session.get_status_display().lower()} and cannot be cancelled.",
+            details={"status": session.status, "allowed": [s.value for s in lifecycle.allowed(session.status)]},
+        )
+    return transition_session(session=session, to=target, actor=actor, now=now, reason=reason)
+
+
+def cancel_sessions(
+    *, sessions: Iterable[LabletSession], actor: Actor, now: datetime, reason: str
+) -> tuple[int, int]:
+    """Call many off, set by set; answers how many were and how many could not be any more."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+    rows = list(sessions)
+    cancelled = 0
+    for old, to in lifecycle.CANCEL_TO.items():
+        group = [session for session in rows if session.status == old]
+        if group:
+            cancelled += _move_many(group, old=old, to=to, actor=actor, now=now, reason=reason)
+    return cancelled, len(rows) - cancelled
+
+
+def extend_session(
+    *, session: LabletSession, ends_at: datetime, actor: Actor, now: datetime, reason: str = ""
+) -> LabletSession:
+    """Let a session end later, as far as its definition allows."""
+    if session.status not in lifecycle.EXTENDABLE:
+        raise StateConflict(
+            f"{session} is {session.get_status_display().lower()} and cannot be extended.",
+            details={"status": session.status},
+        )
+    if ends_at <= max(session.ends_at, now):
+        raise InvalidInput({"ends_at": "The new end has to be later than the present one and than now."})
+    _check_duration(session.definition, ends_at - session.starts_at)
+    with transaction.atomic():
+        old_end = session.ends_at
+        moved = LabletSession.objects.filter(
+            pk=session.pk, ends_at=old_end, status__in=lifecycle.EXTENDABLE
+        ).update(ends_at=ends_at)
+        if not moved:
+            raise StateConflict(f"{session} was changed a moment ago; look at it again.")
+        session.ends_at = ends_at
+        message = f"{session} extended to {ends_at:%Y-%m-%d %H:%M} UTC"
+        log_change(
+            session,
+            actor=actor,
+            event="session_extended",
+            message=message,
+            reason=reason,
+            before={"ends_at": old_end},
+            after={"ends_at": ends_at},
+        )
+    return session
+
+
+def _check_request(session: LabletSession, *, now: datetime) -> None:
+    errors: dict[str, str] = {}
+    definition = session.definition
+    if definition.status != DefinitionStatus.ACTIVE:
+        errors["definition"] = f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
+    if not Membership.objects.filter(project=session.project, user=session.owner).exists():
+        errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
+    if session.ends_at <= session.starts_at:
+        errors["ends_at"] = "The timeslot has to end after it starts."
+    elif session.starts_at < now - START_GRACE:
+        errors["starts_at"] = "The timeslot starts in the past."
+    if errors:
+        raise InvalidInput(errors)
+    _check_duration(definition, session.duration)
+
+
+def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
+    if duration > definition.max_duration:
+        hours = definition.max_duration.total_seconds() / 3600
+        raise InvalidInput({"ends_at": f"{definition} may run for {hours:g} hours at most."})
+
+
+def _move_many(
+    group: list[LabletSession], *, old: SessionStatus, to: SessionStatus, actor: Actor, now: datetime, reason: str
+) -> int:
+    """One compare-and-set for a group of sessions of one status, with their history."""
+    with transaction.atomic():
+        ids = [session.pk for session in group]
+        won = set(
+            LabletSession.objects.select_for_update().filter(pk__in=ids, status=old).values_list("pk", flat=True)
+        )
+        moved = [session for session in group if session.pk in won]
+        LabletSession.objects.filter(pk__in=won).update(status=to, status_since=now)
+        _move_kernels(list(won), to=to, now=now)
+        SessionTransition.objects.bulk_create(
+            [_transition(session, old=old, new=to, actor=actor, reason=reason, now=now) for session in moved]
+        )
+        log_changes(entry_for(session, **_step(old, to), actor=actor, reason=reason) for session in moved)
+        _count_when_committed(old, to, len(moved))
+    return len(moved)
+
+
+def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
+    """A session's kernels go with it; each attempt starts and ends once."""
+    status = KERNEL_STATUS[to]
+    kernels = Kernel.objects.filter(session_id__in=session_ids).exclude(status=status)
+    if status == KernelStatus.ALLOCATED:
+        kernels.update(status=status, started_at=now, terminated_at=None)
+    elif status == KernelStatus.PENDING:
+        kernels.update(status=status, started_at=None, terminated_at=None, attempt=F("attempt") + 1)
+    elif status == KernelStatus.TERMINATED:
+        kernels.update(status=status, terminated_at=now)
+    else:
+        kernels.update(status=status)
+
+
+def _record(
+    session: LabletSession, *, old: str, new: SessionStatus, actor: Actor, reason: str, now: datetime
+) -> None:
+    _transition(session, old=old, new=new, actor=actor, reason=reason, now=now).save(force_insert=True)
+
+
+def _transition(
+    session: LabletSession, *, old: str, new: SessionStatus, actor: Actor, reason: str, now: datetime
+) -> SessionTransition:
+    return SessionTransition(
+        session=session,
+        from_status=old,
+        to_status=new,
+        at=now,
+        actor=actor.label,
+        reason=reason[:500],
+        attempt=session.attempt,
+    )
+
+
+def _step(old: SessionStatus, to: SessionStatus) -> dict[str, Any]:
+    return {
+        "event": "session_transition",
+        "message": f"{old.label} → {to.label}",
+        "before": {"status": old},
+        "after": {"status": to},
+    }
+
+
+def _described(session: LabletSession) -> dict[str, Any]:
+    return {
+        "definition": str(session.definition),
+        "revision": session.revision.number,
+        "owner": session.owner.username,
+        "project": session.project.path,
+        "starts_at": session.starts_at,
+        "ends_at": session.ends_at,
+        "priority": session.priority,
+        "pool": session.pool,
+    }
+
+
+def _fresh_status(session: LabletSession) -> str:
+    return str(LabletSession.objects.values_list("status", flat=True).get(pk=session.pk))
+
+
+def _refused(session: LabletSession, old: SessionStatus, to: SessionStatus) -> StateConflict:
+    following = lifecycle.allowed(old)
+    names = ", ".join(status.label.lower() for status in following)
+    rest = f"it can become {names}" if names else "that is final"
+    return StateConflict(
+        f"{session} is {old.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
+        details={"status": old.value, "allowed": [status.value for status in following]},
+    )
+
+
+def _count_when_committed(old: SessionStatus, to: SessionStatus, count: int = 1) -> None:
+    transaction.on_commit(lambda: metrics.TRANSITIONS.labels(from_status=old, to_status=to).inc(count))

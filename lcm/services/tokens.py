@@ -1,0 +1,123 @@
+"""Keys to the API: shown once, kept as a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.models import ApiToken, TokenKind, User
+from lcm.services.changelog import log_change
+from lcm.services.validation import clean
+
+PREFIX = "lcm_"
+MAX_LIFE = timedelta(days=730)
+USED_AT_MOST_EVERY = timedelta(minutes=1)
+_SCOPE = re.compile(r"^[a-z]+:[a-z0-9][a-z0-9-]*$")
+
+
+def create_token(
+    *,
+    name: str,
+    kind: TokenKind,
+    user: User | None = None,
+    scopes: Sequence[str] = (),
+    expires_at: datetime,
+    actor: Actor,
+    now: datetime,
+) -> tuple[ApiToken, str]:
+    """Make a token; the second part of the answer is the key itself, which cannot be had again."""
+    _check(kind=kind, user=user, scopes=scopes, expires_at=expires_at, now=now)
+    key = PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken(
+        name=name,
+        kind=kind,
+        user=user,
+        scopes=list(scopes),
+        hash=hash_of(key),
+        hint=key[:9],
+        created_at=now,
+        expires_at=expires_at,
+    )
+    clean(token)
+    with transaction.atomic():
+        token.save(force_insert=True)
+        log_change(
+            token,
+            actor=actor,
+            event="token_created",
+            message=f"token {token} created",
+            after={"kind": kind, "scopes": list(scopes), "expires_at": expires_at},
+        )
+    return token, key
+
+
+def rotate_token(*, token: ApiToken, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
+    """Replace a token by a new one of the same name, scopes and length of life; the old key ends at once."""
+    life = token.expires_at - token.created_at
+    with transaction.atomic():
+        revoke_token(token=token, actor=actor, now=now, reason="rotated")
+        return create_token(
+            name=token.name,
+            kind=TokenKind(token.kind),
+            user=token.user,
+            scopes=token.scopes,
+            expires_at=now + life,
+            actor=actor,
+            now=now,
+        )
+
+
+def revoke_token(*, token: ApiToken, actor: Actor, now: datetime, reason: str = "") -> ApiToken:
+    """End a token now."""
+    with transaction.atomic():
+        moved = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
+        if not moved:
+            raise StateConflict(f"The token {token} has been revoked already.")
+        token.revoked_at = now
+        log_change(token, actor=actor, event="token_revoked", message=f"token {token} revoked", reason=reason)
+    return token
+
+
+def find_token(*, key: str, now: datetime) -> ApiToken | None:
+    """The valid token of this key, noting that it was used."""
+    valid = Q(revoked_at=None, expires_at__gt=now)
+    token = ApiToken.objects.select_related("user").filter(valid, hash=hash_of(key)).first()
+    if token is None or (token.user and not token.user.is_active):
+        return None
+    if token.last_used_at is None or token.last_used_at < now - USED_AT_MOST_EVERY:
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def hash_of(key: str) -> str:
+    """Keys are random and long, so one round of SHA-256 keeps them as well as a slow hash would."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _check(
+    *, kind: TokenKind, user: User | None, scopes: Sequence[str], expires_at: datetime, now: datetime
+) -> None:
+    errors: dict[str, str] = {}
+    if kind == TokenKind.PERSON and user is None:
+        errors["user"] = "A person's token needs the person."
+    if kind == TokenKind.CONTROLLER and user is not None:
+        errors["user"] = "A controller's token belongs to no person."
+    if kind == TokenKind.CONTROLLER and not scopes:
+        errors["scopes"] = "Say what the controller may see, for example “pool:cml-eu”."
+    if kind == TokenKind.PERSON and scopes:
+        errors["scopes"] = "A person's token has the person's role; scopes are for controllers."
+    bad = [scope for scope in scopes if not _SCOPE.match(scope)]
+    if bad:
+        errors["scopes"] = f"“{bad[0]}” is not a scope; write “pool:NAME”."
+    if not now < expires_at <= now + MAX_LIFE:
+        errors["expires_at"] = f"A token ends between now and {MAX_LIFE.days} days from now."
+    if errors:
+        raise InvalidInput(errors)

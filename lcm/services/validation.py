@@ -1,0 +1,57 @@
+"""Turning Django's validation into errors of ours."""
+
+from __future__ import annotations
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import IntegrityError, models, transaction
+from django.db.models import ProtectedError
+
+from lcm.errors import InUse, InvalidInput
+
+
+def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
+    """Field, uniqueness and constraint checks of a model; refuses with the fields and why."""
+    try:
+        obj.full_clean(exclude=exclude)
+    except ValidationError as error:
+        fields = {_public(key): texts for key, texts in error.message_dict.items()}
+        raise InvalidInput(fields) from error
+
+
+def save_checked(obj: models.Model, *, exclude: set[str] | None = None) -> None:
+    """Check and save; a row that someone else wrote in between is an error for people as well."""
+    clean(obj, exclude=exclude)
+    try:
+        with transaction.atomic():
+            obj.save()
+    except IntegrityError as error:
+        clean(obj, exclude=exclude)
+        raise InvalidInput({"__all__": str(error)}) from error
+
+
+def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
+    """Delete, or say what still refers to it."""
+    uses = _uses(obj)
+    if uses:
+        raise InUse(f"{name or obj} cannot be deleted: {' and '.join(uses)} refer to it.")
+    try:
+        with transaction.atomic():
+            obj.delete()
+    except ProtectedError as error:
+        raise InUse(f"{name or obj} cannot be deleted: something refers to it since a moment ago.") from error
+
+
+def _uses(obj: models.Model) -> list[str]:
+    """How many rows of which kind protect an object, counted without loading them."""
+    uses = []
+    for relation in obj._meta.related_objects:
+        if relation.on_delete is models.PROTECT and not relation.hidden:
+            count = relation.related_model._base_manager.filter(**{relation.field.name: obj}).count()
+            kind = relation.related_model._meta
+            if count:
+                uses.append(f"{count:,} {kind.verbose_name if count == 1 else kind.verbose_name_plural}")
+    return uses
+
+
+def _public(key: str) -> str:
+    return "__all__" if key == NON_FIELD_ERRORS else key

@@ -1,0 +1,197 @@
+"""Django's settings: values come from the environment through `lcm.config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from environ import Env
+
+from lcm.config import read_settings
+from lcm.local_state import embedded_socket, kept_secret_key
+from lcm.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+CONFIG = read_settings()
+
+DEBUG: bool = CONFIG["DEBUG"]
+DATA_DIR: Path = (BASE_DIR / CONFIG["DATA_DIR"]).resolve()
+SECRET_KEY: str = CONFIG["SECRET_KEY"] or (kept_secret_key(DATA_DIR) if DEBUG else "")
+ALLOWED_HOSTS: list[str] = CONFIG["ALLOWED_HOSTS"]
+CSRF_TRUSTED_ORIGINS: list[str] = CONFIG["CSRF_TRUSTED_ORIGINS"]
+DEMO: bool = CONFIG["DEMO"]
+
+# --- what the project is made of ---------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "lcm",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "template_partials",
+    "heroicons",
+]
+MIDDLEWARE = [
+    "lcm.web.middleware.RequestContextMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "lcm.web.static.StaticFilesMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "lcm.web.middleware.PreferencesMiddleware",
+]
+ROOT_URLCONF = "lcm.urls"
+ASGI_APPLICATION = "lcm.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "lcm.web.context.layout",
+            ],
+            "builtins": ["lcm.templatetags.lcm", "template_partials.templatetags.partials"],
+        },
+    }
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- database, broker, cache --------------------------------------------------------------------
+
+if CONFIG["DATABASE_URL"]:
+    DATABASES = {"default": Env.db_url_config(CONFIG["DATABASE_URL"])}
+else:
+    DATABASES = {"default": Env.db_url_config(f"sqlite:///{DATA_DIR / 'lcm.sqlite3'}")}
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
+    }
+elif CONFIG["DATABASE_POOL_SIZE"]:
+    DATABASES["default"]["OPTIONS"] = {
+        "pool": {"min_size": 1, "max_size": CONFIG["DATABASE_POOL_SIZE"], "timeout": 10}
+    }
+
+REDIS_EMBEDDED = not CONFIG["REDIS_URL"]
+VALKEY_SOCKET = embedded_socket(DATA_DIR)
+REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{VALKEY_SOCKET}"
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "lcm"}
+}
+
+# --- people and security ------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "lcm.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+CSRF_FAILURE_VIEW = "lcm.web.errors.csrf_failure"
+SESSION_COOKIE_AGE = CONFIG["SESSION_HOURS"] * 3600
+SESSION_COOKIE_NAME = "lcm_session"
+CSRF_COOKIE_NAME = "lcm_csrf"
+CSRF_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+HTTPS: bool = CONFIG["HTTPS"]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+METRICS_TOKEN: str = CONFIG["METRICS_TOKEN"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
+
+# --- pages ----------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+USE_TZ = True
+TIME_ZONE: str = CONFIG["TIME_ZONE"]
+USE_I18N = False
+USE_THOUSAND_SEPARATOR = False
+STATIC_URL = "static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
+
+# --- API --------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "lcm.api.authentication.TokenAuthentication",
+        "lcm.api.authentication.PersonSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["lcm.api.permissions.AccessRule"],
+    "DEFAULT_THROTTLE_CLASSES": ["lcm.api.throttling.PrincipalThrottle"],
+    "DEFAULT_PAGINATION_CLASS": "lcm.api.pagination.KeysetPagination",
+    "DEFAULT_FILTER_BACKENDS": ["lcm.api.filters.SharedFilterBackend"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "lcm.api.schema.LcmSchema",
+    "EXCEPTION_HANDLER": "lcm.api.errors.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "LCM API",
+    "DESCRIPTION": "Lab Cloud Manager: definitions, sessions and the capacity under them.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["lcm.api.permissions.AccessRule"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
+        "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
+        "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+    },
+}
+
+# --- background work ----------------------------------------------------------------------------------
+
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "global_keyprefix": "lcm:"}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CONCURRENCY = CONFIG["WORKER_CONCURRENCY"]
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_TIME_LIMIT = 600
+CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+
+LOGGING = logging_config(style=CONFIG["LOG_FORMAT"], level=CONFIG["LOG_LEVEL"])

@@ -1,0 +1,89 @@
+"""The address the web server listens on: read, checked and shown to people."""
+
+import http.client
+import socket
+from dataclasses import dataclass
+from typing import Self
+
+ANY_HOST = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (compared, never bound)
+PORTS_TO_TRY = 100
+
+
+class AddressError(Exception):
+    """The web server cannot listen where it was told to."""
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, bind: str) -> Self:
+        """Read `host:port` or `[v6 host]:port`."""
+        host, colon, port = bind.rpartition(":")
+        if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise AddressError(f"WEB_BIND={bind} is not an address: write host:port, such as 127.0.0.1:8000")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def local(self) -> "Address":
+        """The same port where a program on this machine reaches it."""
+        return Address(ANY_HOST.get(self.host, self.host), self.port)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.local}/"
+
+    def at_port(self, port: int) -> "Address":
+        return Address(self.host, port)
+
+    def is_free(self) -> bool:
+        try:
+            self._bind_once()
+        except OSError:
+            return False
+        return True
+
+    def require_free(self) -> None:
+        """Raise AddressError, in words for people, when nothing can listen here."""
+        try:
+            self._bind_once()
+        except PermissionError as error:
+            raise AddressError(
+                f"Port {self.port} needs more rights than this user has: set WEB_BIND={self.at_port(8000)}"
+            ) from error
+        except OSError as error:
+            raise AddressError(self._explain(error)) from error
+
+    def _bind_once(self) -> None:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((self.host, self.port))
+
+    def _explain(self, error: OSError) -> str:
+        nearby = range(self.port + 1, min(self.port + PORTS_TO_TRY, 65536))
+        other = next((port for port in nearby if self.at_port(port).is_free()), None)
+        if other is None:
+            return f"The web server cannot listen on {self} ({error.strerror}): set another WEB_BIND"
+        return (
+            f"Port {self.port} on {self.host} is in use: "
+            f"stop the other program or set WEB_BIND={self.at_port(other)}"
+        )
+
+
+def answers(address: Address, path: str, timeout: float = 1.0) -> bool:
+    """Tell whether the web server at this address answers a GET without failing."""
+    local = address.local
+    connection = http.client.HTTPConnection(local.host, local.port, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,40 @@
+"""The processes LCM consists of, as commands."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lcm.supervisor import valkey
+from lcm.supervisor.children import Child
+
+
+def environment(data_dir: Path) -> dict[str, str]:
+    """What every child gets: our own environment and one folder for the metrics of all."""
+    return {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
+
+
+def broker(socket: Path, data_dir: Path) -> Child:
+    """The embedded Valkey; the others need it, so it stops last."""
+    folder = data_dir / "valkey"
+    folder.mkdir(exist_ok=True)
+    return Child("valkey", valkey.command(valkey.find_server(), socket, folder), os.environ, stops_last=True)
+
+
+def web(env: Mapping[str, str]) -> Child:
+    return Child("web", _python("gunicorn", "-c", "python:lcm.gunicorn_conf", "lcm.asgi:application"), env)
+
+
+def worker(env: Mapping[str, str]) -> Child:
+    options = ("--without-gossip", "--without-mingle")
+    return Child("worker", _python("celery", "--quiet", "-A", "lcm.celery", "worker", *options), env)
+
+
+def beat(env: Mapping[str, str], data_dir: Path) -> Child:
+    schedule = str(data_dir / "celerybeat-schedule")
+    options = ("--schedule", schedule, "--pidfile=")
+    return Child("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
+
+
+def _python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]

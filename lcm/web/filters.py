@@ -1,0 +1,181 @@
+"""One FilterSet a list, for its page and its API alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import django_filters as df
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+
+from lcm.lifecycle import ACTIVE, SessionStatus
+from lcm.models import (
+    ApiToken,
+    ChangeLog,
+    DefinitionStatus,
+    Domain,
+    LabletDefinition,
+    LabletSession,
+    Priority,
+    Project,
+    TokenKind,
+    User,
+)
+from lcm.selectors.sessions import domains_for_choice, search_sessions
+
+PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
+_LENGTH = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+
+
+class SearchFilter(df.CharFilter):  # type: ignore[misc]
+    """`q`: the search box. Looks for the text in some columns."""
+
+    def __init__(self, *columns: str, **kwargs: Any) -> None:
+        super().__init__(label="Search", max_length=100, **kwargs)
+        self.columns = columns
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if not value:
+            return qs
+        found = Q()
+        for column in self.columns:
+            found |= Q(**{f"{column}__icontains": value})
+        return qs.filter(found)
+
+
+class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
+    """Not longer ago than the chosen period."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=list(PERIODS.items()), **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return qs.filter(**{f"{self.field_name}__gte": timezone.now() - _LENGTH[value]}) if value else qs
+
+
+class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
+    """One object of another kind, by its id; links set it, and the chip shows its name."""
+
+    def __init__(self, model: type[Model], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.object_model = model
+
+    def name_of(self, value: str) -> str:
+        try:
+            return str(self.object_model._default_manager.get(pk=value))
+        except (self.object_model.DoesNotExist, ValueError, ValidationError):
+            return value
+
+
+class SessionFilter(df.FilterSet):  # type: ignore[misc]
+    q = df.CharFilter(label="Search", max_length=100, method="search")
+    status = df.MultipleChoiceFilter(choices=SessionStatus.choices, label="Status")
+    active = df.BooleanFilter(label="Not ended", method="only_active")
+    priority = df.MultipleChoiceFilter(choices=Priority.choices, label="Priority")
+    domain = df.MultipleChoiceFilter(
+        field_name="project__domain__name", choices=domains_for_choice, label="Domain"
+    )
+    project = ObjectFilter(Project, field_name="project_id", label="Project")
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
+    owner = ObjectFilter(User, field_name="owner_id", label="Owner")
+    pool = df.CharFilter(label="Pool")
+    created = PeriodFilter(field_name="created_at", label="Asked for")
+    starts_after = df.IsoDateTimeFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
+    starts_before = df.IsoDateTimeFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
+
+    class Meta:
+        model = LabletSession
+        fields: list[str] = []
+
+    def search(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
+        return search_sessions(qs, value)
+
+    def only_active(self, qs: QuerySet[LabletSession], name: str, value: bool) -> QuerySet[LabletSession]:
+        return qs.filter(status__in=ACTIVE) if value else qs.exclude(status__in=ACTIVE)
+
+
+class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "description", "version")
+    status = df.MultipleChoiceFilter(choices=DefinitionStatus.choices, label="Status")
+    needs_review = df.BooleanFilter(label="Needs review")
+    system = df.CharFilter(label="System")
+    created = PeriodFilter(field_name="created_at", label="Imported")
+
+    class Meta:
+        model = LabletDefinition
+        fields: list[str] = []
+
+
+class DomainFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "description")
+
+    class Meta:
+        model = Domain
+        fields: list[str] = []
+
+
+class ProjectFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "description", "domain__name")
+    domain = df.MultipleChoiceFilter(field_name="domain__name", choices=domains_for_choice, label="Domain")
+    member = ObjectFilter(User, field_name="memberships__user_id", label="Member")
+
+    class Meta:
+        model = Project
+        fields: list[str] = []
+
+
+class UserFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("username", "first_name", "last_name", "email")
+    project = ObjectFilter(Project, field_name="memberships__project_id", label="Project")
+
+    class Meta:
+        model = User
+        fields: list[str] = []
+
+
+class TokenFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "user__username")
+    kind = df.MultipleChoiceFilter(choices=TokenKind.choices, label="Kind")
+    state = df.MultipleChoiceFilter(
+        choices=[("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")], label="State", method="in_state"
+    )
+
+    class Meta:
+        model = ApiToken
+        fields: list[str] = []
+
+    def in_state(self, qs: QuerySet[ApiToken], name: str, value: list[str]) -> QuerySet[ApiToken]:
+        now = timezone.now()
+        states = {
+            "valid": Q(revoked_at=None, expires_at__gt=now),
+            "expired": Q(revoked_at=None, expires_at__lte=now),
+            "revoked": Q(revoked_at__isnull=False),
+        }
+        found = Q()
+        for state in value:
+            found |= states[state]
+        return qs.filter(found)
+
+
+OBJECT_TYPES = [
+    ("labletsession", "Session"),
+    ("labletdefinition", "Definition"),
+    ("domain", "Domain"),
+    ("project", "Project"),
+    ("apitoken", "Token"),
+    ("user", "Person"),
+]
+
+
+class ChangeFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("message", "object_label", "actor", "reason")
+    object_type = df.MultipleChoiceFilter(choices=OBJECT_TYPES, label="Object")
+    object_id = df.CharFilter(label="Id", max_length=40)
+    actor = df.CharFilter(label="Who", max_length=150)
+    at = PeriodFilter(field_name="at", label="When")
+
+    class Meta:
+        model = ChangeLog
+        fields: list[str] = []

@@ -1,0 +1,63 @@
+"""Forms in our mark-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from lcm.errors import InvalidInput
+
+
+def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
+    """Show a service's field errors at the fields; those of no field stand above the form."""
+    for name, texts in error.fields.items():
+        field = name if name in form.fields else None
+        for text in texts:
+            label = "" if field or name == "__all__" else f"{name}: "
+            form.add_error(field, f"{label}{text}")
+
+
+class PageForm(forms.Form):
+    """A form whose inputs carry our classes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
+        for field in self.fields.values():
+            widget = field.widget
+            if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
+                widget.attrs.setdefault("class", "input")
+
+
+class ReasonForm(PageForm):
+    """Far-reaching actions ask why."""
+
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Kept in the change log with your name.",
+    )
+
+
+class LocalDateTimeField(forms.DateTimeField):
+    """A moment in the person's time zone, with the browser's own picker."""
+
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+
+class NamedField(forms.CharField):
+    """An object by its name, with suggestions while typing; works as a plain text field as well."""
+
+    def __init__(self, *, find: Any, suggest: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.find = find
+        self.suggest = suggest
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        found = self.find(text)
+        if found is None:
+            raise forms.ValidationError(f"There is no “{text}”.")
+        return found

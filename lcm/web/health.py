@@ -1,0 +1,88 @@
+"""Is it alive, is it ready, what does it measure."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+from prometheus_client import CONTENT_TYPE_LATEST
+from redis import Redis
+from redis.exceptions import RedisError
+
+from lcm import metrics
+from lcm.models import Heartbeat
+from lcm.web.access import public
+
+
+@require_GET
+@public
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok", content_type="text/plain")
+
+
+@require_GET
+@public
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Everything a request or task needs is there; 503 names what is not."""
+    problems = {name: check() for name, check in CHECKS.items()}
+    ready = not any(problems.values())
+    parts = {name: problem or "ok" for name, problem in problems.items()}
+    return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
+
+
+@require_GET
+@public
+def prometheus(request: HttpRequest) -> HttpResponse:
+    """Metrics for Prometheus; with METRICS_TOKEN set, only for who knows it."""
+    wanted = f"Bearer {settings.METRICS_TOKEN}"
+    if settings.METRICS_TOKEN and not hmac.compare_digest(request.headers.get("Authorization", ""), wanted):
+        return HttpResponse("METRICS_TOKEN is asked for", status=401, headers={"WWW-Authenticate": "Bearer"})
+    return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def database_problem() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        return f"the database does not answer: {_first_line(error)}"
+    return ""
+
+
+def broker_problem() -> str:
+    try:
+        with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
+            broker.ping()
+    except (RedisError, OSError) as error:
+        return f"the broker does not answer: {_first_line(error)}"
+    return ""
+
+
+def beat_problem() -> str:
+    try:
+        beat = Heartbeat.objects.filter(name="beat").first()
+    except DatabaseError as error:
+        return f"unknown: {_first_line(error)}"
+    if beat is None:
+        return "beat has not run a task yet"
+    age = (timezone.now() - beat.at).total_seconds()
+    if age > settings.CONFIG["BEAT_HEARTBEAT_MAX_AGE"]:
+        return f"beat's last task ran {age:.0f} s ago"
+    return ""
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": database_problem,
+    "broker": broker_problem,
+    "beat": beat_problem,
+}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,211 @@
+"""The one list page: search, filters, sort, paging, selection, bulk actions, export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.shortcuts import render
+from django_filters import BooleanFilter, ChoiceFilter, FilterSet, MultipleChoiceFilter
+
+from lcm.errors import InvalidInput
+from lcm.roles import Role, role_of
+from lcm.web.export import export
+from lcm.web.filters import ObjectFilter
+from lcm.web.paging import Page, capped_count, page_of
+
+PAGE_SIZES = (25, 50, 100, 200)
+_NOT_FILTERS = ("cursor", "sort", "size", "format", "page")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A head of the table, and what the column is in an export."""
+
+    label: str
+    value: Callable[[Any], Any]
+    sort: str = ""
+    numeric: bool = False
+    export_label: str = ""
+
+
+@dataclass(frozen=True)
+class BulkAction:
+    """Something that can be done to many rows: its button and the address that asks and does it."""
+
+    label: str
+    url_name: str
+    role: Role
+    danger: bool = False
+
+
+@dataclass(frozen=True)
+class PageAction:
+    label: str
+    url_name: str
+    role: Role
+    icon: str
+    primary: bool = False
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """All that one list differs in from the others."""
+
+    title: str
+    noun: str
+    plural: str
+    rows: Callable[[], QuerySet[Any]]
+    filterset: type[FilterSet]
+    columns: Sequence[Column]
+    row_template: str
+    default_sort: str
+    search_hint: str
+    icon: str
+    empty_hint: str
+    lead: Callable[[], str] = lambda: ""
+    actions: Sequence[PageAction] = ()
+    bulk: Sequence[BulkAction] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def named(self, count: int) -> str:
+        return self.noun if count == 1 else self.plural
+
+
+def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
+    """Answer a list: the whole page, its results for htmx, or an export."""
+    filterset = page.filterset(request.GET, queryset=page.rows())
+    filtered = filterset.qs if filterset.is_valid() else page.rows().none()
+    sort = _sort(request, page)
+    wanted = request.GET.get("format", "")
+    if wanted in ("csv", "json"):
+        return export(page, filtered, sort=sort, wanted=wanted)
+    size = _size(request)
+    rows, problem = _rows(request, filtered, sort=sort, size=size)
+    total, more = capped_count(filtered)
+    role = role_of(request.user)
+    context = {
+        "page": page,
+        "filterset": filterset,
+        "filter_menus": _menus(filterset),
+        "chips": _chips(request, filterset),
+        "columns": [_head(request, column, sort) for column in page.columns],
+        "rows": rows,
+        "total": total,
+        "more": more,
+        "problem": problem,
+        "sort": sort,
+        "size": size,
+        "sizes": PAGE_SIZES,
+        "query": _query(request, drop=("cursor", "format")),
+        "filter_query": _query(request, drop=_NOT_FILTERS),
+        "next_query": _query(request, set_to={"cursor": rows.next}) if rows.next else "",
+        "previous_query": _query(request, set_to={"cursor": rows.previous}) if rows.previous else "",
+        "is_filtered": any(request.GET.get(name) for name in filterset.filters),
+        "page_actions": [action for action in page.actions if role >= action.role],
+        "bulk": [action for action in page.bulk if role >= action.role],
+        "crumbs": [(page.title, "")],
+        **page.extra,
+    }
+    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
+    return render(request, "list.html#results" if partial else "list.html", context)
+
+
+def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
+    """The rows a bulk action is for: those ticked, or all that match the filters; and how to say it."""
+    if request.POST.get("all"):
+        filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
+        if not filterset.is_valid():
+            raise InvalidInput({"__all__": "The filters of this selection cannot be read any more."})
+        return filterset.qs, "all"
+    keys = request.POST.getlist("pk")
+    known = page.rows().model._meta.pk
+    try:
+        return page.rows().filter(pk__in=[known.to_python(key) for key in keys]), "ticked"
+    except Exception as error:
+        raise InvalidInput({"pk": "The selection cannot be read."}) from error
+
+
+def _rows(request: HttpRequest, queryset: QuerySet[Any], *, sort: str, size: int) -> tuple[Page[Any], str]:
+    try:
+        return page_of(queryset, sort=sort, size=size, cursor=request.GET.get("cursor", "")), ""
+    except InvalidInput as error:
+        return page_of(queryset, sort=sort, size=size), error.message
+
+
+def _sort(request: HttpRequest, page: ListPage) -> str:
+    asked = request.GET.get("sort", "")
+    known = {column.sort.removeprefix("-") for column in page.columns if column.sort}
+    return asked if asked.removeprefix("-") in known else page.default_sort
+
+
+def _size(request: HttpRequest) -> int:
+    asked = request.GET.get("size", "")
+    return int(asked) if asked.isdigit() and int(asked) in PAGE_SIZES else PAGE_SIZES[0]
+
+
+def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, Any] | None = None) -> str:
+    query = request.GET.copy()
+    for name in drop:
+        query.pop(name, None)
+    for name, value in (set_to or {}).items():
+        query[name] = value
+    return query.urlencode()
+
+
+def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
+    """A sortable head turns its order round when it is the one sorted by."""
+    name = column.sort.removeprefix("-")
+    is_current = bool(name) and sort.removeprefix("-") == name
+    if is_current:
+        following = name if sort.startswith("-") else f"-{name}"
+    else:
+        following = column.sort
+    return {
+        "label": column.label,
+        "numeric": column.numeric,
+        "query": _query(request, drop=("cursor",), set_to={"sort": following}) if name else "",
+        "direction": ("descending" if sort.startswith("-") else "ascending") if is_current else "",
+    }
+
+
+def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
+    """The filters with few choices, each a menu of boxes or of one choice."""
+    menus = []
+    for name, each in filterset.filters.items():
+        if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
+            bound = filterset.form[name]
+            chosen = {str(value) for value in filterset.data.getlist(name)}
+            options = [(value, label, str(value) in chosen) for value, label in bound.field.choices if value != ""]
+            if options:
+                several = isinstance(each, MultipleChoiceFilter)
+                menus.append({"name": name, "label": each.label, "options": options, "several": several})
+    return menus
+
+
+def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
+    """What is filtered by, each with the address without it."""
+    chips = []
+    for name, each in filterset.filters.items():
+        if name == "q":
+            continue
+        for value in filter(None, request.GET.getlist(name)):
+            query = request.GET.copy()
+            query.setlist(name, [other for other in query.getlist(name) if other != value])
+            query.pop("cursor", None)
+            text = f"{each.label}: {_shown(filterset, name, each, value)}"
+            chips.append({"text": text, "query": query.urlencode()})
+    return chips
+
+
+def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
+    if isinstance(each, BooleanFilter):
+        return "yes" if value.lower() in ("true", "1", "on") else "no"
+    if isinstance(each, ObjectFilter):
+        return each.name_of(value)
+    choices = dict(getattr(filterset.form.fields[name], "choices", ()))
+    known = {str(key): str(label) for key, label in choices.items()}
+    return known.get(value, value)

@@ -1,0 +1,129 @@
+"""What happens around every request: its id, its log line and metrics, the content policy, the person's zone."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+import zoneinfo
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.cache import patch_cache_control, patch_vary_headers
+
+from lcm import metrics
+from lcm.logs import request_id
+
+logger = logging.getLogger("lcm.requests")
+
+_GIVEN_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
+_QUIET = ("/static/", "/healthz", "/readyz", "/metrics")
+
+SELF_ONLY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Swagger UI writes styles of its own and draws its icons from data: addresses.
+FOR_API_DOCS = SELF_ONLY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
+    "img-src 'self'", "img-src 'self' data:"
+)
+
+
+class AroundRequest:
+    """A middleware with something before and something after, in synchronous and asynchronous chains."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if self.is_async:
+            return self._answer_async(request)
+        before = self.before(request)
+        return self.after(request, self.get_response(request), before)
+
+    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+        before = self.before(request)
+        return self.after(request, await self.get_response(request), before)
+
+    def before(self, request: HttpRequest) -> Any:
+        return None
+
+    def after(self, request: HttpRequest, response: HttpResponseBase, before: Any) -> HttpResponseBase:
+        return response
+
+
+class RequestContextMiddleware(AroundRequest):
+    """Request id, request log, metrics and the content policy."""
+
+    def before(self, request: HttpRequest) -> float:
+        given = request.headers.get("X-Request-ID", "")
+        request_id.set(given if _GIVEN_ID.match(given) else uuid.uuid4().hex)
+        return time.perf_counter()
+
+    def after(self, request: HttpRequest, response: HttpResponseBase, before: float) -> HttpResponseBase:
+        response["X-Request-ID"] = request_id.get()
+        is_docs = request.path == "/api/docs"
+        response.headers.setdefault("Content-Security-Policy", FOR_API_DOCS if is_docs else SELF_ONLY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if not request.path.startswith(_QUIET):
+            self._note(request, response, time.perf_counter() - before)
+        request_id.set("")
+        return response
+
+    def _note(self, request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+        view = request.resolver_match.view_name if request.resolver_match else "unknown"
+        metrics.REQUESTS.labels(view=view, method=request.method, status=response.status_code).inc()
+        metrics.REQUEST_SECONDS.labels(view=view).observe(seconds)
+        logger.info(
+            "request",
+            extra={
+                "method": request.method,
+                "path": request.path,
+                "status": response.status_code,
+                "ms": round(seconds * 1000, 1),
+            },
+        )
+
+
+class PreferencesMiddleware(AroundRequest):
+    """Pages are shown in the person's time zone, and kept out of shared caches."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if self.is_async:
+            return self._with_zone_async(request)
+        with timezone.override(zone_of(request.user)):
+            return self.after(request, self.get_response(request), None)
+
+    async def _with_zone_async(self, request: HttpRequest) -> HttpResponseBase:
+        # The API speaks UTC and reads the log-in itself: leave the database alone here.
+        if request.path.startswith("/api/"):
+            return self.after(request, await self.get_response(request), None)
+        user = await request.auser()  # type: ignore[attr-defined]
+        with timezone.override(zone_of(user)):
+            return self.after(request, await self.get_response(request), None)
+
+    def after(self, request: HttpRequest, response: HttpResponseBase, before: Any) -> HttpResponseBase:
+        if not request.path.startswith("/static/"):
+            patch_vary_headers(response, ["HX-Request", "Cookie"])
+            if "Cache-Control" not in response:
+                patch_cache_control(response, private=True, no_cache=True)
+        return response
+
+
+def zone_of(user: Any) -> zoneinfo.ZoneInfo:
+    """The zone a person chose, else the installation's."""
+    name = getattr(user, "time_zone", "") or settings.TIME_ZONE
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return zoneinfo.ZoneInfo("UTC")

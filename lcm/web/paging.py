@@ -1,0 +1,108 @@
+"""Paging by key: a page starts where the last one ended, so deep pages cost what the first one does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db.models import F, Field, Model, QuerySet
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+
+from lcm.errors import InvalidInput
+
+M = TypeVar("M", bound=Model)
+COUNT_CAP = 10_000
+
+
+@dataclass(frozen=True)
+class Page(Generic[M]):
+    """Some rows, how many stand before them, and where the neighbours are."""
+
+    rows: list[M]
+    first: int
+    next: str | None
+    previous: str | None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.rows) - 1
+
+
+def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") -> Page[M]:
+    """One page, sorted by a column that is never null (`-name` for descending) and then by id."""
+    column, descending = sort.removeprefix("-"), sort.startswith("-")
+    position = _decode(queryset.model, column, cursor) if cursor else None
+    backwards = position is not None and position.backwards
+    down = descending != backwards
+    mark = "-" if down else ""
+    rows_of = queryset.order_by(f"{mark}{column}", f"{mark}pk")
+    if position is not None:
+        compare = TupleLessThan if down else TupleGreaterThan
+        rows_of = rows_of.filter(compare(Tuple(F(column), F("pk")), position.values))
+    rows = list(rows_of[: size + 1])
+    more = len(rows) > size
+    rows = rows[:size]
+    if backwards:
+        rows.reverse()
+    skipped = position.skipped if position else 0
+    if backwards:
+        skipped = max(skipped - len(rows), 0) if more else 0
+    has_next = bool(rows) and (more or backwards)
+    has_previous = bool(rows) and position is not None and (more or not backwards)
+    return Page(
+        rows=rows,
+        first=skipped + 1,
+        next=_encode(rows[-1], column, skipped + len(rows), backwards=False) if has_next else None,
+        previous=_encode(rows[0], column, skipped, backwards=True) if has_previous else None,
+    )
+
+
+def capped_count(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> tuple[int, bool]:
+    """How many rows there are, counted no further than needed to say “more than the cap”."""
+    count = queryset.order_by().values("pk")[: cap + 1].count()
+    return min(count, cap), count > cap
+
+
+@dataclass(frozen=True)
+class _Position:
+    values: tuple[Any, Any]
+    skipped: int
+    backwards: bool
+
+
+def _encode(row: Model, column: str, skipped: int, *, backwards: bool) -> str:
+    value: Any = row
+    for step in column.split("__"):
+        value = getattr(value, step)
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    packed = json.dumps([int(backwards), skipped, text, str(row.pk)], separators=(",", ":"))
+    return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
+
+
+def _decode(model: type[Model], column: str, cursor: str) -> _Position:
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        backwards, skipped, text, pk = json.loads(packed)
+        value = _field(model, column).to_python(text)
+        values = (value, model._meta.pk.to_python(pk))
+        if value is None or not isinstance(skipped, int) or not 0 <= skipped < 2**62:
+            raise ValueError("out of range")
+        return _Position(values, skipped, bool(backwards))
+    except (ValueError, TypeError, binascii.Error, ValidationError) as error:
+        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."}) from error
+
+
+def _field(model: type[Model], column: str) -> Field[Any, Any]:
+    *relations, name = column.split("__")
+    for relation in relations:
+        related = model._meta.get_field(relation).related_model
+        if not isinstance(related, type):
+            raise FieldDoesNotExist(column)
+        model = related
+    field = model._meta.get_field(name)
+    assert isinstance(field, Field)
+    return field

@@ -1,0 +1,52 @@
+"""A topology as a picture: nodes where CML has them, scaled to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+WIDTH, HEIGHT = 420, 260
+MARGIN_X, MARGIN_Y = 44, 30
+
+
+@dataclass(frozen=True)
+class PictureNode:
+    label: str
+    kind: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    nodes: list[PictureNode]
+    links: list[tuple[float, float, float, float]]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def described(self) -> str:
+        return f"{len(self.nodes)} nodes and {len(self.links)} links"
+
+
+def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:
+    """Places in the picture for nodes and links, whatever coordinates the topology uses."""
+    xs = _scaled([node["x"] for node in nodes], MARGIN_X, WIDTH - MARGIN_X)
+    ys = _scaled([node["y"] for node in nodes], MARGIN_Y, HEIGHT - MARGIN_Y)
+    places = {node["id"]: (x, y) for node, x, y in zip(nodes, xs, ys, strict=True)}
+    return Picture(
+        nodes=[
+            PictureNode(node["label"], node["node_definition"], *places[node["id"]]) for node in nodes
+        ],
+        links=[(*places[link["n1"]], *places[link["n2"]]) for link in links],
+    )
+
+
+def _scaled(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Values spread over a range; in its middle when they are all the same."""
+    least, most = min(values), max(values)
+    if least == most:
+        return [(low + high) / 2] * len(values)
+    factor = (high - low) / (most - least)
+    return [round(low + (value - least) * factor, 1) for value in values]

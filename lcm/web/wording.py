@@ -1,0 +1,39 @@
+"""How lengths of time and amounts are said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def duration_text(length: timedelta) -> str:
+    """The two largest units: `1 h 33 min`, `8 s`."""
+    seconds = int(abs(length.total_seconds()))
+    parts = []
+    for name, size in _UNITS:
+        if seconds >= size and len(parts) < 2:
+            parts.append(f"{seconds // size} {name}")
+            seconds %= size
+        elif parts:
+            break
+    return " ".join(parts) or "0 s"
+
+
+def ago_text(difference: timedelta) -> str:
+    """`2 min ago`, `in 3 h`, `just now`."""
+    seconds = difference.total_seconds()
+    if abs(seconds) < 5:
+        return "just now"
+    for name, size in _UNITS:
+        if abs(seconds) >= size:
+            count = int(abs(seconds) // size)
+            return f"in {count} {name}" if seconds > 0 else f"{count} {name} ago"
+    return "just now"
+
+
+def amount_text(value: Decimal) -> str:
+    """At least one decimal where there is any: `4`, `2.5`, `0.75`."""
+    text = f"{value:,.2f}".rstrip("0").rstrip(".")
+    return text or "0"

@@ -1,0 +1,152 @@
+"""`manage.py up` as a process under test."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lcm.supervisor.address import Address
+from lcm.supervisor.children import die_with_parent
+from tests.bench.environment import clean_environment
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "LCM_BENCH_MARK"
+START_SECONDS = 60.0
+
+
+def wait_until(
+    condition: Callable[[], object],
+    what: str,
+    seconds: float = START_SECONDS,
+    details: Callable[[], str] = str,
+) -> None:
+    """Poll until the condition holds; fail with what was waited for and the details of that moment."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}\n{details()}"
+        time.sleep(0.05)
+
+
+@dataclass
+class ControlPlane:
+    """One supervisor and everything it started, found again by a mark in their environment."""
+
+    data_dir: Path
+    address: Address
+    settings: dict[str, str] = field(default_factory=dict)
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=ROOT,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
+
+    def start_and_wait(self) -> None:
+        """Start and wait for /readyz: database, broker and a task that beat sent and the worker ran."""
+        self.start()
+        wait_until(
+            lambda: self.status("/readyz") == 200 or self.has_ended,
+            "/readyz is 200",
+            details=lambda: self.output,
+        )
+        assert not self.has_ended, f"manage.py up ended:\n{self.output}"
+
+    @property
+    def log(self) -> Path:
+        return self.data_dir.with_name(f"{self.data_dir.name}-{self.mark}.log")
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def status(self, path: str) -> int | None:
+        """The HTTP status of a page, None when nobody answers."""
+        connection = http.client.HTTPConnection(self.address.host, self.address.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = 30) -> int:
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def processes(self, containing: str = "") -> list[int]:
+        """Processes that carry our mark and whose command line contains the text."""
+        return [pid for pid in _numbered(Path("/proc")) if self._is_ours(pid, containing)]
+
+    def leader(self, containing: str) -> int:
+        """The supervisor's own child with this text in its command line."""
+        found = [pid for pid in self.processes(containing) if _parent(pid) == self.pid]
+        assert len(found) == 1, f"{len(found)} children with {containing!r}"
+        return found[0]
+
+    def clean_up(self) -> None:
+        """Leave nothing behind, whatever the test did."""
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        basics = {"DATA_DIR": str(self.data_dir), "WEB_BIND": str(self.address), MARK: self.mark}
+        return clean_environment(**basics, BEAT_HEARTBEAT_INTERVAL="1", **self.settings)
+
+    def _is_ours(self, pid: int, containing: str) -> bool:
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return False
+        return f"{MARK}={self.mark}".encode() in environment and containing in command
+
+
+@contextmanager
+def control_plane(data_dir: Path, address: Address, **settings: str) -> Iterator[ControlPlane]:
+    """A control plane that is not started yet and is gone after the block."""
+    plane = ControlPlane(data_dir, address, settings)
+    try:
+        yield plane
+    finally:
+        plane.clean_up()
+
+
+def _numbered(folder: Path) -> Iterator[int]:
+    return (int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal())
+
+
+def _parent(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])

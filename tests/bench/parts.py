@@ -1,0 +1,57 @@
+"""The parts of `make test`: which tests run on what."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+NEEDS_REAL_PROCESSES = ("browser", "integration")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One run of pytest on one database; `without` names the marks it leaves out."""
+
+    name: str
+    env: Mapping[str, str]
+    without: Sequence[str] = ()
+
+    def command(self, extra: Sequence[str]) -> list[str]:
+        marks = ["-m", " and ".join(f"not {mark}" for mark in self.without)] if self.without else []
+        return [sys.executable, "-m", "pytest", "-n", "2", *marks, *extra]
+
+    def run(self, extra: Sequence[str]) -> "Outcome":
+        left_out = f" without {', '.join(self.without)}" if self.without else ""
+        print(f"\n=== {self.name}{left_out} ===", flush=True)
+        begun = time.monotonic()
+        code = subprocess.run(self.command(extra), env=dict(self.env)).returncode
+        return Outcome(f"{self.name}{left_out}", code, time.monotonic() - begun)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    name: str
+    code: int
+    seconds: float
+
+    def __str__(self) -> str:
+        result = "passed" if self.code == 0 else f"FAILED (pytest exit code {self.code})"
+        return f"{self.name}: {result} in {self.seconds:.0f} s"
+
+
+def plan(
+    *, base: Mapping[str, str], postgres: str | None, lacking: Sequence[str], fast: bool = False
+) -> list[Part]:
+    """Everything on PostgreSQL, then on SQLite what needs no real processes.
+
+    `lacking` are the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
+    """
+    if fast:
+        return [Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres"))]
+    if postgres is None:
+        return [Part("SQLite", base, lacking)]
+    return [
+        Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking),
+        Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres")),
+    ]

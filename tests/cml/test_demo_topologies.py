@@ -1,0 +1,49 @@
+"""The topologies of the demonstration are ones a user could have exported."""
+
+from pathlib import Path
+
+import pytest
+
+import lcm
+from lcm.cml.topology import Topology, parse_topology
+
+FOLDER = Path(lcm.__file__).parent / "demo" / "topologies"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def demo(request) -> Topology:
+    return parse_topology(request.param.read_bytes())
+
+
+def test_there_are_eight():
+    assert len(FILES) == 8
+
+
+def test_it_parses_without_a_warning(demo):
+    assert demo.title
+    assert demo.warnings == ()
+
+
+def test_it_is_of_a_size_a_page_can_show(demo):
+    assert 4 <= demo.node_count <= 14
+    assert len({(node.x, node.y) for node in demo.nodes}) == demo.node_count
+
+
+def test_every_node_is_linked(demo):
+    linked = {end for link in demo.links for end in (link.n1, link.n2)}
+    assert linked == {node.id for node in demo.nodes}
+
+
+def test_its_ports_are_in_the_range_a_worker_gives_out(demo):
+    assert demo.ports
+    assert all(2000 <= port.outside <= 7999 for port in demo.ports)
+
+
+def test_it_needs_something_of_a_worker(demo):
+    needs = demo.requirements
+    assert min(needs.cpu_cores, needs.memory_gb, needs.storage_gb) > 0
+
+
+def test_no_two_are_the_same():
+    assert len({parse_topology(path.read_bytes()).epoch for path in FILES}) == len(FILES)

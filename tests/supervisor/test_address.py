@@ -1,0 +1,56 @@
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from lcm.supervisor.address import Address, AddressError, answers
+
+
+@pytest.fixture
+def taken() -> Iterator[Address]:
+    """An address on which another program listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Address("127.0.0.1", server.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("bind", "host", "port", "url"),
+    [
+        ("127.0.0.1:8000", "127.0.0.1", 8000, "http://127.0.0.1:8000/"),
+        ("lab.example.org:80", "lab.example.org", 80, "http://lab.example.org:80/"),
+        ("0.0.0.0:8000", "0.0.0.0", 8000, "http://127.0.0.1:8000/"),
+        (":8000", "", 8000, "http://127.0.0.1:8000/"),
+        ("[::1]:8000", "::1", 8000, "http://[::1]:8000/"),
+        ("[::]:8000", "::", 8000, "http://[::1]:8000/"),
+    ],
+)
+def test_an_address_is_read_and_shown(bind: str, host: str, port: int, url: str) -> None:
+    address = Address.parse(bind)
+    assert (address.host, address.port, address.url, str(address)) == (host, port, url, bind)
+
+
+@pytest.mark.parametrize(
+    "bind", ["", "8000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:0", "h:70000"]
+)
+def test_what_is_no_address_is_refused_with_an_example(bind: str) -> None:
+    with pytest.raises(AddressError, match=r"write host:port, such as 127\.0\.0\.1:8000"):
+        Address.parse(bind)
+
+
+def test_a_port_in_use_is_said_with_a_free_one_instead(taken: Address) -> None:
+    with pytest.raises(AddressError) as refusal:
+        taken.require_free()
+    words, _, other = str(refusal.value).partition("set WEB_BIND=")
+    assert words == f"Port {taken.port} on 127.0.0.1 is in use: stop the other program or "
+    assert Address.parse(other).port > taken.port
+    Address.parse(other).require_free()
+
+
+def test_an_address_of_another_machine_is_not_called_in_use() -> None:
+    with pytest.raises(AddressError, match=r"cannot listen on 192\.0\.2\.1:8000"):
+        Address("192.0.2.1", 8000).require_free()
+
+
+def test_nobody_answers_where_nobody_listens(taken: Address) -> None:
+    assert not answers(taken.at_port(1), "/healthz")
+    assert not answers(taken, "/healthz", timeout=0.1)

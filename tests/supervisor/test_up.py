@@ -1,0 +1,109 @@
+"""`manage.py up` for real: every process it starts, and none that it leaves behind."""
+
+import os
+import signal
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from lcm.supervisor.address import Address
+from tests.bench import valkey_server
+from tests.bench.control_plane import control_plane, wait_until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def address() -> Address:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return Address("127.0.0.1", probe.getsockname()[1])
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    return tmp_path / "var"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder in which nothing may be left."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+def first_migration(data_dir: Path) -> str:
+    """When the database was made: another time means another database."""
+    with sqlite3.connect(data_dir / "lcm.sqlite3") as database:
+        when: str = database.execute("SELECT min(applied) FROM django_migrations").fetchone()[0]
+        return when
+
+
+def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
+    data_dir: Path, address: Address, home: Path
+) -> None:
+    with control_plane(data_dir, address, HOME=str(home)) as plane:
+        plane.start_and_wait()
+        with control_plane(data_dir, address.at_port(1)) as second:
+            second.start()
+            assert second.wait() == 1
+            assert f"LCM already runs on {data_dir} (process {plane.pid})" in second.output
+
+        killed = plane.leader("gunicorn")
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: "web was killed by SIGKILL; it starts again in 1 s" in plane.output, "it is said")
+        wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
+        assert plane.leader("gunicorn") != killed
+
+        plane.send(signal.SIGTERM)
+        assert plane.wait() == 0
+        assert plane.processes() == []
+        assert list(home.iterdir()) == []
+
+
+def test_a_killed_supervisor_takes_all_along_and_the_data_stays(data_dir: Path, address: Address) -> None:
+    with control_plane(data_dir, address, DEBUG="true", DEMO="true") as plane:
+        plane.start_and_wait()
+        made = first_migration(data_dir)
+        plane.send(signal.SIGKILL)
+        plane.wait()
+        wait_until(lambda: not plane.processes(), "nothing is left", seconds=10)
+
+    with control_plane(data_dir, address, DEBUG="true", DEMO="true") as plane:
+        plane.start_and_wait()
+        wait_until(lambda: address.url in plane.output, "the address is shown")
+        assert "log in as" in plane.output
+        assert first_migration(data_dir) == made
+        plane.send(signal.SIGINT)
+        assert plane.wait() == 0
+        assert plane.processes() == []
+
+
+def test_a_port_in_use_is_said_and_nothing_is_started(data_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with control_plane(data_dir, Address("127.0.0.1", port)) as plane:
+            plane.start()
+            assert plane.wait() == 1
+            assert (
+                f"Port {port} on 127.0.0.1 is in use: stop the other program or set WEB_BIND=" in plane.output
+            )
+            assert not (data_dir / "valkey").exists()
+            assert not (data_dir / "lcm.sqlite3").exists()
+
+
+def test_with_servers_given_nothing_embedded_starts(tmp_path: Path, data_dir: Path, address: Address) -> None:
+    database = tmp_path / "elsewhere.sqlite3"
+    with (
+        valkey_server() as redis_url,
+        control_plane(data_dir, address, REDIS_URL=redis_url, DATABASE_URL=f"sqlite:///{database}") as plane,
+    ):
+        plane.start_and_wait()
+        assert plane.processes("valkey-server") == []
+        assert database.exists()
+        assert not (data_dir / "lcm.sqlite3").exists()
+        plane.send(signal.SIGTERM)
+        assert plane.wait() == 0
