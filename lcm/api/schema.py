@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
@@ -38,3 +40,19 @@ class LcmSchema(AutoSchema):
         for code, text in (self.errors | (self.post_errors if changes else {})).items():
             bodies.setdefault(code, self._get_response_for_code(ErrorSerializer, code) | {"description": text})
         return bodies
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "lcm.api.authentication.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A person's or a controller's token."}
+
+
+class LoginScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "lcm.api.authentication.PersonSessionAuthentication"
+    name = "login"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}

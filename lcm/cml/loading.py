@@ -32,7 +32,7 @@ def _decoded(text: str | bytes, problems: Problems) -> str:
         data = text.encode() if isinstance(text, str) else text
         if len(data) > MAX_BYTES:
             problems.fatal(f"The topology is larger than {MAX_BYTES // 1024**2} MB.")
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8")
     except UnicodeError:
         problems.fatal("The topology is not UTF-8 text: save it as UTF-8 and try again.")
 

@@ -92,6 +92,7 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
         "filterset": filterset,
         "filter_menus": _menus(filterset),
         "chips": _chips(request, filterset),
+        "kept": _kept(request, filterset),
         "columns": [_head(request, column, sort) for column in page.columns],
         "rows": rows,
         "total": total,
@@ -184,6 +185,12 @@ def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
                 several = isinstance(each, MultipleChoiceFilter)
                 menus.append({"name": name, "label": each.label, "options": options, "several": several})
     return menus
+
+
+def _kept(request: HttpRequest, filterset: FilterSet) -> list[tuple[str, str]]:
+    """What the filter form has no input for and must not lose: other filters, sort and page size."""
+    shown = {menu["name"] for menu in _menus(filterset)} | {"q", "cursor", "format"}
+    return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
 
 
 def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:

@@ -1,0 +1,92 @@
+"""The demo fleet: definitions from real-looking topologies and sessions in every stage of life."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from django.db import transaction
+
+from lcm.actors import SYSTEM
+from lcm.demo.people import make_organisation, make_people
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
+from lcm.services.definitions import import_definition
+from lcm.services.sessions import create_session, transition_session
+
+TOPOLOGIES = Path(__file__).parent / "topologies"
+POOLS = ("cml-eu", "cml-us")
+
+# How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
+LIVES: list[tuple[int, list[S]]] = [
+    (38, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED]),
+    (12, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING]),
+    (9, []),
+    (3, [S.SCHEDULED]),
+    (3, [S.SCHEDULED, S.INSTANTIATING]),
+    (2, [S.SCHEDULED, S.INSTANTIATING, S.READY]),
+    (2, [S.CANCELLED]),
+    (1, [S.EXPIRED]),
+    (1, [S.SCHEDULED, S.INSTANTIATING, S.FAILED]),
+    (1, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING]),
+]
+REASONS = {S.CANCELLED: "The course was moved to another day", S.FAILED: "The lab did not converge within 15 minutes"}
+
+
+def is_empty() -> bool:
+    return not LabletDefinition.objects.exists() and not Project.objects.exists()
+
+
+@transaction.atomic
+def load_demo(*, now: datetime, seed: int = 7) -> None:
+    """Fill an empty database."""
+    chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
+    make_people()
+    projects = make_organisation()
+    definitions = make_definitions(now=now)
+    for steps in _lives():
+        _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+
+
+def make_definitions(*, now: datetime) -> list[LabletDefinition]:
+    return [
+        import_definition(
+            topology=path.read_text(),
+            name=path.stem,
+            status=DefinitionStatus.ACTIVE,
+            pool=POOLS[index % len(POOLS)],
+            preemptible=index % 3 == 0,
+            actor=SYSTEM,
+            now=now - timedelta(days=30 - index),
+        )
+        for index, path in enumerate(sorted(TOPOLOGIES.glob("*.yaml")))
+    ]
+
+
+def _lives() -> list[list[S]]:
+    return [steps for count, steps in LIVES for _ in range(count)]
+
+
+def _live(
+    steps: list[S], *, definitions: list[LabletDefinition], projects: list[Project], chance: Random, now: datetime
+) -> LabletSession:
+    """One session and its history, ending about now if it has not ended."""
+    definition, project = chance.choice(definitions), chance.choice(projects)
+    has_ended = bool(steps) and steps[-1] in (S.TERMINATED, S.CANCELLED, S.EXPIRED, S.FAILED)
+    earliest = timedelta(hours=6) if has_ended else timedelta(minutes=20)
+    at = now - earliest - timedelta(minutes=chance.randint(0, 7 * 24 * 60 if has_ended else 70))
+    session = create_session(
+        definition=definition,
+        owner=chance.choice(list(project.members.exclude(username="admin"))),
+        project=project,
+        starts_at=at,
+        ends_at=at + timedelta(hours=chance.choice((2, 3, 4))),
+        priority=chance.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),
+        actor=SYSTEM,
+        now=at,
+    )
+    for to in steps:
+        at += timedelta(seconds=chance.randint(5, 300 if to != S.COLLECTING else 9000))
+        transition_session(session=session, to=to, actor=SYSTEM, now=min(at, now), reason=REASONS.get(to, ""))
+    return session

@@ -1,0 +1,47 @@
+"""The people of the demo fleet: log-ins for each role, and owners of sessions."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+
+from lcm.actors import SYSTEM
+from lcm.models import Domain, Project, User
+from lcm.services import organisation
+
+# Name, password, role. Only ever written into an empty database that asked for the demo.
+DEMO_LOGINS: list[tuple[str, str, str]] = [
+    ("admin", "demo-admin", "Admin"),
+    ("operator", "demo-operator", "Operator"),
+    ("viewer", "demo-viewer", "Viewer"),
+]
+
+ORGANISATION: dict[str, dict[str, str]] = {
+    "academy": {"ccna-spring": "Entry course, evening groups", "ccnp-core": "Professional course"},
+    "partners": {"sdwan-enable": "Enablement of resellers", "security-day": "Workshops on one day"},
+    "research": {"ipv6-lab": "Transition studies", "automation": "Model-driven programmability"},
+}
+STUDENTS_A_PROJECT = 4
+
+
+def make_people() -> None:
+    for name, password, role in DEMO_LOGINS:
+        person = User.objects.create_user(name, password=password, is_staff=role == "Admin")
+        person.groups.add(Group.objects.get(name=role))
+
+
+def make_organisation() -> list[Project]:
+    """Domains and projects, each with a few students."""
+    staff = User.objects.get(username=DEMO_LOGINS[0][0])
+    projects = []
+    for domain_name, project_names in ORGANISATION.items():
+        domain: Domain = organisation.create_domain(name=domain_name, actor=SYSTEM)
+        for name, description in project_names.items():
+            project = organisation.create_project(domain=domain, name=name, description=description, actor=SYSTEM)
+            organisation.add_member(project=project, user=staff, actor=SYSTEM)
+            for number in range(1, STUDENTS_A_PROJECT + 1):
+                student = User.objects.create(username=f"{name}-{number:02}")
+                student.set_unusable_password()
+                student.save(update_fields=["password"])
+                organisation.add_member(project=project, user=student, actor=SYSTEM)
+            projects.append(project)
+    return projects

@@ -1,0 +1,16 @@
+"""Write the reference of all settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from lcm.config import as_markdown
+
+
+class Command(BaseCommand):
+    help = "Print docs/configuration.md, made from lcm/config.py."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(as_markdown(), ending="")

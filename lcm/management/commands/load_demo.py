@@ -1,0 +1,19 @@
+"""Fill an empty database with the demo fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from lcm.demo.fleet import is_empty, load_demo
+
+
+class Command(BaseCommand):
+    help = "Load the demo fleet; does nothing when there already are definitions or projects."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if is_empty():
+            self.stdout.write("Loading the demo fleet …")
+            load_demo(now=timezone.now())

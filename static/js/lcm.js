@@ -1,0 +1,124 @@
+// What pages do more quickly with JavaScript. Everything works without it.
+"use strict";
+
+document.documentElement.classList.add("js");
+
+const dialog = () => document.getElementById("dialog");
+
+// "/" puts the cursor into the search box.
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+    const search = document.querySelector("[data-search]");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    }
+  }
+  if (event.key === "Escape") closeMenus();
+});
+
+// Menus close when the click or the focus goes elsewhere.
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (menu !== except) menu.open = false;
+  }
+}
+document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.menu")));
+
+// The dialog opens when htmx has put something into it, and gives the focus back when it closes.
+let opener = null;
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.target === dialog() && !dialog().open) opener = document.activeElement;
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target !== dialog()) return;
+  if (!dialog().open) dialog().showModal();
+  const invalid = dialog().querySelector("[aria-invalid=true]");
+  const first = invalid || dialog().querySelector("input:not([type=hidden]), select, textarea, button[type=submit]");
+  if (first) first.focus();
+});
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-close]") || event.target === dialog()) dialog().close();
+});
+document.addEventListener("DOMContentLoaded", () => {
+  dialog().addEventListener("close", () => {
+    dialog().replaceChildren();
+    if (opener && opener.isConnected) opener.focus();
+  });
+  for (const input of document.querySelectorAll("[data-select-text]")) input.select();
+});
+
+// Selection: all rows of the page at once, and how many there are.
+function countSelection(form) {
+  const boxes = [...form.querySelectorAll(".select")];
+  const chosen = boxes.filter((box) => box.checked).length;
+  const text = form.querySelector("[data-selected-count]");
+  if (text) text.textContent = `${chosen} selected`;
+  const all = form.querySelector("[data-select-all]");
+  if (all) {
+    all.checked = chosen === boxes.length && chosen > 0;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+  }
+}
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form.results");
+  if (!form) return;
+  if (event.target.matches("[data-select-all]")) {
+    for (const box of form.querySelectorAll(".select")) box.checked = event.target.checked;
+  }
+  countSelection(form);
+});
+document.addEventListener("reset", (event) => {
+  if (event.target.matches("form.results")) setTimeout(() => countSelection(event.target));
+});
+
+// The export takes the filters that are set now.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-export]");
+  if (!link) return;
+  const query = new URLSearchParams(window.location.search);
+  query.delete("cursor");
+  query.set("format", link.dataset.export);
+  link.href = `?${query}`;
+});
+
+// Toasts can be dismissed; errors of htmx requests become one.
+function toast(text) {
+  const box = document.createElement("div");
+  box.className = "toast tone-bad";
+  box.innerHTML = '<svg aria-hidden="true"><use href="#s-oct"/></svg><span></span>';
+  box.querySelector("span").textContent = text;
+  document.getElementById("toasts").append(box);
+  setTimeout(() => box.remove(), 10000);
+}
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-dismiss]")) event.target.closest(".toast").remove();
+});
+document.addEventListener("htmx:responseError", (event) => {
+  const status = event.detail.xhr.status;
+  const text = {
+    403: "That is not allowed, or you were logged out. Load the page again.",
+    404: "What this was about is gone. Load the page again.",
+    409: "Someone changed this a moment ago. Load the page again.",
+  }[status];
+  toast(text || `The server answered with an error (${status}). Try again.`);
+});
+document.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Try again."));
+
+// The theme changes at once; the server remembers it.
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest(".theme-switch");
+  if (!form) return;
+  event.preventDefault();
+  const theme = event.submitter.value;
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  for (const button of form.querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(button === event.submitter));
+  }
+  const body = new FormData(form, event.submitter);
+  fetch(form.action, { method: "POST", body, redirect: "manual" });
+});

@@ -1,0 +1,130 @@
+"""The cast and the stage of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from lcm.actors import Actor
+from lcm.lifecycle import SessionStatus
+from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Project, User
+from lcm.roles import Role
+from tests.factories import TokenHolder, make_controller, make_definition, make_person, make_project, make_session
+
+Caller = User | TokenHolder | None
+
+
+@pytest.fixture(autouse=True)
+def plain_settings(settings: Any) -> None:
+    """No Redis, no slow hashes, no manifest of static files; CONFIG may be changed and is restored."""
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+    settings.CONFIG = dict(settings.CONFIG)
+    cache.clear()
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now().replace(microsecond=0)
+
+
+@pytest.fixture
+def viewer(db: None) -> User:
+    return make_person("vera", Role.VIEWER)
+
+
+@pytest.fixture
+def operator(db: None) -> User:
+    return make_person("otto", Role.OPERATOR)
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return make_person("ada", Role.ADMIN)
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """Someone who may log in and has no role."""
+    return make_person("stan")
+
+
+@pytest.fixture
+def controller(db: None) -> TokenHolder:
+    return make_controller("controller-eu", "pool:cml-eu")
+
+
+@pytest.fixture
+def other_controller(db: None) -> TokenHolder:
+    return make_controller("controller-us", "pool:cml-us")
+
+
+@pytest.fixture
+def as_admin(admin: User) -> Actor:
+    return Actor.person(admin)
+
+
+@pytest.fixture
+def as_operator(operator: User) -> Actor:
+    return Actor.person(operator)
+
+
+@pytest.fixture
+def project(viewer: User, operator: User) -> Project:
+    """academy / ccna, with the viewer and the operator as members."""
+    return make_project("academy", "ccna", viewer, operator)
+
+
+@pytest.fixture
+def definition(db: None, now: datetime) -> LabletDefinition:
+    """A draft of the small lab."""
+    return make_definition("branch-office", status=DefinitionStatus.DRAFT, now=now)
+
+
+@pytest.fixture
+def active_definition(db: None, now: datetime) -> LabletDefinition:
+    """The small lab, which may be asked for; its sessions wait in cml-eu."""
+    return make_definition("campus", pool="cml-eu", now=now)
+
+
+@pytest.fixture
+def session(active_definition: LabletDefinition, project: Project, operator: User, now: datetime) -> LabletSession:
+    """The operator's session, pending in the pool cml-eu."""
+    return make_session(active_definition, project, operator, now=now)
+
+
+@pytest.fixture
+def session_in(
+    active_definition: LabletDefinition, project: Project, operator: User, now: datetime
+) -> Callable[..., LabletSession]:
+    """`session_in(status)`: a session that went all the way to this status."""
+
+    def make(status: SessionStatus, **fields: Any) -> LabletSession:
+        return make_session(active_definition, project, operator, **{"status": status, "now": now, **fields})
+
+    return make
+
+
+@pytest.fixture
+def api() -> Callable[..., APIClient]:
+    """`api(caller)`: a client logged in as a person, or with a token, or (None) as nobody."""
+
+    def client(as_: Caller = None, **options: Any) -> APIClient:
+        made = APIClient(**options)
+        if isinstance(as_, TokenHolder):
+            made.credentials(HTTP_AUTHORIZATION=f"Bearer {as_.key}")
+        elif as_ is not None:
+            made.force_login(as_)
+        return made
+
+    return client

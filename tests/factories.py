@@ -1,0 +1,158 @@
+"""Things to test with. Definitions, sessions and tokens are made through the services, as everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import factory
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
+from lcm.models import (
+    ApiToken,
+    DefinitionStatus,
+    Domain,
+    LabletDefinition,
+    LabletSession,
+    Membership,
+    Project,
+    TokenKind,
+    User,
+)
+from lcm.roles import Role
+from lcm.services.definitions import import_definition
+from lcm.services.sessions import create_session, transition_session
+from lcm.services.tokens import create_token
+
+PASSWORD = "correct horse battery"
+
+# 4 cores, 3.5 GB of memory and 7 GB of storage, two ports.
+LAB = """
+lab: {title: Branch office, version: 0.3.0}
+nodes:
+  - {id: n0, label: r1, node_definition: iosv, cpus: 2, ram: 2048, boot_disk_size: 4,
+     tags: ["serial:5041"], interfaces: [{id: i0, label: Gi0/0}, {id: i1, label: Gi0/1}]}
+  - {id: n1, label: r2, node_definition: iosv, cpus: 1, ram: 1024, boot_disk_size: 2,
+     interfaces: [{id: i0, label: Gi0/0}]}
+  - {id: n2, label: host, node_definition: alpine, cpus: 1, ram: 512, boot_disk_size: 1,
+     tags: ["pat:2022:22"], interfaces: [{id: i0, label: eth0}]}
+links:
+  - {id: l0, n1: n0, i1: i0, n2: n1, i2: i0}
+  - {id: l1, n1: n0, i1: i1, n2: n2, i2: i0}
+"""
+
+S = SessionStatus
+# The shortest way from PENDING to each status.
+WAY_TO: dict[SessionStatus, tuple[SessionStatus, ...]] = {
+    S.PENDING: (),
+    S.SCHEDULED: (S.SCHEDULED,),
+    S.INSTANTIATING: (S.SCHEDULED, S.INSTANTIATING),
+    S.READY: (S.SCHEDULED, S.INSTANTIATING, S.READY),
+    S.RUNNING: (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING),
+    S.COLLECTING: (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING),
+    S.STOPPING: (S.SCHEDULED, S.INSTANTIATING, S.STOPPING),
+    S.TERMINATED: (S.SCHEDULED, S.INSTANTIATING, S.STOPPING, S.TERMINATED),
+    S.CANCELLED: (S.CANCELLED,),
+    S.EXPIRED: (S.EXPIRED,),
+    S.FAILED: (S.SCHEDULED, S.INSTANTIATING, S.FAILED),
+}
+
+
+@dataclass(frozen=True)
+class TokenHolder:
+    """Someone who calls the API with a token: the row and the key it was shown with."""
+
+    token: ApiToken
+    key: str
+
+
+class UserFactory(factory.django.DjangoModelFactory[User]):
+    class Meta:
+        model = User
+        skip_postgeneration_save = True
+
+    username = factory.Sequence("person-{}".format)
+    email = factory.LazyAttribute(lambda user: f"{user.username}@example.org")
+    password = factory.django.Password(PASSWORD)
+
+
+class DomainFactory(factory.django.DjangoModelFactory[Domain]):
+    class Meta:
+        model = Domain
+
+    name = factory.Sequence("domain-{}".format)
+
+
+class ProjectFactory(factory.django.DjangoModelFactory[Project]):
+    class Meta:
+        model = Project
+
+    domain = factory.SubFactory(DomainFactory)
+    name = factory.Sequence("project-{}".format)
+
+
+def make_person(username: str, role: Role = Role.NONE, **fields: Any) -> User:
+    """A person with a role; the group is made again where a test's flush has removed it."""
+    person = UserFactory(username=username, **fields)
+    if role:
+        person.groups.add(Group.objects.get_or_create(name=role.label)[0])
+    return person
+
+
+def make_project(domain: str, name: str, *members: User) -> Project:
+    found, _ = Domain.objects.get_or_create(name=domain)
+    project = ProjectFactory(domain=found, name=name)
+    for member in members:
+        Membership.objects.create(project=project, user=member)
+    return project
+
+
+_names = count()
+
+
+def make_definition(name: str = "", *, status: str = DefinitionStatus.ACTIVE, **fields: Any) -> LabletDefinition:
+    name = name or f"lab-{next(_names)}"
+    fields = {"topology": LAB, "actor": SYSTEM, "now": timezone.now(), **fields}
+    return import_definition(name=name, status=status, **fields)
+
+
+def make_session(
+    definition: LabletDefinition,
+    project: Project,
+    owner: User,
+    *,
+    status: SessionStatus = S.PENDING,
+    now: datetime | None = None,
+    **fields: Any,
+) -> LabletSession:
+    """A session of two hours from now on, walked to the status asked for."""
+    now = now or timezone.now()
+    timeslot = {"starts_at": now, "ends_at": now + timedelta(hours=2)}
+    asked = {"definition": definition, "project": project, "owner": owner, **timeslot, **fields}
+    session = create_session(**asked, actor=SYSTEM, now=now)
+    for step in WAY_TO[status]:
+        transition_session(session=session, to=step, actor=SYSTEM, now=now)
+    return session
+
+
+def make_person_token(user: User, name: str = "", *, life: timedelta = timedelta(days=30)) -> TokenHolder:
+    now = timezone.now()
+    name = name or f"token-{next(_names)}"
+    made = create_token(
+        name=name, kind=TokenKind.PERSON, user=user, expires_at=now + life, actor=SYSTEM, now=now
+    )
+    return TokenHolder(*made)
+
+
+def make_controller(name: str, *scopes: str) -> TokenHolder:
+    now = timezone.now()
+    ends = now + timedelta(days=30)
+    made = create_token(
+        name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=ends, actor=SYSTEM, now=now
+    )
+    return TokenHolder(*made)
