@@ -32,6 +32,12 @@ def keep_our_logging(**kwargs: Any) -> None:
     """Django has configured logging already; Celery must not add its own."""
 
 
+@signals.beat_init.connect
+def prove_at_once(**kwargs: Any) -> None:
+    """The first heartbeat does not wait for an interval, so that LCM is ready as soon as it can be."""
+    app.send_task("lcm.tasks.beat_heartbeat")
+
+
 @signals.task_prerun.connect
 def note_task(task_id: str, **kwargs: Any) -> None:
     logs.task_id.set(task_id)

@@ -11,7 +11,7 @@ from typing import Any
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 task_id: ContextVar[str] = ContextVar("task_id", default="")
 
-_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "context"}
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "context", "data"}
 
 
 def trace_id() -> str:
@@ -50,6 +50,13 @@ class ConsoleFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
+class NotReadyFilter(logging.Filter):
+    """`/readyz` answering 503 is an answer, not an error of ours."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.name == "django.request" and getattr(record, "status_code", 0) == 503)
+
+
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return {key: value for key, value in vars(record).items() if key not in _STANDARD and key != "request"}
 
@@ -61,7 +68,8 @@ def logging_config(*, style: str, level: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"lcm": {"()": formatter}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lcm"}},
+        "filters": {"not_ready": {"()": NotReadyFilter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["not_ready"]}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django": {"handlers": [], "propagate": True, "level": "INFO"},
@@ -69,5 +77,9 @@ def logging_config(*, style: str, level: str) -> dict[str, Any]:
             # The request log has a line for each answer, these would be a second one.
             "django.request": {"handlers": [], "propagate": True, "level": "ERROR"},
             "httpx": {"level": "WARNING"},
+            # A line for each heartbeat would drown the rest; failures are warnings and errors.
+            "celery.beat": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
         },
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.forms.models import model_to_dict
+from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.logs import trace_id
@@ -27,9 +29,12 @@ def log_change(
     reason: str = "",
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
 ) -> ChangeLog:
     """Say what was done to an object; call it in the transaction that does it."""
-    entry = entry_for(obj, actor=actor, event=event, message=message, reason=reason, before=before, after=after)
+    entry = entry_for(
+        obj, actor=actor, event=event, message=message, reason=reason, before=before, after=after, now=now
+    )
     entry.save(force_insert=True)
     return entry
 
@@ -48,9 +53,11 @@ def entry_for(
     reason: str = "",
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
 ) -> ChangeLog:
     """A change log entry that is not saved yet."""
     return ChangeLog(
+        at=now or timezone.now(),
         actor=actor.label,
         user_id=actor.user_id,
         token_id=actor.token_id,

@@ -82,6 +82,7 @@ def import_definition(
             event="definition_imported",
             message=f"{definition} imported with {read.node_count} nodes",
             after={**revision.snapshot["requirements"], "status": status, "topology_hash": read.epoch},
+            now=now,
         )
     return definition
 
@@ -172,6 +173,7 @@ def revise_definition(
             reason=reason,
             before=old,
             after=new,
+            now=now,
         )
     return revision
 

@@ -66,7 +66,8 @@ def create_session(
         Kernel.objects.bulk_create(kernels_for(session))
         _record(session, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
         message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
-        log_change(session, actor=actor, event="session_created", message=message, after=_described(session))
+        after = _described(session)
+        log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
     return session
 
 
@@ -90,7 +91,7 @@ def transition_session(
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
         _record(session, old=old, new=to, actor=actor, reason=reason, now=now)
-        log_change(session, **_step(old, to), actor=actor, reason=reason)
+        log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
         _count_when_committed(old, to)
     return session
 
@@ -152,6 +153,7 @@ def extend_session(
             reason=reason,
             before={"ends_at": old_end},
             after={"ends_at": ends_at},
+            now=now,
         )
     return session
 
@@ -193,7 +195,7 @@ def _move_many(
         SessionTransition.objects.bulk_create(
             [_transition(session, old=old, new=to, actor=actor, reason=reason, now=now) for session in moved]
         )
-        log_changes(entry_for(session, **_step(old, to), actor=actor, reason=reason) for session in moved)
+        log_changes(entry_for(each, **_step(old, to), actor=actor, reason=reason, now=now) for each in moved)
         _count_when_committed(old, to, len(moved))
     return len(moved)
 

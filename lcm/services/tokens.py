@@ -55,6 +55,7 @@ def create_token(
             event="token_created",
             message=f"token {token} created",
             after={"kind": kind, "scopes": list(scopes), "expires_at": expires_at},
+            now=now,
         )
     return token, key
 
@@ -82,7 +83,7 @@ def revoke_token(*, token: ApiToken, actor: Actor, now: datetime, reason: str = 
         if not moved:
             raise StateConflict(f"The token {token} has been revoked already.")
         token.revoked_at = now
-        log_change(token, actor=actor, event="token_revoked", message=f"token {token} revoked", reason=reason)
+        log_change(token, actor=actor, event="token_revoked", message=f"token {token} revoked", reason=reason, now=now)
     return token
 
 

@@ -59,8 +59,6 @@ def test_a_value_in_a_message_is_short(value, text):
     assert shown(value) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "fits"), [("é😀\n", True), ("a\x00", False), ("\ud800", False), ("\udfff", False)]
-)
+@pytest.mark.parametrize(("text", "fits"), [("é😀\n", True), ("a\x00", False), ("\ud800", False)])
 def test_text_a_database_cannot_hold(text, fits):
     assert is_storable(text) is fits

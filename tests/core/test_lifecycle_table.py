@@ -1,0 +1,149 @@
+"""Every pair of statuses through `transition_session`: the design's table, and nothing else."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.actors import SYSTEM
+from lcm.errors import StateConflict
+from lcm.lifecycle import ACTIVE, FINAL, TRANSITIONS, SessionStatus
+from lcm.models import ChangeLog, KernelStatus, SessionTransition
+from lcm.services.sessions import transition_session
+
+TABLE = {
+    "PENDING": "SCHEDULED CANCELLED EXPIRED",
+    "SCHEDULED": "INSTANTIATING PENDING CANCELLED",
+    "INSTANTIATING": "READY PENDING STOPPING FAILED",
+    "READY": "RUNNING STOPPING",
+    "RUNNING": "COLLECTING STOPPING",
+    "COLLECTING": "STOPPING",
+    "STOPPING": "TERMINATED FAILED",
+    "TERMINATED": "",
+    "CANCELLED": "",
+    "EXPIRED": "",
+    "FAILED": "",
+}
+KERNELS = {
+    "PENDING": KernelStatus.PENDING,
+    "SCHEDULED": KernelStatus.ALLOCATED,
+    "INSTANTIATING": KernelStatus.ALLOCATED,
+    "READY": KernelStatus.RUNNING,
+    "RUNNING": KernelStatus.RUNNING,
+    "COLLECTING": KernelStatus.RUNNING,
+    "STOPPING": KernelStatus.RUNNING,
+    "TERMINATED": KernelStatus.TERMINATED,
+    "CANCELLED": KernelStatus.TERMINATED,
+    "EXPIRED": KernelStatus.TERMINATED,
+    "FAILED": KernelStatus.TERMINATED,
+}
+EVERY_PAIR = [(old, new) for old in TABLE for new in TABLE]
+ALLOWED = [(old, new) for old, new in EVERY_PAIR if new in TABLE[old].split()]
+REFUSED = [pair for pair in EVERY_PAIR if pair not in ALLOWED]
+
+
+def kernel_rows(session):
+    columns = ("node_label", "status", "attempt", "started_at", "terminated_at")
+    return list(session.kernels.values_list(*columns))
+
+
+def test_the_table_is_the_design_s():
+    assert {old.value: " ".join(new) for old, new in TRANSITIONS.items()} == TABLE
+    assert len(EVERY_PAIR) == 121
+
+
+def test_final_statuses_are_those_that_nothing_follows():
+    assert sorted(FINAL) == ["CANCELLED", "EXPIRED", "FAILED", "TERMINATED"]
+    assert set(ACTIVE) == set(SessionStatus) - FINAL
+
+
+@pytest.mark.parametrize(("old", "new"), ALLOWED)
+def test_an_allowed_step_is_taken_once_with_its_history(old, new, session_in, now):
+    session = session_in(SessionStatus(old))
+    before, later = session.transitions.count(), now + timedelta(minutes=5)
+
+    transition_session(session=session, to=SessionStatus(new), actor=SYSTEM, now=later, reason="because")
+
+    session.refresh_from_db()
+    assert (session.status, session.status_since) == (new, later)
+    assert session.transitions.count() == before + 1
+    step = session.transitions.get(at=later)
+    assert (step.from_status, step.to_status, step.actor, step.reason) == (old, new, "LCM", "because")
+    assert step.attempt == session.attempt
+    entry = ChangeLog.objects.get(object_id=str(session.pk), reason="because")
+    assert (entry.before, entry.after) == ({"status": old}, {"status": new})
+
+
+@pytest.mark.parametrize(("old", "new"), ALLOWED)
+def test_the_kernels_go_with_their_session(old, new, session_in, now):
+    session = session_in(SessionStatus(old))
+    transition_session(session=session, to=SessionStatus(new), actor=SYSTEM, now=now)
+    assert set(session.kernels.values_list("status", flat=True)) == {KERNELS[new]}
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSED)
+def test_any_other_step_is_refused_and_changes_nothing(old, new, session_in, now):
+    session = session_in(SessionStatus(old))
+    kernels, since = kernel_rows(session), session.status_since
+    steps, changes = SessionTransition.objects.count(), ChangeLog.objects.count()
+
+    with pytest.raises(StateConflict) as caught:
+        transition_session(
+            session=session, to=SessionStatus(new), actor=SYSTEM, now=now + timedelta(minutes=5)
+        )
+
+    assert caught.value.details == {"status": old, "allowed": TABLE[old].split()}
+    session.refresh_from_db()
+    assert (session.status, session.status_since) == (old, since)
+    assert kernel_rows(session) == kernels
+    assert (SessionTransition.objects.count(), ChangeLog.objects.count()) == (steps, changes)
+
+
+def test_a_refusal_names_what_is_allowed_in_words(session_in, now):
+    session = session_in(SessionStatus.SCHEDULED)
+    with pytest.raises(StateConflict, match=r"is scheduled and cannot become running: it can become "):
+        transition_session(session=session, to=SessionStatus.RUNNING, actor=SYSTEM, now=now)
+
+
+def test_a_refusal_from_a_final_status_says_so(session_in, now):
+    session = session_in(SessionStatus.EXPIRED)
+    with pytest.raises(StateConflict, match="that is final"):
+        transition_session(session=session, to=SessionStatus.PENDING, actor=SYSTEM, now=now)
+
+
+def test_whoever_holds_an_old_copy_is_told_the_present_status(session_in, now):
+    session = session_in(SessionStatus.RUNNING)
+    old_copy = type(session).objects.get(pk=session.pk)
+    transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
+
+    with pytest.raises(StateConflict) as caught:
+        transition_session(session=old_copy, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
+
+    assert caught.value.details == {"status": "COLLECTING", "allowed": ["STOPPING"]}
+    assert session.transitions.filter(to_status=SessionStatus.COLLECTING).count() == 1
+
+
+def test_going_back_to_pending_is_a_new_attempt_with_a_clean_slate(session_in, now):
+    session = session_in(SessionStatus.INSTANTIATING)
+    transition_session(session=session, to=SessionStatus.PENDING, actor=SYSTEM, now=now, reason="slot lost")
+    session.refresh_from_db()
+    assert session.attempt == 2
+    assert kernel_rows(session) == [
+        ("host", "PENDING", 2, None, None),
+        ("r1", "PENDING", 2, None, None),
+        ("r2", "PENDING", 2, None, None),
+    ]
+
+
+def test_a_kernel_starts_when_it_is_allocated_and_ends_with_its_session(session_in, now):
+    session = session_in(SessionStatus.RUNNING)
+    ended = now + timedelta(hours=1)
+    for status in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=session, to=status, actor=SYSTEM, now=ended)
+    assert {(started, end) for *_, started, end in kernel_rows(session)} == {(now, ended)}
+
+
+def test_other_sessions_stay_where_they_are(session_in, now):
+    session, other = session_in(SessionStatus.READY), session_in(SessionStatus.READY)
+    transition_session(session=session, to=SessionStatus.RUNNING, actor=SYSTEM, now=now)
+    other.refresh_from_db()
+    assert other.status == SessionStatus.READY
