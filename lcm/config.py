@@ -49,37 +49,106 @@ _READERS: dict[Kind, Any] = {
 
 GROUPS: dict[str, list[Setting]] = {
     "Basics": [
-        Setting("DEBUG", "flag", False, "Detailed error pages, static files without collectstatic. Never in production."),
-        Setting("SECRET_KEY", "text", "", "Signs cookies. Required unless `DEBUG` is on; then one is made and kept in `DATA_DIR`."),
-        Setting("DATA_DIR", "text", "var", "Folder for the SQLite database, the embedded Valkey and metric files."),
-        Setting("TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."),
-        Setting("DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."),
+        Setting(
+            "DEBUG",
+            "flag",
+            False,
+            "Detailed error pages, static files without collectstatic. Never in production.",
+        ),
+        Setting(
+            "SECRET_KEY",
+            "text",
+            "",
+            "Signs cookies. Required unless `DEBUG` is on; then one is made and kept in `DATA_DIR`.",
+        ),
+        Setting(
+            "DATA_DIR", "text", "var", "Folder for the SQLite database, the embedded Valkey and metric files."
+        ),
+        Setting(
+            "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
+        ),
+        Setting(
+            "DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."
+        ),
     ],
     "Database and broker": [
-        Setting("DATABASE_URL", "text", "", "`postgres://user:password@host/name`. Empty: SQLite in `DATA_DIR`."),
-        Setting("DATABASE_POOL_SIZE", "whole number", 8, "PostgreSQL connections each process keeps at most; 0 opens one per request.", 0),
-        Setting("REDIS_URL", "text", "", "Redis or Valkey: `redis://host:6379/0`. Empty: an embedded Valkey that `manage.py up` starts."),
+        Setting(
+            "DATABASE_URL", "text", "", "`postgres://user:password@host/name`. Empty: SQLite in `DATA_DIR`."
+        ),
+        Setting(
+            "DATABASE_POOL_SIZE",
+            "whole number",
+            8,
+            "PostgreSQL connections each process keeps at most; 0 opens one per request.",
+            0,
+        ),
+        Setting(
+            "REDIS_URL",
+            "text",
+            "",
+            "Redis or Valkey: `redis://host:6379/0`. Empty: an embedded Valkey that `manage.py up` starts.",
+        ),
     ],
     "Web": [
         Setting("WEB_BIND", "text", "127.0.0.1:8000", "Address and port the web server listens on."),
         Setting("WEB_WORKERS", "whole number", 2, "Web processes.", 1),
-        Setting("ALLOWED_HOSTS", "list", ["localhost", "127.0.0.1", "[::1]"], "Host names the web server answers to."),
-        Setting("CSRF_TRUSTED_ORIGINS", "list", [], "Origins such as `https://lcm.example.org` that may post forms through a proxy."),
-        Setting("HTTPS", "flag", False, "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted."),
-        Setting("METRICS_TOKEN", "text", "", "Bearer token that `/metrics` asks for. Empty: open to whoever reaches the server."),
+        Setting(
+            "ALLOWED_HOSTS",
+            "list",
+            ["localhost", "127.0.0.1", "[::1]"],
+            "Host names the web server answers to.",
+        ),
+        Setting(
+            "CSRF_TRUSTED_ORIGINS",
+            "list",
+            [],
+            "Origins such as `https://lcm.example.org` that may post forms through a proxy.",
+        ),
+        Setting(
+            "HTTPS",
+            "flag",
+            False,
+            "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted.",
+        ),
+        Setting(
+            "METRICS_TOKEN",
+            "text",
+            "",
+            "Bearer token that `/metrics` asks for. Empty: open to whoever reaches the server.",
+        ),
         Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to log in again.", 1),
     ],
     "API": [
-        Setting("API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."),
-        Setting("API_LOGIN_RATE", "text", "10/min", "Requests with a wrong token or password an address may make."),
-        Setting("IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1),
+        Setting(
+            "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
+        ),
+        Setting(
+            "API_LOGIN_RATE", "text", "10/min", "Requests with a wrong token or password an address may make."
+        ),
+        Setting(
+            "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
+        ),
         Setting("TOKEN_DAYS", "whole number", 90, "Days a new token lives when nobody says otherwise.", 1),
     ],
     "Background work": [
         Setting("WORKER_CONCURRENCY", "whole number", 2, "Processes of one Celery worker.", 1),
-        Setting("BEAT_HEARTBEAT_INTERVAL", "seconds", 10.0, "How often beat proves that it and a worker are alive.", 0.1),
-        Setting("BEAT_HEARTBEAT_MAX_AGE", "seconds", 60.0, "`/readyz` fails when the last proof is older.", 1),
-        Setting("CLEANUP_INTERVAL", "seconds", 3600.0, "How often expired idempotency answers and log-ins are removed.", 1),
+        Setting(
+            "BEAT_HEARTBEAT_INTERVAL",
+            "seconds",
+            10.0,
+            "How often beat proves that it and a worker are alive.",
+            0.1,
+        ),
+        Setting(
+            "BEAT_HEARTBEAT_MAX_AGE", "seconds", 60.0, "`/readyz` fails when the last proof is older.", 1
+        ),
+        Setting(
+            "CLEANUP_INTERVAL",
+            "seconds",
+            3600.0,
+            "How often expired idempotency answers and log-ins are removed.",
+            1,
+        ),
     ],
     "Logs": [
         Setting("LOG_FORMAT", "text", "console", "`console` for people, `json` for machines."),

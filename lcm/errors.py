@@ -24,7 +24,9 @@ class InvalidInput(LcmError):
     code = "invalid"
 
     def __init__(self, fields: Mapping[str, str | Sequence[str]], message: str = "") -> None:
-        self.fields = {key: [value] if isinstance(value, str) else list(value) for key, value in fields.items()}
+        self.fields = {
+            key: [value] if isinstance(value, str) else list(value) for key, value in fields.items()
+        }
         first = next((texts[0] for texts in self.fields.values() if texts), "The input cannot be taken.")
         super().__init__(message or first, details=self.fields)
 

@@ -50,7 +50,16 @@ CANCEL_TO: dict[SessionStatus, SessionStatus] = {
 EXTENDABLE = (S.PENDING, S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING)
 
 # The way of a session for which all goes well: what its timeline shows as still to come.
-HAPPY_PATH = (S.PENDING, S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED)
+HAPPY_PATH = (
+    S.PENDING,
+    S.SCHEDULED,
+    S.INSTANTIATING,
+    S.READY,
+    S.RUNNING,
+    S.COLLECTING,
+    S.STOPPING,
+    S.TERMINATED,
+)
 
 
 def allowed(status: str) -> tuple[SessionStatus, ...]:

@@ -69,7 +69,9 @@ def logging_config(*, style: str, level: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"lcm": {"()": formatter}},
         "filters": {"not_ready": {"()": NotReadyFilter}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["not_ready"]}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["not_ready"]}
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django": {"handlers": [], "propagate": True, "level": "INFO"},

@@ -13,7 +13,9 @@ from prometheus_client.registry import Collector
 REQUESTS = Counter("lcm_http_requests_total", "Requests answered.", ["view", "method", "status"])
 REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
 TASKS = Counter("lcm_tasks_total", "Background tasks run, by how they ended.", ["task", "result"])
-TRANSITIONS = Counter("lcm_session_transitions_total", "Steps in sessions' lives.", ["from_status", "to_status"])
+TRANSITIONS = Counter(
+    "lcm_session_transitions_total", "Steps in sessions' lives.", ["from_status", "to_status"]
+)
 
 
 class FleetCollector(Collector):
@@ -22,7 +24,9 @@ class FleetCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         from lcm.selectors.sessions import active_by_status
 
-        sessions = GaugeMetricFamily("lcm_sessions_active", "Sessions that have not ended.", labels=["status"])
+        sessions = GaugeMetricFamily(
+            "lcm_sessions_active", "Sessions that have not ended.", labels=["status"]
+        )
         for status, count in active_by_status().items():
             sessions.add_metric([status], count)
         yield sessions

@@ -93,7 +93,11 @@ REDIS_EMBEDDED = not CONFIG["REDIS_URL"]
 VALKEY_SOCKET = embedded_socket(DATA_DIR)
 REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{VALKEY_SOCKET}"
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL, "KEY_PREFIX": "lcm"}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "lcm",
+    }
 }
 
 # --- people and security ------------------------------------------------------------------------

@@ -33,7 +33,11 @@ urlpatterns = [
     path("definitions/<uuid:pk>/status", definitions.definition_status, name="definition_status"),
     path("definitions/<uuid:pk>/delete", definitions.definition_delete, name="definition_delete"),
     path("definitions/<uuid:pk>/revisions", definitions.definition_revisions, name="definition_revisions"),
-    path("definitions/<uuid:pk>/revisions/<int:number>/revert", definitions.definition_revert, name="definition_revert"),
+    path(
+        "definitions/<uuid:pk>/revisions/<int:number>/revert",
+        definitions.definition_revert,
+        name="definition_revert",
+    ),
     path("domains/", organisation.domain_list, name="domain_list"),
     path("domains/new", organisation.domain_create, name="domain_create"),
     path("domains/<uuid:pk>/", organisation.domain_detail, name="domain_detail"),
@@ -45,7 +49,9 @@ urlpatterns = [
     path("projects/<uuid:pk>/edit", organisation.project_edit, name="project_edit"),
     path("projects/<uuid:pk>/delete", organisation.project_delete, name="project_delete"),
     path("projects/<uuid:pk>/members", organisation.member_add, name="member_add"),
-    path("projects/<uuid:pk>/members/<uuid:user_pk>/remove", organisation.member_remove, name="member_remove"),
+    path(
+        "projects/<uuid:pk>/members/<uuid:user_pk>/remove", organisation.member_remove, name="member_remove"
+    ),
     path("tokens/", tokens.token_list, name="token_list"),
     path("tokens/new", tokens.token_create, name="token_create"),
     path("tokens/<uuid:pk>/rotate", tokens.token_rotate, name="token_rotate"),

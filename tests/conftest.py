@@ -15,7 +15,14 @@ from lcm.actors import Actor
 from lcm.lifecycle import SessionStatus
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Project, User
 from lcm.roles import Role
-from tests.factories import TokenHolder, make_controller, make_definition, make_person, make_project, make_session
+from tests.factories import (
+    TokenHolder,
+    make_controller,
+    make_definition,
+    make_person,
+    make_project,
+    make_session,
+)
 
 Caller = User | TokenHolder | None
 
@@ -98,7 +105,9 @@ def active_definition(db: None, now: datetime) -> LabletDefinition:
 
 
 @pytest.fixture
-def session(active_definition: LabletDefinition, project: Project, operator: User, now: datetime) -> LabletSession:
+def session(
+    active_definition: LabletDefinition, project: Project, operator: User, now: datetime
+) -> LabletSession:
     """The operator's session, pending in the pool cml-eu."""
     return make_session(active_definition, project, operator, now=now)
 

@@ -115,7 +115,9 @@ def make_project(domain: str, name: str, *members: User) -> Project:
 _names = count()
 
 
-def make_definition(name: str = "", *, status: str = DefinitionStatus.ACTIVE, **fields: Any) -> LabletDefinition:
+def make_definition(
+    name: str = "", *, status: str = DefinitionStatus.ACTIVE, **fields: Any
+) -> LabletDefinition:
     name = name or f"lab-{next(_names)}"
     fields = {"topology": LAB, "actor": SYSTEM, "now": timezone.now(), **fields}
     return import_definition(name=name, status=status, **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
@@ -13,6 +14,7 @@ from lcm.actors import Actor
 from lcm.api.throttling import note_failed_login, refuse_after_failures
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
+
 
 @dataclass(frozen=True)
 class Controller:
@@ -63,7 +65,7 @@ class PersonSessionAuthentication(SessionAuthentication):
 
 def actor_of(request: Request) -> Actor:
     """Who is behind an API request, for services and the change log."""
-    principal = request.user
+    principal: Any = request.user
     if isinstance(principal, Controller):
         return Actor.controller(principal.token.name, principal.token.pk)
     assert isinstance(principal, User)
@@ -73,4 +75,3 @@ def actor_of(request: Request) -> Actor:
 def principal_key(request: Request) -> str:
     """A short name of the caller for throttling and idempotency."""
     return str(request.user.pk)
-

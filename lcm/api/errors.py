@@ -33,7 +33,7 @@ def _answer(error: Exception) -> Response | None:
             fields = _fields(error.detail)
             return body(error.status_code, "invalid", _first(fields), fields)
         case exceptions.Throttled():
-            seconds = max(1, round(error.wait or 1))
+            seconds = max(1, round(getattr(error, "wait", None) or 1))
             answer = body(error.status_code, "throttled", f"Too many requests; try again in {seconds} s.")
             answer["Retry-After"] = str(seconds)
             return answer

@@ -20,7 +20,7 @@ class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
             return queryset
         unknown = set(request.query_params) - set(filterset.filters) - self.paging
         if unknown:
-            raise InvalidInput({name: "There is no such filter." for name in sorted(unknown)})
+            raise InvalidInput(dict.fromkeys(sorted(unknown), "There is no such filter."))
         if not filterset.is_valid():
             raise InvalidInput({name: [str(e) for e in errors] for name, errors in filterset.errors.items()})
         return filterset.qs

@@ -72,7 +72,9 @@ def _repeat(kept: IdempotentAnswer, fingerprint: str) -> Response:
 
 
 def _fingerprint(request: Request) -> str:
-    canonical = json.dumps([request.method, request.path, request.data], sort_keys=True, cls=DjangoJSONEncoder)
+    canonical = json.dumps(
+        [request.method, request.path, request.data], sort_keys=True, cls=DjangoJSONEncoder
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -23,7 +23,7 @@ class KeysetPagination(BasePagination):
 
     page: Page[Any]
 
-    def paginate_queryset(
+    def paginate_queryset(  # type: ignore[override]
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any]:
         self.address = request.build_absolute_uri()
@@ -53,7 +53,9 @@ class KeysetPagination(BasePagination):
         sorts = ", ".join(getattr(view, "sorts", ("-created_at",)))
         return [
             _parameter("cursor", {"type": "string"}, "Where the page starts, from `next` or `previous`."),
-            _parameter("page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."),
+            _parameter(
+                "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."
+            ),
             _parameter("sort", {"type": "string"}, f"One of {sorts}; a leading `-` turns the order round."),
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -25,20 +25,27 @@ class LcmSchema(AutoSchema):
     """Adds the error answers and, to every POST, the Idempotency-Key header."""
 
     errors = {"400": "Wrong input", "401": "Not logged in", "403": "Not allowed", "404": "Not found"}
-    post_errors = {"409": "Does not fit the state", "422": "Cannot mean what it says", "429": "Too many requests"}
+    post_errors = {
+        "409": "Does not fit the state",
+        "422": "Cannot mean what it says",
+        "429": "Too many requests",
+    }
 
     def get_override_parameters(self) -> list[Any]:
         if self.method != "POST":
             return []
         return [
-            OpenApiParameter(HEADER, str, OpenApiParameter.HEADER, description="The same key is answered once.")
+            OpenApiParameter(
+                HEADER, str, OpenApiParameter.HEADER, description="The same key is answered once."
+            )
         ]
 
-    def _get_response_bodies(self, direction: str = "response") -> Any:
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> Any:
         bodies = super()._get_response_bodies(direction)
         changes = self.method in ("POST", "PATCH", "PUT", "DELETE")
         for code, text in (self.errors | (self.post_errors if changes else {})).items():
-            bodies.setdefault(code, self._get_response_for_code(ErrorSerializer, code) | {"description": text})
+            error = self._get_response_for_code(ErrorSerializer, code)  # type: ignore[no-untyped-call]
+            bodies.setdefault(code, error | {"description": text})
         return bodies
 
 

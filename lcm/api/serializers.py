@@ -36,7 +36,7 @@ class DomainSerializer(serializers.ModelSerializer[Domain]):
         model = Domain
         fields = ["id", "name", "description", "project_count", "created_at", "updated_at"]
         validators: list[Any] = []
-        extra_kwargs = {"name": {"validators": []}}
+        extra_kwargs: dict[str, Any] = {"name": {"validators": []}}
 
 
 class ProjectSerializer(serializers.ModelSerializer[Project]):
@@ -45,7 +45,16 @@ class ProjectSerializer(serializers.ModelSerializer[Project]):
 
     class Meta:
         model = Project
-        fields = ["id", "domain", "domain_name", "name", "description", "member_count", "created_at", "updated_at"]
+        fields = [
+            "id",
+            "domain",
+            "domain_name",
+            "name",
+            "description",
+            "member_count",
+            "created_at",
+            "updated_at",
+        ]
         validators: list[Any] = []
 
 
@@ -153,7 +162,7 @@ class DefinitionSerializer(serializers.ModelSerializer[LabletDefinition]):
 
 class NodeSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     node_definition = serializers.CharField()
     image_definition = serializers.CharField(allow_null=True)
     cpus = serializers.IntegerField(allow_null=True)
@@ -169,7 +178,7 @@ class NodeSerializer(serializers.Serializer[Any]):
 
 class LinkSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     n1 = serializers.CharField()
     i1 = serializers.CharField()
     n2 = serializers.CharField()
@@ -186,8 +195,12 @@ class DefinitionDetailSerializer(DefinitionSerializer):
 
 
 class DefinitionImportSerializer(serializers.Serializer[Any]):
-    topology = serializers.CharField(trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most.")
-    dry_run = serializers.BooleanField(default=False, help_text="Only say what was understood; nothing is saved.")
+    topology = serializers.CharField(
+        trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most."
+    )
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only say what was understood; nothing is saved."
+    )
     name = serializers.CharField(max_length=63, required=False, help_text="Needed unless it is a dry run.")
     version = serializers.CharField(max_length=20, default="1.0")
     description = serializers.CharField(max_length=500, allow_blank=True, default="")
@@ -242,7 +255,9 @@ class ReviseSerializer(serializers.Serializer[Any]):
 
 
 class RevertSerializer(serializers.Serializer[Any]):
-    based_on = serializers.IntegerField(min_value=1, help_text="The current revision, as the caller knows it.")
+    based_on = serializers.IntegerField(
+        min_value=1, help_text="The current revision, as the caller knows it."
+    )
     reason = serializers.CharField(max_length=500)
 
 
@@ -314,7 +329,9 @@ class ExtendSerializer(serializers.Serializer[Any]):
 
 class TransitionRequestSerializer(serializers.Serializer[Any]):
     from_status = serializers.ChoiceField(
-        choices=SessionStatus.choices, required=False, help_text="Refused when the session is not there any more."
+        choices=SessionStatus.choices,
+        required=False,
+        help_text="Refused when the session has moved on.",
     )
     to_status = serializers.ChoiceField(choices=SessionStatus.choices)
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")

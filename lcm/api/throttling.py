@@ -76,4 +76,3 @@ def _count(name: str, period: int, step: int = 1) -> tuple[int, float]:
 
 def _address(request: Request) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
-

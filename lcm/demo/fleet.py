@@ -31,7 +31,10 @@ LIVES: list[tuple[int, list[S]]] = [
     (1, [S.SCHEDULED, S.INSTANTIATING, S.FAILED]),
     (1, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING]),
 ]
-REASONS = {S.CANCELLED: "The course was moved to another day", S.FAILED: "The lab did not converge within 15 minutes"}
+REASONS = {
+    S.CANCELLED: "The course was moved to another day",
+    S.FAILED: "The lab did not converge within 15 minutes",
+}
 
 
 def is_empty() -> bool:
@@ -69,7 +72,12 @@ def _lives() -> list[list[S]]:
 
 
 def _live(
-    steps: list[S], *, definitions: list[LabletDefinition], projects: list[Project], chance: Random, now: datetime
+    steps: list[S],
+    *,
+    definitions: list[LabletDefinition],
+    projects: list[Project],
+    chance: Random,
+    now: datetime,
 ) -> LabletSession:
     """One session and its history, ending about now if it has not ended."""
     definition, project = chance.choice(definitions), chance.choice(projects)

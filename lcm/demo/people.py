@@ -36,7 +36,9 @@ def make_organisation() -> list[Project]:
     for domain_name, project_names in ORGANISATION.items():
         domain: Domain = organisation.create_domain(name=domain_name, actor=SYSTEM)
         for name, description in project_names.items():
-            project = organisation.create_project(domain=domain, name=name, description=description, actor=SYSTEM)
+            project = organisation.create_project(
+                domain=domain, name=name, description=description, actor=SYSTEM
+            )
             organisation.add_member(project=project, user=staff, actor=SYSTEM)
             for number in range(1, STUDENTS_A_PROJECT + 1):
                 student = User.objects.create(username=f"{name}-{number:02}")

@@ -1,6 +1,13 @@
 """The core domain."""
 
-from lcm.models.definitions import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
+from lcm.models.definitions import (
+    Basis,
+    DefinitionRevision,
+    DefinitionStatus,
+    LabletDefinition,
+    Outcome,
+    Placement,
+)
 from lcm.models.people import Domain, Membership, Project, Theme, User
 from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, TokenKind
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition

@@ -52,13 +52,17 @@ class LabletDefinition(DatedModel):
     description = models.CharField(max_length=500, blank=True)
     status = models.CharField(max_length=10, choices=DefinitionStatus, default=DefinitionStatus.DRAFT)
     system = models.CharField(max_length=30, default="cml", help_text="The kind of worker it runs on.")
-    pool = models.CharField(max_length=63, blank=True, help_text="The pool its sessions wait in, unless they ask for another.")
+    pool = models.CharField(
+        max_length=63, blank=True, help_text="The pool its sessions wait in, unless they ask for another."
+    )
     placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
     preemptible = models.BooleanField(default=False)
     max_duration = models.DurationField(default=timedelta(hours=8))
 
     topology_yaml = models.TextField()
-    topology_hash = models.CharField(max_length=64, db_index=True, help_text="The epoch observations belong to.")
+    topology_hash = models.CharField(
+        max_length=64, db_index=True, help_text="The epoch observations belong to."
+    )
     nodes = models.JSONField(default=list)
     links = models.JSONField(default=list)
     node_count = models.PositiveIntegerField()
@@ -78,10 +82,16 @@ class LabletDefinition(DatedModel):
                 name="definition_name_version",
                 violation_error_message="There already is a definition of that name and version.",
             ),
-            models.CheckConstraint(name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)),
-            models.CheckConstraint(name="definition_placement_known", condition=Q(placement__in=Placement.values)),
+            models.CheckConstraint(
+                name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)
+            ),
+            models.CheckConstraint(
+                name="definition_placement_known", condition=Q(placement__in=Placement.values)
+            ),
             models.CheckConstraint(name="definition_has_nodes", condition=Q(node_count__gte=1)),
-            models.CheckConstraint(name="definition_max_duration_positive", condition=Q(max_duration__gt=timedelta(0))),
+            models.CheckConstraint(
+                name="definition_max_duration_positive", condition=Q(max_duration__gt=timedelta(0))
+            ),
         ]
         indexes = [models.Index(fields=["-created_at", "-id"], name="definition_newest")]
 

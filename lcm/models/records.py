@@ -30,7 +30,9 @@ class ChangeLog(models.Model):
     at = models.DateTimeField(default=timezone.now)
     actor = models.CharField(max_length=150)
     # No constraints: the log outlives people and tokens.
-    user = models.ForeignKey(User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+")
+    user = models.ForeignKey(
+        User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
+    )
     token_id = models.UUIDField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
     object_type = models.CharField(max_length=40)
@@ -98,7 +100,8 @@ class ApiToken(IdModel):
             ),
             models.CheckConstraint(
                 name="token_belongs_to_someone",
-                condition=Q(kind=TokenKind.PERSON, user__isnull=False) | Q(kind=TokenKind.CONTROLLER, user=None),
+                condition=Q(kind=TokenKind.PERSON, user__isnull=False)
+                | Q(kind=TokenKind.CONTROLLER, user=None),
             ),
         ]
 

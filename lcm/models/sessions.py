@@ -24,7 +24,9 @@ class LabletSession(IdModel):
     """One person's lab for a timeslot."""
 
     # Foreign keys without an index of their own are led by one of the composite indexes below.
-    definition = models.ForeignKey(LabletDefinition, on_delete=models.PROTECT, related_name="sessions", db_index=False)
+    definition = models.ForeignKey(
+        LabletDefinition, on_delete=models.PROTECT, related_name="sessions", db_index=False
+    )
     revision = models.ForeignKey(DefinitionRevision, on_delete=models.PROTECT, related_name="sessions")
     owner = models.ForeignKey(User, on_delete=models.PROTECT, related_name="sessions", db_index=False)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="sessions", db_index=False)
@@ -46,7 +48,9 @@ class LabletSession(IdModel):
                 condition=Q(ends_at__gt=F("starts_at")),
                 violation_error_message="The timeslot has to end after it starts.",
             ),
-            models.CheckConstraint(name="session_priority_in_range", condition=Q(priority__in=Priority.values)),
+            models.CheckConstraint(
+                name="session_priority_in_range", condition=Q(priority__in=Priority.values)
+            ),
             models.CheckConstraint(name="session_status_known", condition=Q(status__in=SessionStatus.values)),
             models.CheckConstraint(name="session_attempt_positive", condition=Q(attempt__gte=1)),
         ]
@@ -128,7 +132,9 @@ KERNEL_STATUS: dict[SessionStatus, KernelStatus] = {
 class Kernel(IdModel):
     """One lab node of a session: the unit of allocation."""
 
-    session = models.ForeignKey(LabletSession, on_delete=models.CASCADE, related_name="kernels", db_index=False)
+    session = models.ForeignKey(
+        LabletSession, on_delete=models.CASCADE, related_name="kernels", db_index=False
+    )
     node_label = models.CharField(max_length=128)
     node_definition = models.CharField(max_length=128)
     cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)

@@ -36,7 +36,9 @@ class LoginForm(AuthenticationForm):
             field.widget.attrs["class"] = "input"
 
 
-log_in = public(LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True))
+log_in = public(
+    LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True)
+)
 log_out = public(LogoutView.as_view())
 
 
@@ -73,9 +75,11 @@ SUGGESTERS = {
 @role_required(Role.OPERATOR)
 def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Names that match what is being typed, as options of a datalist."""
-    text = next(iter(request.GET.values()), "")[:100]
+    text = str(next(iter(request.GET.values()), ""))[:100]
     if kind not in SUGGESTERS:
-        return JsonResponse({"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404)
+        return JsonResponse(
+            {"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404
+        )
     return render(request, "components/options.html", {"options": SUGGESTERS[kind](text.strip())})
 
 

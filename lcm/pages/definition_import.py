@@ -51,7 +51,9 @@ class TopologyForm(PageForm):
 class ReviewForm(RequirementsForm, DefinitionForm):
     """The second step: what was read, to be named and corrected."""
 
-    name = forms.CharField(max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens.")
+    name = forms.CharField(
+        max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens."
+    )
     version = forms.CharField(max_length=20, initial="1.0")
     status = forms.ChoiceField(
         choices=[(each.value, each.label) for each in (DefinitionStatus.DRAFT, DefinitionStatus.ACTIVE)],

@@ -30,6 +30,7 @@ from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
 from lcm.web.topology import picture_of
+from lcm.web.wording import amount_text
 
 
 def _home(definition: LabletDefinition) -> str:
@@ -83,7 +84,9 @@ class DefinitionForm(PageForm):
 
     description = forms.CharField(max_length=500, required=False, widget=forms.Textarea(attrs={"rows": 2}))
     system = forms.CharField(max_length=30, initial="cml", help_text="The kind of worker it runs on.")
-    pool = forms.CharField(max_length=63, required=False, help_text="Where its sessions wait. Empty: chosen for each.")
+    pool = forms.CharField(
+        max_length=63, required=False, help_text="Where its sessions wait. Empty: chosen for each."
+    )
     placement = forms.ChoiceField(choices=Placement.choices, initial=Placement.TOGETHER)
     max_duration = forms.DurationField(
         label="Longest timeslot", initial="08:00:00", help_text="Hours, minutes and seconds: 08:00:00."
@@ -182,11 +185,10 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
         )
         return Done(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
 
-    wanted = target.requirements
     page = FormPage(
         title=f"Go back to revision {number}?",
-        text=f"A new revision of {definition} asks for {wanted['cpu_cores']:f} cores, {wanted['memory_gb']:f} GB memory "
-        f"and {wanted['storage_gb']:f} GB storage again.",
+        text=f"A new revision of {definition} asks for {amount_text(target.cpu_cores)} cores, "
+        f"{amount_text(target.memory_gb)} GB memory and {amount_text(target.storage_gb)} GB storage again.",
         form=RevertForm,
         submit=f"Go back to revision {number}",
         save=save,
@@ -199,7 +201,9 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
 
 class StatusForm(PageForm):
     status = forms.ChoiceField(choices=DefinitionStatus.choices)
-    reason = forms.CharField(max_length=500, required=False, help_text="Kept in the change log with your name.")
+    reason = forms.CharField(
+        max_length=500, required=False, help_text="Kept in the change log with your name."
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -261,7 +265,9 @@ def definition_bulk_deprecate(request: HttpRequest) -> HttpResponseBase:
     return _bulk_status(request, DefinitionStatus.DEPRECATED, verb="Deprecate", danger=True)
 
 
-def _bulk_status(request: HttpRequest, status: DefinitionStatus, *, verb: str, danger: bool) -> HttpResponseBase:
+def _bulk_status(
+    request: HttpRequest, status: DefinitionStatus, *, verb: str, danger: bool
+) -> HttpResponseBase:
     effects = {
         DefinitionStatus.ACTIVE: "They can be asked for. Those that are active already stay as they are.",
         DefinitionStatus.DEPRECATED: "They cannot be asked for any more. Sessions that exist are untouched.",

@@ -31,7 +31,9 @@ MEMBERS_SHOWN = 200
 
 
 class DomainForm(PageForm):
-    name = forms.CharField(max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens.")
+    name = forms.CharField(
+        max_length=63, validators=[slug_name], help_text="Small letters, digits and hyphens."
+    )
     description = forms.CharField(max_length=300, required=False)
 
 
@@ -170,7 +172,9 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     text = "Only a project without sessions can be deleted. Its members stay people of LCM."
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
-    page = FormPage(f"Delete {project.path}?", EmptyForm, "Delete project", save, home, text, True, crumbs=crumbs)
+    page = FormPage(
+        f"Delete {project.path}?", EmptyForm, "Delete project", save, home, text, True, crumbs=crumbs
+    )
     return form_page(request, page)
 
 
@@ -188,7 +192,7 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         services.add_member(project=project, user=person, actor=actor_of(request))
         messages.success(request, f"{person} is a member of {project.path} now.")
     else:
-        messages.error(request, " ".join(form.errors["person"]))
+        messages.error(request, " ".join(map(str, form.errors["person"])))
     return redirect("project_detail", pk)
 
 

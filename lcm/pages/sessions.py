@@ -107,10 +107,16 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     here = reverse("session_detail", args=[pk])
     stops = lifecycle.CANCEL_TO.get(SessionStatus(session.status)) == SessionStatus.STOPPING
     verb = "Stop" if stops else "Cancel"
-    effect = "Its lab is torn down; unsaved work in it is lost." if stops else "It leaves the queue; nothing was started."
+    effect = (
+        "Its lab is torn down; unsaved work in it is lost."
+        if stops
+        else "It leaves the queue; nothing was started."
+    )
 
     def save(data: Mapping[str, Any]) -> Done:
-        services.cancel_session(session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now())
+        services.cancel_session(
+            session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
+        )
         said = "is being stopped" if stops else "cancelled"
         return Done(f"Session {session.short_id} {said}.", here)
 
@@ -129,7 +135,9 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 class ExtendForm(PageForm):
     ends_at = LocalDateTimeField(label="New end")
-    reason = forms.CharField(max_length=500, required=False, help_text="Kept in the change log with your name.")
+    reason = forms.CharField(
+        max_length=500, required=False, help_text="Kept in the change log with your name."
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -165,7 +173,9 @@ def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
             query = request.POST.get("filter_query", "")
             cancel_selected_sessions.delay(query, actor.label, str(actor.user_id), reason)
             return f"{count:,} sessions are being cancelled in the background; the change log tells when."
-        done, missed = services.cancel_sessions(sessions=alive, actor=actor, now=timezone.now(), reason=reason)
+        done, missed = services.cancel_sessions(
+            sessions=alive, actor=actor, now=timezone.now(), reason=reason
+        )
         noun = SESSIONS.named(done)
         rest = f"; {missed:,} had changed meanwhile" if missed else ""
         return f"{done:,} {noun} cancelled{rest}."
@@ -174,7 +184,7 @@ def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
         page=SESSIONS,
         list_url="session_list",
         verb="Cancel",
-        effect="Those that wait leave the queue; those that run are stopped, and unsaved work in them is lost. "
+        effect="Those that wait leave the queue; those that run are stopped and lose unsaved work. "
         "Those that have ended stay as they are.",
         work=work,
         danger=True,

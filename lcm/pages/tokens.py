@@ -30,7 +30,9 @@ class TokenForm(PageForm):
     name = forms.CharField(max_length=63, help_text="What it is for, for example “controller eu-1”.")
     kind = forms.TypedChoiceField(choices=TokenKind.choices, coerce=TokenKind, initial=TokenKind.CONTROLLER)
     pools = forms.CharField(
-        required=False, max_length=2000, help_text="For a controller: the pools it serves, with commas between them."
+        required=False,
+        max_length=2000,
+        help_text="For a controller: the pools it serves, with commas between them.",
     )
     user = NamedField(
         find=names.find_person,

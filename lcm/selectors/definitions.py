@@ -22,7 +22,10 @@ def definition_with_everything() -> QuerySet[LabletDefinition]:
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
     """Newest first, each with how many sessions pinned it."""
     pinned = (
-        LabletSession.objects.filter(revision=OuterRef("pk")).order_by().values("revision").annotate(n=Count("pk"))
+        LabletSession.objects.filter(revision=OuterRef("pk"))
+        .order_by()
+        .values("revision")
+        .annotate(n=Count("pk"))
     )
     return definition.revisions.select_related("reverts").annotate(
         session_count=Coalesce(Subquery(pinned.values("n")), 0)

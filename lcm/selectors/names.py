@@ -33,7 +33,9 @@ def find_person(text: str) -> User | None:
 
 
 def suggest_definitions(text: str) -> list[str]:
-    rows = LabletDefinition.objects.filter(status=DefinitionStatus.ACTIVE, name__icontains=text.split(" v")[0])
+    rows = LabletDefinition.objects.filter(
+        status=DefinitionStatus.ACTIVE, name__icontains=text.split(" v")[0]
+    )
     return [f"{name} v{version}" for name, version in rows.values_list("name", "version")[:SUGGESTIONS]]
 
 

@@ -34,7 +34,9 @@ def sessions_in_pools(pools: Iterable[str]) -> QuerySet[LabletSession]:
 
 
 def active_by_status() -> dict[str, int]:
-    rows = LabletSession.objects.filter(status__in=ACTIVE).order_by().values_list("status").annotate(Count("pk"))
+    rows = (
+        LabletSession.objects.filter(status__in=ACTIVE).order_by().values_list("status").annotate(Count("pk"))
+    )
     counts = dict(rows)
     return {status.value: counts.get(status, 0) for status in ACTIVE}
 

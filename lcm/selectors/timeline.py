@@ -24,7 +24,9 @@ class Step:
         return self.status.label
 
 
-def timeline_of(session: LabletSession, transitions: Sequence[SessionTransition], *, now: datetime) -> list[Step]:
+def timeline_of(
+    session: LabletSession, transitions: Sequence[SessionTransition], *, now: datetime
+) -> list[Step]:
     """What happened in the present attempt, then what comes when all goes well."""
     steps = [step for step in transitions if step.attempt == session.attempt] or list(transitions)
     past: list[Step] = []

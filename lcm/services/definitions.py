@@ -25,7 +25,9 @@ def read_topology(*, text: str | bytes) -> Topology:
     try:
         return parse_topology(text)
     except TopologyError as error:
-        fields = {f"topology.{path}" if path else "topology": texts for path, texts in error.as_fields().items()}
+        fields = {
+            f"topology.{path}" if path else "topology": texts for path, texts in error.as_fields().items()
+        }
         raise InvalidInput(fields) from error
 
 
@@ -91,7 +93,7 @@ def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: 
     """Change what is not part of a revision: description, pool, placement and the like."""
     unknown = set(changes) - set(EDITABLE)
     if unknown:
-        raise InvalidInput({name: "This cannot be edited here." for name in sorted(unknown)})
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be edited here."))
     with transaction.atomic():
         before = fields_of(LabletDefinition.objects.get(pk=definition.pk))
         for name, value in changes.items():
@@ -101,7 +103,9 @@ def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: 
         if new:
             definition.save(update_fields=[*changes, "updated_at"])
             message = f"{definition} edited: {', '.join(name.replace('_', ' ') for name in new)}"
-            log_change(definition, actor=actor, event="definition_edited", message=message, before=old, after=new)
+            log_change(
+                definition, actor=actor, event="definition_edited", message=message, before=old, after=new
+            )
     return definition
 
 
@@ -203,7 +207,11 @@ def delete_definition(*, definition: LabletDefinition, actor: Actor, reason: str
     """Remove a definition that no session refers to."""
     with transaction.atomic():
         log_change(
-            definition, actor=actor, event="definition_deleted", message=f"{definition} deleted", reason=reason
+            definition,
+            actor=actor,
+            event="definition_deleted",
+            message=f"{definition} deleted",
+            reason=reason,
         )
         definition.current_revision = None
         definition.save(update_fields=["current_revision"])
@@ -237,26 +245,30 @@ def _first_revision(
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
     unknown = set(requirements) - set(RESOURCES)
     if unknown:
-        raise InvalidInput({name: "This is not a resource." for name in sorted(unknown)})
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource."))
     amounts = {**fallback, **requirements}
     negative = [name for name, value in amounts.items() if not value.is_finite() or value < 0]
     if negative:
-        raise InvalidInput({name: "This must be zero or more." for name in negative})
+        raise InvalidInput(dict.fromkeys(negative, "This must be zero or more."))
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
 
 
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
-    current = definition.revisions.get(pk=LabletDefinition.objects.get(pk=definition.pk).current_revision_id)
+    fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
+    current = fresh.current_revision
+    assert current is not None
     if current.number != based_on:
         raise StateConflict(
-            f"{current.actor} applied revision {current.number} a moment ago; look at it before you change it again.",
+            f"{current.actor} applied revision {current.number} a moment ago; look at it first.",
             details={"current": current.number, "based_on": based_on},
         )
     return current
 
 
 def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new: DefinitionRevision) -> None:
-    moved = LabletDefinition.objects.filter(pk=definition.pk, current_revision=old).update(current_revision=new)
+    moved = LabletDefinition.objects.filter(pk=definition.pk, current_revision=old).update(
+        current_revision=new
+    )
     if not moved:
         raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
     definition.current_revision = new

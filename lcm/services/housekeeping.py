@@ -19,7 +19,9 @@ def record_heartbeat(*, name: str, now: datetime) -> None:
 def remove_expired(*, now: datetime) -> int:
     """Forget answers to idempotency keys and log-ins whose time is over, a batch at a time."""
     kept = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
-    old_answers = IdempotentAnswer.objects.filter(created_at__lt=now - kept).values_list("pk", flat=True)[:BATCH]
+    old_answers = IdempotentAnswer.objects.filter(created_at__lt=now - kept).values_list("pk", flat=True)[
+        :BATCH
+    ]
     removed, _ = IdempotentAnswer.objects.filter(pk__in=list(old_answers)).delete()
     old_logins = Session.objects.filter(expire_date__lt=now).values_list("pk", flat=True)[:BATCH]
     Session.objects.filter(pk__in=list(old_logins)).delete()

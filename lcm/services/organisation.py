@@ -46,7 +46,9 @@ def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
         membership, created = Membership.objects.get_or_create(project=project, user=user)
         if created:
             message = f"{user} joined {project.path}"
-            log_change(project, actor=actor, event="member_added", message=message, after={"user": user.username})
+            log_change(
+                project, actor=actor, event="member_added", message=message, after={"user": user.username}
+            )
     return membership
 
 
@@ -60,21 +62,29 @@ def remove_member(*, project: Project, user: User, actor: Actor) -> None:
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         if removed:
             message = f"{user} left {project.path}"
-            log_change(project, actor=actor, event="member_removed", message=message, before={"user": user.username})
+            log_change(
+                project, actor=actor, event="member_removed", message=message, before={"user": user.username}
+            )
 
 
 def _create(unit: Unit, *, actor: Actor) -> Unit:
     with transaction.atomic():
         save_checked(unit)
         kind = unit._meta.verbose_name
-        log_change(unit, actor=actor, event=f"{kind}_created", message=f"{kind} {unit} created", after=fields_of(unit))
+        log_change(
+            unit,
+            actor=actor,
+            event=f"{kind}_created",
+            message=f"{kind} {unit} created",
+            after=fields_of(unit),
+        )
     return unit
 
 
 def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Actor) -> Unit:
     unknown = set(changes) - allowed
     if unknown:
-        raise InvalidInput({name: "This cannot be changed." for name in sorted(unknown)})
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
     before = fields_of(unit)
     for name, value in changes.items():
         setattr(unit, name, value)
@@ -83,12 +93,25 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
         with transaction.atomic():
             save_checked(unit)
             kind = unit._meta.verbose_name
-            log_change(unit, actor=actor, event=f"{kind}_edited", message=f"{kind} {unit} edited", before=old, after=new)
+            log_change(
+                unit,
+                actor=actor,
+                event=f"{kind}_edited",
+                message=f"{kind} {unit} edited",
+                before=old,
+                after=new,
+            )
     return unit
 
 
 def _delete(unit: Domain | Project, *, actor: Actor) -> None:
     kind = unit._meta.verbose_name
     with transaction.atomic():
-        log_change(unit, actor=actor, event=f"{kind}_deleted", message=f"{kind} {unit} deleted", before=fields_of(unit))
+        log_change(
+            unit,
+            actor=actor,
+            event=f"{kind}_deleted",
+            message=f"{kind} {unit} deleted",
+            before=fields_of(unit),
+        )
         delete_unless_used(unit, name=f"The {kind} {unit}")

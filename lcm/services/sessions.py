@@ -104,7 +104,10 @@ def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reaso
     if target is None:
         raise StateConflict(
             f"{session} is {session.get_status_display().lower()} and cannot be cancelled.",
-            details={"status": session.status, "allowed": [s.value for s in lifecycle.allowed(session.status)]},
+            details={
+                "status": session.status,
+                "allowed": [s.value for s in lifecycle.allowed(session.status)],
+            },
         )
     return transition_session(session=session, to=target, actor=actor, now=now, reason=reason)
 
@@ -162,7 +165,9 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
     errors: dict[str, str] = {}
     definition = session.definition
     if definition.status != DefinitionStatus.ACTIVE:
-        errors["definition"] = f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
+        errors["definition"] = (
+            f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
+        )
     if not Membership.objects.filter(project=session.project, user=session.owner).exists():
         errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
     if session.ends_at <= session.starts_at:
@@ -181,13 +186,21 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
 
 
 def _move_many(
-    group: list[LabletSession], *, old: SessionStatus, to: SessionStatus, actor: Actor, now: datetime, reason: str
+    group: list[LabletSession],
+    *,
+    old: SessionStatus,
+    to: SessionStatus,
+    actor: Actor,
+    now: datetime,
+    reason: str,
 ) -> int:
     """One compare-and-set for a group of sessions of one status, with their history."""
     with transaction.atomic():
         ids = [session.pk for session in group]
         won = set(
-            LabletSession.objects.select_for_update().filter(pk__in=ids, status=old).values_list("pk", flat=True)
+            LabletSession.objects.select_for_update()
+            .filter(pk__in=ids, status=old)
+            .values_list("pk", flat=True)
         )
         moved = [session for session in group if session.pk in won]
         LabletSession.objects.filter(pk__in=won).update(status=to, status_since=now)

@@ -83,7 +83,14 @@ def revoke_token(*, token: ApiToken, actor: Actor, now: datetime, reason: str = 
         if not moved:
             raise StateConflict(f"The token {token} has been revoked already.")
         token.revoked_at = now
-        log_change(token, actor=actor, event="token_revoked", message=f"token {token} revoked", reason=reason, now=now)
+        log_change(
+            token,
+            actor=actor,
+            event="token_revoked",
+            message=f"token {token} revoked",
+            reason=reason,
+            now=now,
+        )
     return token
 
 

@@ -78,7 +78,10 @@ def ago(moment: datetime | None) -> SafeString:
     local = timezone.localtime(moment)
     exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, ago_text(moment - timezone.now())
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        exact,
+        ago_text(moment - timezone.now()),
     )
 
 
@@ -93,7 +96,9 @@ def clock(moment: datetime | None) -> SafeString:
     if local.year != today.year:
         pattern = "%d %b %Y %H:%M"
     exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, local.strftime(pattern))
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, local.strftime(pattern)
+    )
 
 
 @register.filter
@@ -111,7 +116,10 @@ def amount(value: Decimal | float | str | None) -> str:
 def lead(text: str) -> SafeString:
     """`**…**` becomes strong; everything else is escaped."""
     parts = re.split(r"\*\*(.+?)\*\*", text)
-    shown = [format_html("<strong>{}</strong>", part) if i % 2 else conditional_escape(part) for i, part in enumerate(parts)]
+    shown = [
+        format_html("<strong>{}</strong>", part) if i % 2 else conditional_escape(part)
+        for i, part in enumerate(parts)
+    ]
     return mark_safe("".join(shown))  # noqa: S308  (both kinds of part are escaped above)
 
 

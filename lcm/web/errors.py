@@ -25,7 +25,7 @@ def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    text = "The page was open for too long, or cookies are blocked. Go back, load it again and repeat what you did."
+    text = "The page was open for too long, or cookies are blocked. Go back, load it again and repeat."
     return _page(request, 403, "csrf_failed", "This form could not be trusted", text)
 
 
@@ -33,9 +33,16 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """Nothing here may fail in turn: no database, no context processors."""
     text = "It has been written down. Try again; if it stays, tell an administrator the number below."
     if request.path.startswith("/api/"):
-        return JsonResponse({"code": "server_error", "message": text, "details": {"id": request_id.get()}}, status=500)
-    context = {"title": "Something went wrong", "text": text, "request_id": request_id.get(), "theme": "system"}
-    return render(None, "errors/500.html", context, status=500)  # type: ignore[arg-type]
+        return JsonResponse(
+            {"code": "server_error", "message": text, "details": {"id": request_id.get()}}, status=500
+        )
+    context = {
+        "title": "Something went wrong",
+        "text": text,
+        "request_id": request_id.get(),
+        "theme": "system",
+    }
+    return render(None, "errors/500.html", context, status=500)
 
 
 def _page(request: HttpRequest, status: int, code: str, title: str, text: str) -> HttpResponse:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import django_filters as df
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
@@ -26,7 +26,12 @@ from lcm.models import (
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
-_LENGTH = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
+_LENGTH = {
+    "1h": timedelta(hours=1),
+    "24h": timedelta(days=1),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
 
 
 class SearchFilter(df.CharFilter):  # type: ignore[misc]
@@ -65,7 +70,7 @@ class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
     def name_of(self, value: str) -> str:
         try:
             return str(self.object_model._default_manager.get(pk=value))
-        except (self.object_model.DoesNotExist, ValueError, ValidationError):
+        except (ObjectDoesNotExist, ValueError, ValidationError):
             return value
 
 
@@ -139,7 +144,9 @@ class TokenFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "user__username")
     kind = df.MultipleChoiceFilter(choices=TokenKind.choices, label="Kind")
     state = df.MultipleChoiceFilter(
-        choices=[("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")], label="State", method="in_state"
+        choices=[("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")],
+        label="State",
+        method="in_state",
     )
 
     class Meta:

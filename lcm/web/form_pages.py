@@ -66,7 +66,9 @@ def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], Done]) -> Done
     return None
 
 
-def show(request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
+def show(
+    request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
+) -> HttpResponse:
     """The page, or only its dialog for htmx."""
     name = f"{template}#dialog" if request.htmx else template  # type: ignore[attr-defined]
     return render(request, name, dict(context), status=status)

@@ -22,7 +22,7 @@ class PageForm(forms.Form):
     """A form whose inputs carry our classes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
         for field in self.fields.values():
             widget = field.widget
             if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):

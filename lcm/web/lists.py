@@ -180,7 +180,9 @@ def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
         if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
             bound = filterset.form[name]
             chosen = {str(value) for value in filterset.data.getlist(name)}
-            options = [(value, label, str(value) in chosen) for value, label in bound.field.choices if value != ""]
+            options = [
+                (value, label, str(value) in chosen) for value, label in bound.field.choices if value != ""
+            ]
             if options:
                 several = isinstance(each, MultipleChoiceFilter)
                 menus.append({"name": name, "label": each.label, "options": options, "several": several})

@@ -1,4 +1,4 @@
-"""What happens around every request: its id, its log line and metrics, the content policy, the person's zone."""
+"""What happens around every request: id, log line, metrics, content policy, time zone."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class PreferencesMiddleware(AroundRequest):
         # The API speaks UTC and reads the log-in itself: leave the database alone here.
         if request.path.startswith("/api/"):
             return self.after(request, await self.get_response(request), None)
-        user = await request.auser()  # type: ignore[attr-defined]
+        user = await request.auser()
         with timezone.override(zone_of(user)):
             return self.after(request, await self.get_response(request), None)
 

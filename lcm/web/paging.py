@@ -93,7 +93,9 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
             raise ValueError("out of range")
         return _Position(values, skipped, bool(backwards))
     except (ValueError, TypeError, binascii.Error, ValidationError) as error:
-        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."}) from error
+        raise InvalidInput(
+            {"cursor": "This page address is not valid; start from the first page."}
+        ) from error
 
 
 def _field(model: type[Model], column: str) -> Field[Any, Any]:

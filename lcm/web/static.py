@@ -29,7 +29,9 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
     async def _answer_async(self, request: HttpRequest) -> Any:
         if not request.path_info.startswith(self.static_prefix):
             return await self.get_response(request)
-        return await sync_to_async(self._static, thread_sensitive=False)(request) or await self.get_response(request)
+        return await sync_to_async(self._static, thread_sensitive=False)(request) or await self.get_response(
+            request
+        )
 
     def _static(self, request: HttpRequest) -> HttpResponse | None:
         path = request.path_info

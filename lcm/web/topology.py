@@ -36,9 +36,7 @@ def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]])
     ys = _scaled([node["y"] for node in nodes], MARGIN_Y, HEIGHT - MARGIN_Y)
     places = {node["id"]: (x, y) for node, x, y in zip(nodes, xs, ys, strict=True)}
     return Picture(
-        nodes=[
-            PictureNode(node["label"], node["node_definition"], *places[node["id"]]) for node in nodes
-        ],
+        nodes=[PictureNode(node["label"], node["node_definition"], *places[node["id"]]) for node in nodes],
         links=[(*places[link["n1"]], *places[link["n2"]]) for link in links],
     )
 

@@ -11,7 +11,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 def duration_text(length: timedelta) -> str:
     """The two largest units: `1 h 33 min`, `8 s`."""
     seconds = int(abs(length.total_seconds()))
-    parts = []
+    parts: list[str] = []
     for name, size in _UNITS:
         if seconds >= size and len(parts) < 2:
             parts.append(f"{seconds // size} {name}")

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
+from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
 from lcm.supervisor import lock, services, valkey
 from lcm.supervisor.address import Address, AddressError, answers
@@ -68,7 +69,7 @@ class Command(BaseCommand):
             call_command("collectstatic", interactive=False, verbosity=0)
         if settings.DEMO:
             call_command("load_demo")
-        connections.close_all()
+        _close_database()
 
     def _announce(self, address: Address) -> None:
         self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
@@ -81,3 +82,11 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _close_database() -> None:
+    """Only the children use it from here on; a pool's threads would not mix with forking either."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if isinstance(connection, PostgresWrapper):
+            connection.close_pool()

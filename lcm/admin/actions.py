@@ -1,0 +1,106 @@
+"""Admin actions that call services: for each object, with the refusals told, after a page that asks why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import helpers
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from lcm.admin.logged import LoggedAdmin
+from lcm.errors import LcmError
+
+AT_ONCE = 1_000
+REFUSALS_SHOWN = 20
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
+        help_text="Kept in the change log with your name.",
+    )
+
+
+def ask_first(
+    modeladmin: LoggedAdmin,
+    request: HttpRequest,
+    queryset: QuerySet[Any],
+    *,
+    form_class: type[forms.Form],
+    title: str,
+    submit: str,
+    save: Callable[[Any, dict[str, Any]], object],
+    done: str,
+) -> TemplateResponse | None:
+    """Show a form before the action; once it is filled in, `save` is called with each object and its values."""
+    if too_many(modeladmin, request, queryset):
+        return None
+    form = form_class(request.POST if "apply" in request.POST else None)
+    if form.is_valid():
+        values = form.cleaned_data
+        call_for_each(modeladmin, request, queryset, save=lambda obj: save(obj, values), done=done)
+        return None
+    context = {
+        **modeladmin.admin_site.each_context(request),
+        "title": title,
+        "submit": submit,
+        "form": form,
+        "chosen": queryset,
+        "opts": modeladmin.opts,
+        "media": modeladmin.media,
+        "action": request.POST.getlist("action")[_form_used(request)],
+        "action_checkbox_name": helpers.ACTION_CHECKBOX_NAME,
+    }
+    return TemplateResponse(request, "admin/lcm/action.html", context)
+
+
+def call_for_each(
+    modeladmin: LoggedAdmin,
+    request: HttpRequest,
+    queryset: QuerySet[Any],
+    *,
+    save: Callable[[Any], object],
+    done: str,
+) -> None:
+    """Call a service with each object; what it refuses is told in its words, and the others go on."""
+    if too_many(modeladmin, request, queryset):
+        return
+    count, refusals = 0, []
+    for obj in list(queryset):
+        try:
+            save(obj)
+            count += 1
+        except LcmError as error:
+            refusals.append(error.message)
+    if count:
+        modeladmin.message_user(request, f"{_counted(queryset.model, count)} {done}.", messages.SUCCESS)
+    for text in refusals[:REFUSALS_SHOWN]:
+        modeladmin.message_user(request, text, messages.ERROR)
+    if len(refusals) > REFUSALS_SHOWN:
+        more = len(refusals) - REFUSALS_SHOWN
+        modeladmin.message_user(request, f"{more:,} more were refused.", messages.ERROR)
+
+
+def too_many(modeladmin: LoggedAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
+    if not queryset.order_by()[AT_ONCE : AT_ONCE + 1].exists():
+        return False
+    text = f"Choose {AT_ONCE:,} at most at a time; nothing has been changed."
+    modeladmin.message_user(request, text, messages.ERROR)
+    return True
+
+
+def _form_used(request: HttpRequest) -> int:
+    """Actions can be chosen above and below a list; `index` says where."""
+    index = request.POST.get("index", "0")
+    return int(index) if index.isdigit() and int(index) < len(request.POST.getlist("action")) else 0
+
+
+def _counted(model: type[Model], count: int) -> str:
+    kind = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
+    return f"{count:,} {kind}"

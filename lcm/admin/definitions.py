@@ -1,0 +1,94 @@
+"""Definitions and their revisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from lcm.admin.actions import call_for_each
+from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
+from lcm.models.definitions import RESOURCES
+from lcm.services.definitions import set_definition_status
+
+LONG = ("topology_yaml", "nodes", "links")
+EVIDENCE = ("port_template", "before", "aggregate")
+
+
+class RevisionInline(ReadOnlyInline):
+    model = DefinitionRevision
+    fk_name = "definition"
+    fields = ("number", *RESOURCES, "basis", "reason", "actor", "created_at", "outcome")
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).defer(*EVIDENCE)
+
+
+@admin.register(LabletDefinition)
+class DefinitionAdmin(LoggedAdmin):
+    note = (
+        "Definitions are imported, revised and deleted on their own pages. "
+        "What one requires is changed by a revision, its status by the actions of this list."
+    )
+    note_page = "definition_list"
+    may_add = may_delete = False
+    list_display = ("name", "version", "status", "system", "pool", "node_count", "needs_review", "created_at")
+    list_filter = ("status", "needs_review", "placement", "created_at")
+    search_fields = ("name", "version", "description", "pool")
+    ordering = ("name", "version", "id")
+    sortable_by = ("name", "created_at")
+    inlines = (RevisionInline,)
+    actions = ("activate", "deprecate")
+    fieldsets = (
+        (None, {"fields": ("name", "version", "description", "status", "current_revision")}),
+        ("Placement", {"fields": ("system", "pool", "placement", "preemptible", "max_duration")}),
+        ("Review", {"fields": ("needs_review", "review_reasons")}),
+        ("Topology", {"fields": ("node_count", "topology_hash", *LONG), "classes": ("collapse",)}),
+        ("Dates", {"fields": ("created_at", "updated_at")}),
+    )
+    readonly_fields = (
+        "status",
+        "current_revision",
+        "needs_review",
+        "review_reasons",
+        "node_count",
+        "topology_hash",
+        *LONG,
+        "created_at",
+        "updated_at",
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LabletDefinition]:
+        return super().get_queryset(request).defer(*LONG)
+
+    @admin.action(description="Activate the chosen %(verbose_name_plural)s")
+    def activate(self, request: HttpRequest, queryset: QuerySet[LabletDefinition]) -> None:
+        self._set_status(request, queryset, DefinitionStatus.ACTIVE)
+
+    @admin.action(description="Deprecate the chosen %(verbose_name_plural)s")
+    def deprecate(self, request: HttpRequest, queryset: QuerySet[LabletDefinition]) -> None:
+        self._set_status(request, queryset, DefinitionStatus.DEPRECATED)
+
+    def _set_status(self, request: HttpRequest, queryset: QuerySet[Any], status: DefinitionStatus) -> None:
+        def save(definition: LabletDefinition) -> None:
+            set_definition_status(definition=definition, status=status, actor=actor_of(request))
+
+        call_for_each(self, request, queryset, save=save, done=f"set to {status.label.lower()}")
+
+
+@admin.register(DefinitionRevision)
+class RevisionAdmin(ReadOnlyAdmin):
+    note = "A revision is written once. Apply or revert one on its definition's page."
+    note_page = "definition_list"
+    list_display = ("__str__", "definition", *RESOURCES, "basis", "actor", "created_at", "outcome")
+    list_filter = ("basis", "outcome")
+    search_fields = ("definition__name", "reason", "actor")
+    ordering = ("definition_id", "number")
+    sortable_by = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DefinitionRevision]:
+        rows = super().get_queryset(request).select_related("definition", "reverts")
+        return rows.defer(*EVIDENCE, *(f"definition__{name}" for name in LONG))

@@ -1,0 +1,197 @@
+"""The base of every model's admin: whatever is saved or deleted is in the change log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.utils import NestedObjects, quote
+from django.db import models, router, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from lcm.actors import Actor
+from lcm.admin.access import ForAdmins
+from lcm.admin.paging import CappedPaginator
+from lcm.models import ChangeLog, User
+from lcm.services.changelog import differences, entry_for, fields_of, log_change, log_changes
+
+if TYPE_CHECKING:
+    AnyModelAdmin = admin.ModelAdmin[Any]
+    AnyTabularInline = admin.TabularInline[Any, Any]
+else:
+    AnyModelAdmin = admin.ModelAdmin
+    AnyTabularInline = admin.TabularInline
+
+
+class LoggedAdmin(ForAdmins, AnyModelAdmin):
+    """Writes only the columns that were edited, so that a status moved meanwhile stays moved."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    paginator = CappedPaginator
+    # A sentence above the list and the form, with the page of LCM it speaks of.
+    note = ""
+    note_page = ""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return super().changelist_view(request, {**self._note(), **(extra_context or {})})
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        return super().changeform_view(
+            request, object_id, form_url, {**self._note(), **(extra_context or {})}
+        )
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """An object's history is its part of the change log."""
+        query = urlencode({"object_id": object_id})
+        return redirect(f"{reverse('admin:lcm_changelog_changelist')}?{query}")
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        if not change:
+            obj.save(force_insert=True)
+            return
+        form.before = described(_fresh(obj))
+        obj.save(update_fields=_edited_columns(obj, form.changed_data))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        if change:
+            _log_edit(request, form.instance, form.before)
+        else:
+            _log_addition(request, form.instance)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        deletions = _deletions(request, [row.instance for row in formset.deleted_forms])
+        edited = [row.instance for row in formset.initial_forms if row.has_changed()]
+        before = {row.pk: described(_fresh(row)) for row in edited}
+        super().save_formset(request, form, formset, change)
+        log_changes(deletions)
+        for row, _ in formset.changed_objects:
+            _log_edit(request, row, before[row.pk])
+        for row in formset.new_objects:
+            _log_addition(request, row)
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        with transaction.atomic():
+            log_changes(_deletions(request, [obj]))
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        with transaction.atomic():
+            log_changes(_deletions(request, list(queryset)))
+            super().delete_queryset(request, queryset)
+
+    # Django's own log of the admin would say the same with less in it.
+    def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        return None
+
+    def log_change(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        return None
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        return None
+
+    def _note(self) -> dict[str, Any]:
+        return {"note": self.note, "note_url": reverse(self.note_page) if self.note_page else ""}
+
+
+class ReadOnlyAdmin(LoggedAdmin):
+    """What is written once: to be looked at."""
+
+    may_add = may_change = may_delete = False
+
+
+class ReadOnlyInline(ForAdmins, AnyTabularInline):
+    may_add = may_change = may_delete = False
+    extra = 0
+    show_change_link = True
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    assert isinstance(request.user, User)
+    return Actor.person(request.user)
+
+
+def described(obj: models.Model) -> dict[str, Any]:
+    """An object's fields for the log; those with many values (groups) by their names."""
+    many = {
+        field.name: sorted(str(each) for each in getattr(obj, field.name).all())
+        for field in obj._meta.many_to_many
+        if field.remote_field.through._meta.auto_created
+    }
+    return fields_of(obj) | many
+
+
+def log_password_change(request: HttpRequest, user: Any) -> None:
+    log_change(user, actor=actor_of(request), event="password_changed", message=f"password of {user} changed")
+
+
+def change_url(obj: models.Model) -> str:
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[quote(str(obj.pk))])
+
+
+def _fresh(obj: models.Model) -> models.Model:
+    return type(obj)._base_manager.get(pk=obj.pk)
+
+
+def _edited_columns(obj: models.Model, names: Iterable[str]) -> list[str]:
+    edited = [field.name for field in obj._meta.concrete_fields if field.name in names]
+    touched = [field.name for field in obj._meta.concrete_fields if getattr(field, "auto_now", False)]
+    return [*edited, *touched] if edited else []
+
+
+def _log_addition(request: HttpRequest, obj: models.Model) -> None:
+    message = f"{_named(obj)} added as a data fix"
+    log_change(
+        obj, actor=actor_of(request), event="admin_added", message=message, after=described(_fresh(obj))
+    )
+
+
+def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -> None:
+    old, new = differences(before, described(_fresh(obj)))
+    if not new:
+        return
+    fields = ", ".join(name.replace("_", " ") for name in new)
+    message = f"{_named(obj)} edited as a data fix: {fields}"
+    log_change(obj, actor=actor_of(request), event="admin_edited", message=message, before=old, after=new)
+
+
+def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
+    """Entries for what is about to go, with all that goes with it."""
+    return [
+        entry_for(
+            obj,
+            actor=actor_of(request),
+            event="admin_deleted",
+            message=f"{_named(obj)} deleted as a data fix",
+            before=described(obj),
+        )
+        for obj in _with_dependents(objs)
+    ]
+
+
+def _with_dependents(objs: list[Any]) -> Iterator[models.Model]:
+    if not objs:
+        return
+    collector = NestedObjects(using=router.db_for_write(type(objs[0])), origin=objs)
+    collector.collect(objs)
+    for model, found in collector.model_objs.items():
+        if admin.site.is_registered(model):
+            yield from sorted(found, key=lambda obj: str(obj.pk))
+
+
+def _named(obj: models.Model) -> str:
+    kind, name = str(obj._meta.verbose_name), str(obj)
+    return name if name.startswith(kind) else f"{kind} {name}"

@@ -1,0 +1,98 @@
+"""Domains, projects and who belongs to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html
+
+from lcm.admin.access import ForAdmins
+from lcm.admin.logged import AnyTabularInline, LoggedAdmin, change_url
+from lcm.lifecycle import ACTIVE
+from lcm.models import Domain, LabletSession, Membership, Project
+
+MEMBERS_ON_PAGE = 100
+
+
+@admin.register(Domain)
+class DomainAdmin(LoggedAdmin):
+    list_display = ("name", "description", "created_at")
+    list_filter = ("created_at",)
+    search_fields = ("name", "description")
+    readonly_fields = ("created_at", "updated_at")
+    ordering = ("name",)
+    sortable_by = ("name",)
+
+
+class MembershipInline(ForAdmins, AnyTabularInline):
+    """Members are added here; each is removed on a page of its own, which looks at their sessions first."""
+
+    model = Membership
+    may_change = may_delete = False
+    autocomplete_fields = ("user",)
+    readonly_fields = ("joined_at",)
+    extra = 0
+    show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("user", "project")
+
+
+@admin.register(Project)
+class ProjectAdmin(LoggedAdmin):
+    list_display = ("name", "domain", "description", "created_at")
+    list_filter = ("created_at",)
+    list_select_related = ("domain",)
+    search_fields = ("name", "description", "domain__name")
+    autocomplete_fields = ("domain",)
+    readonly_fields = ("created_at", "updated_at")
+    ordering = ("name", "id")
+    sortable_by = ("name",)
+    inlines = (MembershipInline,)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """A project stays in its domain, where its usage has been counted."""
+        own = super().get_readonly_fields(request, obj)
+        return (*own, "domain") if obj else own
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        """A project with very many members has them in the list of memberships only."""
+        crowded = obj and obj.memberships.order_by()[MEMBERS_ON_PAGE : MEMBERS_ON_PAGE + 1].exists()
+        return () if crowded else super().get_inlines(request, obj)
+
+
+@admin.register(Membership)
+class MembershipAdmin(LoggedAdmin):
+    list_display = ("user", "project", "domain", "joined_at")
+    list_select_related = ("user", "project__domain")
+    search_fields = ("user__username", "project__name", "project__domain__name")
+    autocomplete_fields = ("user", "project")
+    readonly_fields = ("joined_at",)
+    ordering = ("project_id", "user_id")
+    sortable_by = ()
+
+    @admin.display(description="domain")
+    def domain(self, membership: Membership) -> str:
+        return membership.project.domain.name
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """To move somebody, add one membership and delete the other."""
+        own = super().get_readonly_fields(request, obj)
+        return (*own, "user", "project") if obj else own
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Sessions that have not ended keep their owner in the project."""
+        deleted, counts, perms_needed, protected = super().get_deleted_objects(objs, request)
+        return deleted, counts, perms_needed, [*protected, *_unfinished_sessions(objs)]
+
+
+def _unfinished_sessions(memberships: Any) -> list[Any]:
+    return [
+        format_html('Session: <a href="{}">{}</a>', change_url(session), session)
+        for membership in memberships
+        for session in LabletSession.objects.filter(
+            project=membership.project_id, owner=membership.user_id, status__in=ACTIVE
+        )[:MEMBERS_ON_PAGE]
+    ]

@@ -1,0 +1,130 @@
+"""What LCM keeps about its own work."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from lcm.admin.actions import ReasonForm, ask_first
+from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, actor_of
+from lcm.models import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, User
+from lcm.services.tokens import revoke_token
+
+FOUND_AT_MOST = 200
+
+
+class ObjectKindFilter(admin.SimpleListFilter):
+    """The kinds of object come from the models: asking the log for them would read all of it."""
+
+    title = "kind of object"
+    parameter_name = "object_type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        models = apps.get_app_config("lcm").get_models()
+        return sorted((str(model._meta.model_name), str(model._meta.verbose_name)) for model in models)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ChangeLog]) -> QuerySet[ChangeLog]:
+        return queryset.filter(object_type=self.value()) if self.value() else queryset
+
+
+@admin.register(ChangeLog)
+class ChangeAdmin(ReadOnlyAdmin):
+    note = "The change log is only ever added to."
+    note_page = "change_list"
+    list_display = ("at", "actor", "event", "object_type", "object_label", "message", "reason")
+    list_filter = ("at", ObjectKindFilter)
+    search_fields = ("object_id",)
+    search_help_text = "The whole id of an object, or the name of the person who made the change."
+    ordering = ("-at", "-id")
+    sortable_by = ("at",)
+    # The log outlives people: it shows the actor's name and does not follow `user`.
+    exclude = ("user",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[ChangeLog], bool]:
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        people = User.objects.filter(username__icontains=text).values_list("pk", flat=True)
+        return queryset.filter(Q(object_id=_full_id(text)) | Q(user__in=list(people[:FOUND_AT_MOST]))), False
+
+
+@admin.register(ApiToken)
+class TokenAdmin(LoggedAdmin):
+    note = (
+        "Tokens are made and replaced on the Tokens page, where a key is shown once. Here they are revoked."
+    )
+    note_page = "token_list"
+    may_add = False
+    list_display = ("name", "kind", "user", "hint", "state", "created_at", "expires_at", "last_used_at")
+    list_filter = ("kind", "created_at", "expires_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "hint", "user__username")
+    ordering = ("-created_at", "-id")
+    sortable_by = ("name", "created_at", "expires_at")
+    actions = ("revoke",)
+    fields = (
+        "name",
+        "kind",
+        "user",
+        "scopes",
+        "hint",
+        "created_at",
+        "expires_at",
+        "revoked_at",
+        "last_used_at",
+    )
+    readonly_fields = fields[1:]
+
+    @admin.action(description="Revoke the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> TemplateResponse | None:
+        def save(token: ApiToken, values: dict[str, Any]) -> None:
+            revoke_token(token=token, actor=actor_of(request), now=timezone.now(), reason=values["reason"])
+
+        return ask_first(
+            self,
+            request,
+            queryset,
+            form_class=ReasonForm,
+            title="Revoke tokens",
+            submit="Revoke these tokens",
+            save=save,
+            done="revoked",
+        )
+
+
+@admin.register(IdempotentAnswer)
+class IdempotentAnswerAdmin(ReadOnlyAdmin):
+    """Without the answers themselves: they may hold what only the one who asked may see."""
+
+    list_display = ("key", "principal", "status", "created_at")
+    list_filter = ("created_at",)
+    search_fields = ("key", "principal")
+    ordering = ("-created_at", "-id")
+    sortable_by = ("created_at",)
+    fields = ("principal", "key", "fingerprint", "status", "created_at")
+
+
+@admin.register(Heartbeat)
+class HeartbeatAdmin(LoggedAdmin):
+    note = "Heartbeats are written by the parts of LCM themselves; one of a part that is gone can be deleted."
+    may_add = may_change = False
+    list_display = ("name", "at")
+    search_fields = ("name",)
+    ordering = ("name",)
+
+
+def _full_id(text: str) -> str:
+    """Ids as the log keeps them, however they were written."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return text

@@ -1,0 +1,165 @@
+"""Sessions, their history and their kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from lcm.admin.actions import ReasonForm, ask_first
+from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.lifecycle import TRANSITIONS, SessionStatus
+from lcm.models import Kernel, LabletSession, SessionTransition
+from lcm.models.definitions import RESOURCES
+from lcm.selectors.sessions import search_sessions, sessions
+from lcm.services.sessions import cancel_session, transition_session
+
+TARGETS = [
+    status for status in SessionStatus if any(status in following for following in TRANSITIONS.values())
+]
+FOUND_AT_MOST = 200
+
+
+class MoveForm(ReasonForm):
+    to = forms.TypedChoiceField(
+        label="Move to", choices=[(status.value, status.label) for status in TARGETS], coerce=SessionStatus
+    )
+    field_order = ("to", "reason")
+
+
+class TransitionInline(ReadOnlyInline):
+    model = SessionTransition
+    fields = ("from_status", "to_status", "at", "actor", "reason", "attempt")
+
+
+class KernelInline(ReadOnlyInline):
+    model = Kernel
+    fields = ("node_label", "node_definition", *RESOURCES, "status", "started_at", "terminated_at")
+
+
+@admin.register(LabletSession)
+class SessionAdmin(LoggedAdmin):
+    note = "Sessions are asked for on the Sessions page. A status is changed by the actions of this list."
+    note_page = "session_list"
+    may_add = may_delete = False
+    list_display = (
+        "__str__",
+        "definition",
+        "owner",
+        "project",
+        "status",
+        "priority",
+        "pool",
+        "starts_at",
+        "created_at",
+    )
+    list_filter = ("status", "priority", "created_at", "starts_at")
+    list_select_related = ("definition", "owner", "project__domain", "revision")
+    search_fields = ("id",)
+    search_help_text = "The start of an id, or the name of a definition, owner, project or domain."
+    ordering = ("-created_at", "-id")
+    sortable_by = ("status", "priority", "starts_at", "created_at")
+    autocomplete_fields = ("owner", "project")
+    inlines = (TransitionInline, KernelInline)
+    actions = ("cancel", "move")
+    fieldsets = (
+        (None, {"fields": ("id", "definition", "revision", "owner", "project")}),
+        ("Timeslot", {"fields": ("starts_at", "ends_at", "priority", "pool")}),
+        ("Status", {"fields": ("status", "status_since", "attempt", "created_at")}),
+    )
+    readonly_fields = ("id", "definition", "revision", "status", "status_since", "attempt", "created_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LabletSession]:
+        return sessions().order_by(*self.ordering)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[LabletSession], bool]:
+        """By index, as the Sessions page does: there may be a million."""
+        text = search_term.strip()
+        return (search_sessions(queryset, text) if text else queryset), False
+
+    @admin.action(description="Cancel the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def cancel(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
+        def save(session: LabletSession, values: dict[str, Any]) -> None:
+            cancel_session(
+                session=session, actor=actor_of(request), now=timezone.now(), reason=values["reason"]
+            )
+
+        return ask_first(
+            self,
+            request,
+            queryset,
+            form_class=ReasonForm,
+            title="Cancel sessions",
+            submit="Cancel these sessions",
+            save=save,
+            done="cancelled or being stopped",
+        )
+
+    @admin.action(description="Move to …", permissions=["change"])
+    def move(self, request: HttpRequest, queryset: QuerySet[LabletSession]) -> TemplateResponse | None:
+        def save(session: LabletSession, values: dict[str, Any]) -> None:
+            transition_session(session=session, actor=actor_of(request), now=timezone.now(), **values)
+
+        return ask_first(
+            self,
+            request,
+            queryset,
+            form_class=MoveForm,
+            title="Move sessions to another status",
+            submit="Move these sessions",
+            save=save,
+            done="moved",
+        )
+
+
+class BySession:
+    """Rows of sessions, in the order of their index; found by finding the sessions first."""
+
+    search_fields = ("session__id",)
+    search_help_text = "The start of a session's id, or the name of its definition, owner, project or domain."
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        newest = search_sessions(LabletSession.objects.all(), text).values_list("pk", flat=True)
+        return queryset.filter(session__in=list(newest[:FOUND_AT_MOST])), False
+
+
+@admin.register(SessionTransition)
+class TransitionAdmin(BySession, ReadOnlyAdmin):
+    list_display = ("__str__", "session", "at", "actor", "reason", "attempt")
+    list_select_related = ("session",)
+    ordering = ("session_id", "at", "id")
+    sortable_by = ()
+
+
+@admin.register(Kernel)
+class KernelAdmin(BySession, LoggedAdmin):
+    """Kernels are made with their session and go with its status; moments can be corrected."""
+
+    note = "A kernel's status goes with its session's, its amounts come from the session's revision."
+    note_page = "session_list"
+    may_add = may_delete = False
+    list_display = (
+        "node_label",
+        "session",
+        "node_definition",
+        *RESOURCES,
+        "status",
+        "started_at",
+        "terminated_at",
+    )
+    list_select_related = ("session",)
+    ordering = ("session_id", "node_label")
+    sortable_by = ()
+    readonly_fields = ("session", "node_label", "node_definition", *RESOURCES, "status", "attempt")
