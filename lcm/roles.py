@@ -23,8 +23,8 @@ GROUPS = {role.label: role for role in Role if role}
 
 
 def role_of(user: Any) -> Role:
-    """The role of a logged-in person; asked once a request."""
-    if not getattr(user, "is_active", False):
+    """The role of a logged-in person, asked once a request; controllers and strangers have none."""
+    if not getattr(user, "is_active", False) or not hasattr(user, "groups"):
         return Role.NONE
     if user.is_superuser:
         return Role.ADMIN

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connections
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -137,3 +140,25 @@ def api() -> Callable[..., APIClient]:
         return made
 
     return client
+
+
+@pytest.fixture
+def at_once() -> Callable[..., list[Any]]:
+    """`at_once(f, g)`: what both return when they start at the same moment; an error is a result like any other."""
+
+    def run_all(*work: Callable[[], Any]) -> list[Any]:
+        start = Barrier(len(work))
+
+        def run(each: Callable[[], Any]) -> Any:
+            try:
+                start.wait(10)
+                return each()
+            except Exception as error:
+                return error
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(len(work)) as threads:
+            return list(threads.map(run, work))
+
+    return run_all

@@ -1,1 +1,1 @@
-"""Django's admin, for data fixes. `lcm.admin.site` is loaded before the models, so nothing is imported here."""
+"""Django's admin, for data fixes. The package is loaded before the models, so it imports nothing itself."""

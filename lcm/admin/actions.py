@@ -38,7 +38,7 @@ def ask_first(
     save: Callable[[Any, dict[str, Any]], object],
     done: str,
 ) -> TemplateResponse | None:
-    """Show a form before the action; once it is filled in, `save` is called with each object and its values."""
+    """Show a form before the action; once filled in, `save` is called with each object and its values."""
     if too_many(modeladmin, request, queryset):
         return None
     form = form_class(request.POST if "apply" in request.POST else None)

@@ -129,7 +129,7 @@ def described(obj: models.Model) -> dict[str, Any]:
     many = {
         field.name: sorted(str(each) for each in getattr(obj, field.name).all())
         for field in obj._meta.many_to_many
-        if field.remote_field.through._meta.auto_created
+        if _is_plain(field)
     }
     return fields_of(obj) | many
 
@@ -144,6 +144,12 @@ def change_url(obj: models.Model) -> str:
 
 def _fresh(obj: models.Model) -> models.Model:
     return type(obj)._base_manager.get(pk=obj.pk)
+
+
+def _is_plain(field: models.ManyToManyField[Any, Any]) -> bool:
+    """Whether its rows have no model, and so no admin and log, of their own."""
+    through = field.remote_field.through
+    return through is not None and bool(through._meta.auto_created)
 
 
 def _edited_columns(obj: models.Model, names: Iterable[str]) -> list[str]:
@@ -187,8 +193,8 @@ def _with_dependents(objs: list[Any]) -> Iterator[models.Model]:
         return
     collector = NestedObjects(using=router.db_for_write(type(objs[0])), origin=objs)
     collector.collect(objs)
-    for model, found in collector.model_objs.items():
-        if admin.site.is_registered(model):
+    for found in collector.model_objs.values():
+        if admin.site.is_registered(type(next(iter(found)))):
             yield from sorted(found, key=lambda obj: str(obj.pk))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -14,11 +14,16 @@ from lcm.admin.logged import LoggedAdmin, log_password_change
 from lcm.models import User
 from lcm.roles import GROUPS
 
+if TYPE_CHECKING:
+    AnyUserAdmin = UserAdmin[User]
+else:
+    AnyUserAdmin = UserAdmin
+
 admin.site.unregister(Group)
 
 
 @admin.register(User)
-class PersonAdmin(LoggedAdmin, UserAdmin):
+class PersonAdmin(LoggedAdmin, AnyUserAdmin):
     """A person's role is their group; Django's single permissions are not used."""
 
     fieldsets = (

@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from lcm.admin.actions import ReasonForm, ask_first
-from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.logged import LoggedAdmin, ReadOnlyInline, actor_of
 from lcm.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import Kernel, LabletSession, SessionTransition
 from lcm.models.definitions import RESOURCES
@@ -119,7 +119,7 @@ class SessionAdmin(LoggedAdmin):
         )
 
 
-class BySession:
+class BySessionAdmin(LoggedAdmin):
     """Rows of sessions, in the order of their index; found by finding the sessions first."""
 
     search_fields = ("session__id",)
@@ -136,7 +136,8 @@ class BySession:
 
 
 @admin.register(SessionTransition)
-class TransitionAdmin(BySession, ReadOnlyAdmin):
+class TransitionAdmin(BySessionAdmin):
+    may_add = may_change = may_delete = False
     list_display = ("__str__", "session", "at", "actor", "reason", "attempt")
     list_select_related = ("session",)
     ordering = ("session_id", "at", "id")
@@ -144,7 +145,7 @@ class TransitionAdmin(BySession, ReadOnlyAdmin):
 
 
 @admin.register(Kernel)
-class KernelAdmin(BySession, LoggedAdmin):
+class KernelAdmin(BySessionAdmin):
     """Kernels are made with their session and go with its status; moments can be corrected."""
 
     note = "A kernel's status goes with its session's, its amounts come from the session's revision."

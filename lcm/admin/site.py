@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.apps import AdminConfig
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from lcm.roles import Role, role_of
-
-MODULES = ("people", "organisation", "definitions", "sessions", "records")
+from lcm.admin.access import is_admin
+from lcm.admin.logged import log_password_change
 
 
 class LcmAdminSite(admin.AdminSite):
@@ -27,7 +24,7 @@ class LcmAdminSite(admin.AdminSite):
 
     def has_permission(self, request: HttpRequest) -> bool:
         user = request.user
-        return bool(user.is_active and user.is_staff) and role_of(user) >= Role.ADMIN
+        return bool(user.is_active and user.is_staff) and is_admin(request)
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """People log in on LCM's own page; who is logged in and still sent here is told why."""
@@ -35,14 +32,12 @@ class LcmAdminSite(admin.AdminSite):
         if not url_has_allowed_host_and_scheme(after, {request.get_host()}):
             after = reverse("admin:index")
         if self.has_permission(request):
-            return HttpResponse(status=302, headers={"Location": after})
+            return HttpResponseRedirect(after)
         if request.user.is_authenticated:
             raise PermissionDenied("Data fixes are for members of the staff with the role Admin.")
         return redirect_to_login(after)
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        from lcm.admin.logged import log_password_change
-
         with transaction.atomic():
             response = super().password_change(request, extra_context)
             if request.method == "POST" and response.status_code == 302:
@@ -52,14 +47,3 @@ class LcmAdminSite(admin.AdminSite):
     def get_log_entries(self, request: HttpRequest) -> Any:
         """There is one log, the change log, and the start page links to it."""
         return []
-
-
-class LcmAdminConfig(AdminConfig):
-    """Stands in INSTALLED_APPS in place of `django.contrib.admin`."""
-
-    default_site = "lcm.admin.site.LcmAdminSite"
-
-    def ready(self) -> None:
-        super().ready()
-        for name in MODULES:
-            import_module(f"lcm.admin.{name}")

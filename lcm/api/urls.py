@@ -7,10 +7,21 @@ from rest_framework.routers import SimpleRouter
 from lcm.api.views.definitions import DefinitionViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
 from lcm.api.views.sessions import InternalSessionViewSet, SessionViewSet
+from lcm.roles import Role
+from lcm.web.access import role_required
 
 app_name = "api"
 
-router = SimpleRouter()
+
+class Router(SimpleRouter):
+    """Addresses with and without a slash at the end are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trailing_slash = "/?"
+
+
+router = Router()
 router.register("lablet-definitions", DefinitionViewSet, "definition")
 router.register("lablet-sessions", SessionViewSet, "session")
 router.register("domains", DomainViewSet, "domain")
@@ -19,12 +30,15 @@ router.register("users", UserViewSet, "user")
 router.register("tokens", TokenViewSet, "token")
 router.register("changes", ChangeViewSet, "change")
 
-internal = SimpleRouter()
+internal = Router()
 internal.register("lablet-sessions", InternalSessionViewSet, "internal-session")
+
+# A page for people in a browser: who is not logged in is sent to do so.
+docs = SpectacularSwaggerSplitView.as_view(url_name="api:schema", permission_classes=[])
 
 urlpatterns = [
     path("", include(router.urls)),
     path("internal/", include(internal.urls)),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
-    path("docs", SpectacularSwaggerSplitView.as_view(url_name="api:schema"), name="docs"),
+    path("docs", role_required(Role.VIEWER)(docs), name="docs"),
 ]

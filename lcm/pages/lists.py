@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from lcm.lifecycle import ACTIVE, SessionStatus
-from lcm.models import LabletDefinition, LabletSession
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletDefinition
 from lcm.roles import Role
 from lcm.selectors import definitions, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
-from lcm.web.paging import capped_count
 
 
 def _sessions_lead() -> str:
-    active, more = capped_count(LabletSession.objects.filter(status__in=ACTIVE))
-    waiting, _ = capped_count(LabletSession.objects.filter(status=SessionStatus.PENDING))
+    counts = sessions.active_by_status()
+    active, waiting = sum(counts.values()), counts[SessionStatus.PENDING]
     if not active:
         return "**No session is waiting or running.** Those that have ended are below."
-    number = f"{active:,}{'+' if more else ''}"
     verb = "session has" if active == 1 else "sessions have"
-    return f"**{number} {verb} not ended**, {waiting:,} of them wait for a place."
+    return f"**{active:,} {verb} not ended**, {waiting:,} of them waiting for a place."
 
 
 def _definitions_lead() -> str:

@@ -74,14 +74,20 @@ class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
             return value
 
 
-class SessionFilter(df.FilterSet):  # type: ignore[misc]
+class DomainChoices(df.FilterSet):  # type: ignore[misc]
+    """The domains to choose from are read once, not for each look at the form."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.filters["domain"].extra["choices"] = domains_for_choice()
+
+
+class SessionFilter(DomainChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
     status = df.MultipleChoiceFilter(choices=SessionStatus.choices, label="Status")
     active = df.BooleanFilter(label="Not ended", method="only_active")
     priority = df.MultipleChoiceFilter(choices=Priority.choices, label="Priority")
-    domain = df.MultipleChoiceFilter(
-        field_name="project__domain__name", choices=domains_for_choice, label="Domain"
-    )
+    domain = df.MultipleChoiceFilter(field_name="project__domain__name", label="Domain")
     project = ObjectFilter(Project, field_name="project_id", label="Project")
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     owner = ObjectFilter(User, field_name="owner_id", label="Owner")
@@ -121,9 +127,9 @@ class DomainFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
 
-class ProjectFilter(df.FilterSet):  # type: ignore[misc]
+class ProjectFilter(DomainChoices):
     q = SearchFilter("name", "description", "domain__name")
-    domain = df.MultipleChoiceFilter(field_name="domain__name", choices=domains_for_choice, label="Domain")
+    domain = df.MultipleChoiceFilter(field_name="domain__name", label="Domain")
     member = ObjectFilter(User, field_name="memberships__user_id", label="Member")
 
     class Meta:

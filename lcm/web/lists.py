@@ -87,12 +87,13 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     rows, problem = _rows(request, filtered, sort=sort, size=size)
     total, more = capped_count(filtered)
     role = role_of(request.user)
+    menus = _menus(filterset)
     context = {
         "page": page,
         "filterset": filterset,
-        "filter_menus": _menus(filterset),
+        "filter_menus": menus,
         "chips": _chips(request, filterset),
-        "kept": _kept(request, filterset),
+        "kept": _kept(request, menus),
         "columns": [_head(request, column, sort) for column in page.columns],
         "rows": rows,
         "total": total,
@@ -189,9 +190,9 @@ def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
     return menus
 
 
-def _kept(request: HttpRequest, filterset: FilterSet) -> list[tuple[str, str]]:
+def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """What the filter form has no input for and must not lose: other filters, sort and page size."""
-    shown = {menu["name"] for menu in _menus(filterset)} | {"q", "cursor", "format"}
+    shown = {menu["name"] for menu in menus} | {"q", "cursor", "format"}
     return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
 
 

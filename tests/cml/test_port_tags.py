@@ -155,6 +155,11 @@ def test_a_name_made_unique_does_not_meet_another_label():
     assert len(set(found)) == 4
 
 
+def test_a_number_that_an_inside_port_already_took_is_passed_over():
+    tags = ["pat:1:2", "pat:2:3", "pat:3:3", "pat:udp:4:3"]
+    assert names(("A", tags)) == ["A_pat", "A_pat_3", "A_pat_2", "A_pat_4"]
+
+
 def test_the_entries_keep_the_order_of_the_file():
     entries = port_template([Tagged("B", ("pat:udp:2161:161",)), Tagged("A", ("serial:5001",))])
     assert [entry.to_dict() for entry in entries] == [

@@ -15,9 +15,16 @@ nodes:
   - {id: n0, label: outside, node_definition: external_connector}
   - {id: n1, label: switch, node_definition: unmanaged_switch}
   - {id: n2, label: fw, node_definition: asav, cpus: 3, cpu_limit: 50, ram: 2048, boot_disk_size: 8}
-  - {id: n3, label: pc, node_definition: alpine, cpus: 1, ram: 512, boot_disk_size: 1}
+  - {id: n3, label: pc, node_definition: alpine, cpus: 1, ram: 512, boot_disk_size: 1,
+     interfaces: [{id: i0, label: eth0}, {id: i1, label: eth1}]}
+links: [{id: l0, n1: n3, i1: i0, n2: n3, i2: i1}]
 """
-WEIGHTLESS = "nodes: [{id: n0, label: a, node_definition: unmanaged_switch}, {id: n1, label: b, node_definition: external_connector}]"
+WEIGHTLESS = """
+nodes:
+  - {id: n0, label: a, node_definition: unmanaged_switch, interfaces: [{id: i0, label: port0}]}
+  - {id: n1, label: b, node_definition: external_connector, interfaces: [{id: i0, label: port}]}
+links: [{id: l0, n1: n0, i1: i0, n2: n1, i2: i0}]
+"""
 
 
 def amounts(session, resource):

@@ -2,11 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 import pytest
-from django.db import connections
 
 from lcm.actors import SYSTEM
 from lcm.errors import StateConflict
@@ -18,25 +15,8 @@ pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 ROUNDS = 5
 
 
-def at_once(*work: Callable[[], object]) -> list[object]:
-    """Run all of them from the same moment on; an error is a result like any other."""
-    start = Barrier(len(work))
-
-    def run(each: Callable[[], object]) -> object:
-        try:
-            start.wait(10)
-            return each()
-        except StateConflict as error:
-            return error
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(work)) as threads:
-        return list(threads.map(run, work))
-
-
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_two_threads_racing_one_step_leave_one_winner_and_one_history_row(again, session_in, now):
+def test_two_threads_racing_one_step_leave_one_winner_and_one_history_row(again, session_in, now, at_once):
     session = session_in(SessionStatus.RUNNING)
     copies = [LabletSession.objects.get(pk=session.pk) for _ in range(2)]
 
@@ -51,7 +31,7 @@ def test_two_threads_racing_one_step_leave_one_winner_and_one_history_row(again,
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_two_threads_racing_different_steps_take_only_one(again, session_in, now):
+def test_two_threads_racing_different_steps_take_only_one(again, session_in, now, at_once):
     session = session_in(SessionStatus.INSTANTIATING)
     targets = (SessionStatus.READY, SessionStatus.FAILED)
 
@@ -68,7 +48,7 @@ def test_two_threads_racing_different_steps_take_only_one(again, session_in, now
     assert session.transitions.filter(from_status=SessionStatus.INSTANTIATING).get().to_status == won
 
 
-def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now):
+def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now, at_once):
     sessions = [session_in(SessionStatus.PENDING) for _ in range(20)]
 
     def cancel() -> object:
@@ -81,7 +61,7 @@ def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now)
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_the_same_race_over_the_api_gives_one_200_and_one_409(again, session_in, controller, api):
+def test_the_same_race_over_the_api_gives_one_200_and_one_409(again, session_in, controller, api, at_once):
     session = session_in(SessionStatus.RUNNING)
     address = f"/api/internal/lablet-sessions/{session.pk}/transitions/"
 

@@ -1,0 +1,69 @@
+"""Using the admin as a browser does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+
+from lcm.models import ChangeLog
+
+
+def list_url(model: type[Model] | Model) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+def add_url(model: type[Model]) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_add")
+
+
+def change_url(obj: Model) -> str:
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
+
+
+def delete_url(obj: Model) -> str:
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_delete", args=[obj.pk])
+
+
+def act(client: Client, action: str, *objs: Model, **values: Any) -> Any:
+    """Choose an action for some objects of a list, as the browser would."""
+    chosen = {"action": action, "_selected_action": [str(obj.pk) for obj in objs]}
+    first = {"index": 0} if not values else {}
+    return client.post(list_url(objs[0]), {**chosen, **first, **values}, follow=True)
+
+
+def edit(client: Client, obj: Model, **values: Any) -> Any:
+    """Open an object's form, change some values and save, as the browser would."""
+    return client.post(change_url(obj), {**form_values(client.get(change_url(obj))), **values})
+
+
+def form_values(page: Any) -> dict[str, Any]:
+    """What a browser would send when nothing is changed."""
+    forms = [page.context["adminform"].form]
+    for formset in page.context["inline_admin_formsets"]:
+        forms += [formset.formset.management_form]
+    return {name: value for form in forms for name, value in _sent(form)}
+
+
+def _sent(form: Any) -> list[tuple[str, Any]]:
+    sent: list[tuple[str, Any]] = []
+    for field in form:
+        value = field.value()
+        if hasattr(field.field.widget, "decompress") and value is not None:
+            parts = field.field.widget.decompress(value)
+            sent += [(f"{field.html_name}_{index}", str(part)) for index, part in enumerate(parts)]
+        elif isinstance(value, list):
+            sent.append((field.html_name, [str(getattr(each, "pk", each)) for each in value]))
+        elif value not in (None, False):
+            sent.append((field.html_name, str(value)))
+    return sent
+
+
+def said(page: Any) -> list[str]:
+    return [str(message) for message in page.context["messages"]]
+
+
+def log_of(obj: Model) -> list[ChangeLog]:
+    return list(ChangeLog.objects.filter(object_id=str(obj.pk)).order_by("id"))

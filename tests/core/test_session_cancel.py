@@ -1,0 +1,113 @@
+"""Calling sessions off, one by one and many at once."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.actors import SYSTEM
+from lcm.errors import InvalidInput, StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog, KernelStatus, LabletSession, SessionTransition
+from lcm.services.sessions import cancel_session, cancel_sessions
+
+S = SessionStatus
+CANCEL = {
+    S.PENDING: S.CANCELLED,
+    S.SCHEDULED: S.CANCELLED,
+    S.INSTANTIATING: S.STOPPING,
+    S.READY: S.STOPPING,
+    S.RUNNING: S.STOPPING,
+    S.COLLECTING: S.STOPPING,
+}
+TOO_LATE = [status for status in S if status not in CANCEL]
+
+
+def statuses(sessions):
+    return [LabletSession.objects.get(pk=session.pk).status for session in sessions]
+
+
+@pytest.mark.parametrize(("status", "then"), CANCEL.items())
+def test_cancelling_ends_what_waits_and_stops_what_runs(status, then, session_in, now, as_operator):
+    session = session_in(status)
+    cancel_session(session=session, actor=as_operator, now=now, reason="course moved")
+    session.refresh_from_db()
+    assert session.status == then
+    step = session.transitions.get(from_status=status)
+    assert (step.to_status, step.actor, step.reason) == (then, "otto", "course moved")
+
+
+@pytest.mark.parametrize("status", TOO_LATE)
+def test_what_has_ended_or_is_stopping_cannot_be_cancelled(status, session_in, now):
+    session = session_in(status)
+    steps = session.transitions.count()
+    with pytest.raises(StateConflict, match=f"is {status.label.lower()} and cannot be cancelled") as caught:
+        cancel_session(session=session, actor=SYSTEM, now=now, reason="course moved")
+    assert caught.value.details["status"] == status
+    session.refresh_from_db()
+    assert (session.status, session.transitions.count()) == (status, steps)
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "\n"])
+def test_a_reason_is_needed(reason, session, now):
+    with pytest.raises(InvalidInput) as caught:
+        cancel_session(session=session, actor=SYSTEM, now=now, reason=reason)
+    assert list(caught.value.fields) == ["reason"]
+    assert statuses([session]) == [S.PENDING]
+
+
+def test_many_are_cancelled_each_in_its_way(session_in, now, as_operator):
+    sessions = [session_in(status) for status in S]
+    done, missed = cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
+    assert (done, missed) == (6, 5)
+    assert statuses(sessions) == [CANCEL.get(status, status) for status in S]
+
+
+def test_each_of_many_has_its_own_history_and_change_log(session_in, now, as_operator):
+    sessions = [session_in(S.PENDING), session_in(S.PENDING), session_in(S.RUNNING)]
+    cancel_sessions(sessions=sessions, actor=as_operator, now=now, reason="power cut")
+    rows = SessionTransition.objects.filter(reason="power cut")
+    assert sorted(rows.values_list("from_status", "to_status", "actor")) == [
+        ("PENDING", "CANCELLED", "otto"),
+        ("PENDING", "CANCELLED", "otto"),
+        ("RUNNING", "STOPPING", "otto"),
+    ]
+    logged = ChangeLog.objects.filter(reason="power cut").values_list("object_id", flat=True)
+    assert sorted(logged) == sorted(str(session.pk) for session in sessions)
+
+
+def test_the_kernels_of_many_go_along(session_in, now):
+    waiting, running = session_in(S.PENDING), session_in(S.RUNNING)
+    later = now + timedelta(minutes=1)
+    cancel_sessions(sessions=[waiting, running], actor=SYSTEM, now=later, reason="power cut")
+    assert set(waiting.kernels.values_list("status", "terminated_at")) == {(KernelStatus.TERMINATED, later)}
+    assert set(running.kernels.values_list("status", "terminated_at")) == {(KernelStatus.RUNNING, None)}
+
+
+def test_a_session_that_moved_on_meanwhile_is_left_alone(session_in, now):
+    session = session_in(S.SCHEDULED)
+    old_copy = LabletSession.objects.get(pk=session.pk)
+    LabletSession.objects.filter(pk=session.pk).update(status=S.INSTANTIATING)
+    assert cancel_sessions(sessions=[old_copy], actor=SYSTEM, now=now, reason="power cut") == (0, 1)
+    assert statuses([session]) == [S.INSTANTIATING]
+
+
+def test_others_are_not_touched(session_in, now):
+    chosen, other = session_in(S.PENDING), session_in(S.PENDING)
+    cancel_sessions(sessions=[chosen], actor=SYSTEM, now=now, reason="power cut")
+    assert statuses([chosen, other]) == [S.CANCELLED, S.PENDING]
+
+
+def test_nothing_selected_cancels_nothing(db, now):
+    assert cancel_sessions(sessions=[], actor=SYSTEM, now=now, reason="power cut") == (0, 0)
+
+
+def test_many_need_a_reason_too(session, now):
+    with pytest.raises(InvalidInput):
+        cancel_sessions(sessions=[session], actor=SYSTEM, now=now, reason=" ")
+    assert statuses([session]) == [S.PENDING]
+
+
+def test_cancelling_thirty_costs_a_few_queries(session_in, now, django_assert_max_num_queries):
+    sessions = [session_in(S.PENDING) for _ in range(30)]
+    with django_assert_max_num_queries(8):
+        assert cancel_sessions(sessions=sessions, actor=SYSTEM, now=now, reason="power cut") == (30, 0)

@@ -1,0 +1,217 @@
+"""Every address, every method, every role: who gets in and who does not.
+
+The table is written by hand. An address that is not in it fails, whatever its view says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from rest_framework.test import APIClient
+
+from lcm.models import ChangeLog
+from tests.factories import make_person_token
+
+CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
+RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
+
+# The least role for each method; "public" is for everybody, "controller" for controllers alone.
+PAGES: dict[str, dict[str, str]] = {
+    "home": {"GET": "viewer"},
+    "login": {"GET": "public", "POST": "public"},
+    "logout": {"POST": "public"},
+    "set_theme": {"POST": "public"},
+    "suggest": {"GET": "operator"},
+    "session_list": {"GET": "viewer"},
+    "session_create": {"GET": "operator", "POST": "operator"},
+    "session_bulk_cancel": {"POST": "operator"},
+    "session_detail": {"GET": "viewer"},
+    "session_cancel": {"GET": "operator", "POST": "operator"},
+    "session_extend": {"GET": "operator", "POST": "operator"},
+    "definition_list": {"GET": "viewer"},
+    "definition_import": {"GET": "admin", "POST": "admin"},
+    "definition_bulk_activate": {"POST": "admin"},
+    "definition_bulk_deprecate": {"POST": "admin"},
+    "definition_detail": {"GET": "viewer"},
+    "definition_edit": {"GET": "admin", "POST": "admin"},
+    "definition_revise": {"GET": "admin", "POST": "admin"},
+    "definition_status": {"GET": "admin", "POST": "admin"},
+    "definition_delete": {"GET": "admin", "POST": "admin"},
+    "definition_revisions": {"GET": "viewer"},
+    "definition_revert": {"GET": "admin", "POST": "admin"},
+    "domain_list": {"GET": "viewer"},
+    "domain_create": {"GET": "admin", "POST": "admin"},
+    "domain_detail": {"GET": "viewer"},
+    "domain_edit": {"GET": "admin", "POST": "admin"},
+    "domain_delete": {"GET": "admin", "POST": "admin"},
+    "project_list": {"GET": "viewer"},
+    "project_create": {"GET": "admin", "POST": "admin"},
+    "project_detail": {"GET": "viewer"},
+    "project_edit": {"GET": "admin", "POST": "admin"},
+    "project_delete": {"GET": "admin", "POST": "admin"},
+    "member_add": {"POST": "admin"},
+    "member_remove": {"POST": "admin"},
+    "token_list": {"GET": "admin"},
+    "token_create": {"GET": "admin", "POST": "admin"},
+    "token_rotate": {"GET": "admin", "POST": "admin"},
+    "token_revoke": {"GET": "admin", "POST": "admin"},
+    "change_list": {"GET": "viewer"},
+    "change_detail": {"GET": "viewer"},
+    "healthz": {"GET": "public"},
+    "readyz": {"GET": "public"},
+    "metrics": {"GET": "public"},
+}
+API: dict[str, dict[str, str]] = {
+    "api:definition-list": {"GET": "viewer"},
+    "api:definition-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:definition-import": {"POST": "admin"},
+    "api:definition-set-status": {"POST": "admin"},
+    "api:definition-revisions": {"GET": "viewer"},
+    "api:definition-apply": {"POST": "admin"},
+    "api:definition-revert": {"POST": "admin"},
+    "api:session-list": {"GET": "viewer + controller", "POST": "operator"},
+    "api:session-detail": {"GET": "viewer + controller"},
+    "api:session-cancel": {"POST": "operator"},
+    "api:session-extend": {"POST": "operator"},
+    "api:domain-list": {"GET": "viewer", "POST": "admin"},
+    "api:domain-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:project-list": {"GET": "viewer", "POST": "admin"},
+    "api:project-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:project-members": {"GET": "viewer", "POST": "admin"},
+    "api:project-remove-member": {"POST": "admin"},
+    "api:user-list": {"GET": "viewer"},
+    "api:user-detail": {"GET": "viewer"},
+    "api:token-list": {"GET": "admin", "POST": "admin"},
+    "api:token-detail": {"GET": "admin"},
+    "api:token-rotate": {"POST": "admin"},
+    "api:token-revoke": {"POST": "admin"},
+    "api:change-list": {"GET": "viewer"},
+    "api:change-detail": {"GET": "viewer"},
+    "api:internal-session-list": {"GET": "controller"},
+    "api:internal-session-detail": {"GET": "controller"},
+    "api:internal-session-transitions": {"POST": "controller"},
+    "api:schema": {"GET": "viewer"},
+    "api:docs": {"GET": "viewer"},
+}
+TABLE = PAGES | API
+CASES = [(name, method, rule) for name, methods in TABLE.items() for method, rule in methods.items()]
+
+
+def addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """All named addresses of LCM. The rules of django-admin are tested with it."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            if pattern.namespace != "admin":
+                yield from addresses(pattern.url_patterns, f"{pattern.namespace}:" if pattern.namespace else prefix)
+        else:
+            yield f"{prefix}{pattern.name}", pattern
+
+
+def methods_of(pattern: URLPattern) -> set[str]:
+    """The methods an API view answers, from its router; pages refuse others with 405."""
+    actions = getattr(pattern.callback, "actions", None) or {"get": "get"}
+    return {method.upper() for method in actions} - {"HEAD", "OPTIONS"}
+
+
+def test_every_address_is_in_the_table():
+    found = {name for name, _ in addresses(get_resolver().url_patterns)}
+    assert found == set(TABLE)
+
+
+def test_every_method_of_the_api_is_in_the_table():
+    found: dict[str, set[str]] = {}
+    for name, pattern in addresses(get_resolver().url_patterns):
+        if name.startswith("api:"):
+            found.setdefault(name, set()).update(methods_of(pattern))
+    assert found == {name: set(methods) for name, methods in API.items()}
+
+
+@pytest.fixture
+def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
+    """What stands in the addresses: ids of things that exist."""
+    definition = session.definition
+    change = ChangeLog.objects.first()
+    by_prefix = {
+        "session": {"pk": session.pk},
+        "internal-session": {"pk": session.pk},
+        "definition": {"pk": definition.pk},
+        "domain": {"pk": project.domain_id},
+        "project": {"pk": project.pk},
+        "token": {"pk": controller.token.pk},
+        "change": {"pk": change.pk},
+        "user": {"pk": viewer.pk},
+    }
+    special = {
+        "suggest": {"kind": "people"},
+        "member_add": {"pk": project.pk},
+        "member_remove": {"pk": project.pk, "user_pk": viewer.pk},
+        "definition_revert": {"pk": definition.pk, "number": 1},
+        "api:definition-revert": {"pk": definition.pk, "number": 1},
+    }
+    return {"by_prefix": by_prefix, "special": special}
+
+
+def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
+    if name in places["special"]:
+        return reverse(name, kwargs=places["special"][name])
+    plain = name.removeprefix("api:")
+    takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
+    if "pk" not in str(takes_id[plain].pattern):
+        return reverse(name)
+    prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
+    return reverse(name, kwargs=places["by_prefix"][prefix])
+
+
+def may(who: str, rule: str) -> bool:
+    if rule == "public":
+        return True
+    if who == "controller":
+        return "controller" in rule
+    if rule == "controller":
+        return False
+    return RANK[who] >= RANK[rule.split(" + ")[0]]
+
+
+def got_in(response: HttpResponse) -> bool:
+    to_login = response.status_code == 302 and response.headers["Location"].startswith("/login?next=")
+    return response.status_code not in (401, 403) and not to_login
+
+
+@pytest.mark.parametrize(("name", "method", "rule"), CASES, ids=lambda value: str(value))
+def test_only_those_the_table_names_get_in(
+    name, method, rule, places, stranger, viewer, operator, admin, controller, request
+):
+    people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
+    address = address_of(name, places)
+    outcome = {}
+    for who in CAST:
+        client: Client = APIClient()
+        if who in people:
+            client.force_login(people[who])
+        elif who == "controller":
+            if name in PAGES:
+                continue
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {controller.key}")
+        outcome[who] = got_in(client.generic(method, address, "{}", content_type="application/json"))
+    assert outcome == {who: may(who, rule) for who in outcome}
+
+
+def test_a_persons_token_has_the_persons_role(api, viewer, session):
+    client = api(make_person_token(viewer))
+    assert client.get("/api/lablet-sessions/").status_code == 200
+    assert client.post(f"/api/lablet-sessions/{session.pk}/cancel", {"reason": "x"}).status_code == 403
+    assert client.get("/api/tokens/").status_code == 403
+
+
+def test_pages_refuse_methods_they_do_not_have(client, admin, places):
+    client.force_login(admin)
+    for name, methods in PAGES.items():
+        for method in {"GET", "POST", "PUT", "DELETE"} - set(methods):
+            if name != "login" and name != "logout":
+                response = client.generic(method, address_of(name, places))
+                assert response.status_code == 405, (name, method)
