@@ -144,7 +144,7 @@ def api() -> Callable[..., APIClient]:
 
 @pytest.fixture
 def at_once() -> Callable[..., list[Any]]:
-    """`at_once(f, g)`: what both return when they start at the same moment; an error is a result like any other."""
+    """`at_once(f, g)`: what each returns when all start at the same moment; an error is a result, too."""
 
     def run_all(*work: Callable[[], Any]) -> list[Any]:
         start = Barrier(len(work))

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.html import format_html
 
 from lcm.admin.access import ForAdmins
-from lcm.admin.logged import AnyTabularInline, LoggedAdmin, change_url
+from lcm.admin.deleting import some_of
+from lcm.admin.logged import AnyTabularInline, LoggedAdmin
 from lcm.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project
 
@@ -82,17 +82,8 @@ class MembershipAdmin(LoggedAdmin):
         own = super().get_readonly_fields(request, obj)
         return (*own, "user", "project") if obj else own
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+    def protectors(self, obj: Membership) -> list[str]:
         """Sessions that have not ended keep their owner in the project."""
-        deleted, counts, perms_needed, protected = super().get_deleted_objects(objs, request)
-        return deleted, counts, perms_needed, [*protected, *_unfinished_sessions(objs)]
-
-
-def _unfinished_sessions(memberships: Any) -> list[Any]:
-    return [
-        format_html('Session: <a href="{}">{}</a>', change_url(session), session)
-        for membership in memberships
-        for session in LabletSession.objects.filter(
-            project=membership.project_id, owner=membership.user_id, status__in=ACTIVE
-        )[:MEMBERS_ON_PAGE]
-    ]
+        return some_of(
+            LabletSession.objects.filter(project=obj.project_id, owner=obj.user_id, status__in=ACTIVE)
+        )

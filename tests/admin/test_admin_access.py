@@ -1,6 +1,7 @@
 """Who gets into the admin."""
 
 import pytest
+from django.apps import apps
 from django.contrib import admin as django_admin
 from django.contrib.auth.models import Group
 from django.test import Client
@@ -21,8 +22,6 @@ def logged_in(person):
 
 
 def test_every_model_of_lcm_is_there():
-    from django.apps import apps
-
     assert set(apps.get_app_config("lcm").get_models()) | {Group} == set(MODELS)
 
 

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
+from lcm.admin.sessions import SessionAdmin
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Domain, LabletDefinition, LabletSession, Membership, Project, User
 from lcm.roles import Role
@@ -86,6 +87,13 @@ def test_what_is_referred_to_is_not_deleted_and_the_page_says_by_what(client_of_
     assert str(session) in page.content.decode()
 
 
+def test_of_very_many_that_refer_to_it_the_page_names_a_few(client_of_fixer, session_in):
+    sessions = [session_in(SessionStatus.CANCELLED) for _ in range(7)]
+    page = client_of_fixer.get(delete_url(sessions[0].project))
+    assert page.content.decode().count("Session: <a href") == 5
+    assert "and 2 other sessions" in page.content.decode()
+
+
 @pytest.mark.parametrize("status", [SessionStatus.PENDING, SessionStatus.CANCELLED])
 def test_members_stay_while_they_have_a_session_that_has_not_ended(client_of_fixer, session_in, status):
     session = session_in(status)
@@ -144,8 +152,6 @@ def test_a_password_set_for_someone_is_logged_without_it(client_of_fixer, viewer
 
 def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, session, monkeypatch):
     """The form was read while the session was pending; only the edited column is written."""
-    from lcm.admin.sessions import SessionAdmin
-
     save = SessionAdmin.save_model
 
     def moved_first(self, request, obj, form, change):

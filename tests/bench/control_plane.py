@@ -3,6 +3,7 @@
 import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,13 @@ from tests.bench.environment import clean_environment
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "LCM_BENCH_MARK"
 START_SECONDS = 60.0
+
+
+def free_address() -> Address:
+    """A loopback address nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return Address("127.0.0.1", probe.getsockname()[1])
 
 
 def wait_until(

@@ -1,6 +1,7 @@
 """Dividing an amount: plain arithmetic, by table and by properties."""
 
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -59,7 +60,7 @@ def test_each_part_is_within_a_quantum_of_its_exact_share(total, shares):
 @given(totals, weights)
 def test_a_larger_weight_never_gets_less_by_more_than_a_quantum(total, shares):
     parts = [part for _, part in sorted(zip(shares, divide(total, shares), strict=True))]
-    assert all(small - large <= QUANTUM for small, large in zip(parts, parts[1:], strict=False))
+    assert all(small - large <= QUANTUM for small, large in pairwise(parts))
 
 
 @given(totals, st.integers(1, 60))

@@ -16,7 +16,9 @@ ROUNDS = 5
 
 
 @pytest.mark.parametrize("again", range(ROUNDS))
-def test_of_two_revisions_at_once_one_is_applied_and_one_is_refused(again, definition, as_admin, now, at_once):
+def test_of_two_revisions_at_once_one_is_applied_and_one_is_refused(
+    again, definition, as_admin, now, at_once
+):
     def revise(cores):
         copy = LabletDefinition.objects.get(pk=definition.pk)
         return lambda: revise_definition(

@@ -27,7 +27,9 @@ def test_a_project_is_made_in_its_domain_and_logged(as_admin):
     assert entry("project_created").after["domain"] == str(domain.pk)
 
 
-@pytest.mark.parametrize("name", ["", "Academy", "my academy", "-academy", "academy-", "a_b", "x" * 64, "abc\n"])
+@pytest.mark.parametrize(
+    "name", ["", "Academy", "my academy", "-academy", "academy-", "a_b", "x" * 64, "abc\n"]
+)
 def test_a_name_that_cannot_be(name, as_admin):
     with pytest.raises(InvalidInput) as caught:
         services.create_domain(name=name, actor=as_admin)

@@ -10,16 +10,14 @@ import pytest
 
 from lcm.supervisor.address import Address
 from tests.bench import valkey_server
-from tests.bench.control_plane import control_plane, wait_until
+from tests.bench.control_plane import control_plane, free_address, wait_until
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
 def address() -> Address:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", probe.getsockname()[1])
+    return free_address()
 
 
 @pytest.fixture

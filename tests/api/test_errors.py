@@ -1,0 +1,141 @@
+"""Every error has one form: {code, message, details}, whatever went wrong."""
+
+import pytest
+
+from lcm.lifecycle import SessionStatus
+
+SESSIONS = "/api/lablet-sessions/"
+
+
+def assert_error(answer, status, code):
+    assert answer.status_code == status
+    assert answer["Content-Type"].startswith("application/json")
+    body = answer.json()
+    assert set(body) == {"code", "message", "details"}
+    assert body["code"] == code
+    assert isinstance(body["message"], str)
+    assert body["message"]
+    assert isinstance(body["details"], dict)
+    return body
+
+
+def test_400_for_a_field(api, operator):
+    body = assert_error(api(operator).post(SESSIONS, {}), 400, "invalid")
+    assert set(body["details"]) == {"definition", "project", "ends_at"}
+    assert body["message"] == "definition: This field is required."
+
+
+def test_400_for_a_rule_of_a_service(api, operator, definition, project, now):
+    asked = {"definition": definition.pk, "project": project.pk, "ends_at": now.replace(year=now.year + 1)}
+    body = assert_error(api(operator).post(SESSIONS, asked), 400, "invalid")
+    assert body["details"] == {
+        "definition": ["branch-office v1.0 is draft; only active ones can be asked for."]
+    }
+
+
+@pytest.mark.parametrize("text", ["{", "", "nonsense", '{"reason": NaN}', "\x00"])
+def test_400_for_a_body_that_is_no_json(text, api, operator, session):
+    answer = api(operator).generic(
+        "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
+    )
+    assert_error(answer, 400, "parse_error" if text else "invalid")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3", '"text"', "[{}]"])
+def test_400_for_json_that_is_no_object(text, api, operator, session):
+    answer = api(operator).generic(
+        "POST", f"{SESSIONS}{session.pk}/cancel/", text, content_type="application/json"
+    )
+    body = assert_error(answer, 400, "invalid")
+    assert list(body["details"]) == ["__all__"]
+
+
+def test_400_for_a_filter(api, viewer):
+    body = assert_error(api(viewer).get(SESSIONS, {"colour": "red"}), 400, "invalid")
+    assert body["details"] == {"colour": ["There is no such filter."]}
+
+
+def test_401_says_how_to_log_in(api, db):
+    answer = api().get(SESSIONS)
+    assert_error(answer, 401, "not_authenticated")
+    assert answer["WWW-Authenticate"] == 'Bearer realm="lcm"'
+
+
+def test_403_for_a_role(api, viewer):
+    body = assert_error(api(viewer).post(SESSIONS, {}), 403, "permission_denied")
+    assert body["message"] == "Your role does not allow this."
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{SESSIONS}00000000-0000-0000-0000-000000000000/",
+        f"{SESSIONS}nonsense/",
+        "/api/nowhere",
+        "/api/changes/99999999999999999999999999/",
+    ],
+)
+def test_404_for_what_is_not_there(path, api, viewer):
+    assert_error(api(viewer).get(path), 404, "not_found")
+
+
+def test_405_says_what_is_allowed(api, admin):
+    answer = api(admin).delete("/api/users/")
+    assert_error(answer, 405, "method_not_allowed")
+    assert "GET" in answer["Allow"]
+
+
+def test_405_with_an_idempotency_key(api, admin):
+    answer = api(admin, raise_request_exception=False).post("/api/users/", {}, HTTP_IDEMPOTENCY_KEY="k1")
+    assert_error(answer, 405, "method_not_allowed")
+
+
+def test_409_says_what_is_allowed(api, operator, session_in):
+    session = session_in(SessionStatus.STOPPING)
+    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "late"})
+    body = assert_error(answer, 409, "state_conflict")
+    assert body["details"] == {"status": "STOPPING", "allowed": ["TERMINATED", "FAILED"]}
+
+
+def test_409_for_what_is_in_use(api, admin, session):
+    answer = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/")
+    assert_error(answer, 409, "in_use")
+
+
+def test_415_for_a_form(api, operator):
+    answer = api(operator).generic("POST", SESSIONS, "a=1", content_type="application/x-www-form-urlencoded")
+    assert_error(answer, 415, "unsupported_media_type")
+
+
+def test_422_for_a_key_used_for_something_else(api, operator, session_in):
+    first, second = session_in(SessionStatus.PENDING), session_in(SessionStatus.PENDING)
+    client = api(operator)
+    client.post(f"{SESSIONS}{first.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
+    answer = client.post(f"{SESSIONS}{second.pk}/cancel/", {"reason": "x"}, HTTP_IDEMPOTENCY_KEY="k1")
+    assert_error(answer, 422, "unprocessable")
+
+
+def test_429_says_when_to_come_again(api, viewer, settings):
+    settings.CONFIG["API_RATE"] = "1/min"
+    client = api(viewer)
+    assert client.get(SESSIONS).status_code == 200
+    answer = client.get(SESSIONS)
+    assert_error(answer, 429, "throttled")
+    assert 1 <= int(answer["Retry-After"]) <= 60
+
+
+def test_500_tells_nothing_but_the_number_of_the_request(api, viewer, monkeypatch):
+    def fail():
+        raise RuntimeError("the secret of the house")
+
+    monkeypatch.setattr("lcm.selectors.sessions.sessions", fail)
+    answer = api(viewer, raise_request_exception=False).get(SESSIONS)
+    body = assert_error(answer, 500, "server_error")
+    assert "secret" not in answer.content.decode()
+    assert body["details"] == {"id": answer["X-Request-ID"]}
+
+
+def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
+    huge = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
+    answer = api(admin).post("/api/lablet-definitions/import/", huge)
+    assert_error(answer, 400, "bad_request")

@@ -1,0 +1,38 @@
+"""`python -m tests.benchmarks [name …]`: measure on a PostgreSQL of its own, then on SQLite.
+
+Each benchmark is a module with `main()`; it runs in a process of its own, on a database of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+
+from tests.bench import postgres_server, valkey_server
+from tests.bench.environment import clean_environment
+
+BENCHMARKS = ("lists",)
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        print(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}.")
+        return 2
+    worst = 0
+    with valkey_server() as redis, tempfile.TemporaryDirectory(prefix="lcm-bench-") as folder:
+        base = clean_environment(DATA_DIR=folder, REDIS_URL=redis, LOG_LEVEL="WARNING", DATABASE_POOL_SIZE="0")
+        for name in names or BENCHMARKS:
+            with postgres_server(durable=True) as postgres:
+                worst = max(worst, _run(name, {**base, "DATABASE_URL": postgres}))
+            worst = max(worst, _run(name, base))
+    return worst
+
+
+def _run(name: str, env: dict[str, str]) -> int:
+    return subprocess.run([sys.executable, "-m", f"tests.benchmarks.{name}"], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

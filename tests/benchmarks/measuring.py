@@ -1,0 +1,61 @@
+"""Timing and the table."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of repeated calls."""
+
+    seconds: list[float]
+
+    def percentile(self, share: float) -> float:
+        """Nearest rank, in milliseconds."""
+        ordered = sorted(self.seconds)
+        return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] * 1000
+
+    @property
+    def p50(self) -> float:
+        return self.percentile(0.5)
+
+    @property
+    def p95(self) -> float:
+        return self.percentile(0.95)
+
+
+def measure(call: Callable[[], object], *, times: int, warm_up: int = 3) -> Timing:
+    for _ in range(warm_up):
+        call()
+    seconds = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - begun)
+    return Timing(seconds)
+
+
+def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table that can be put into docs/performance.md as it is."""
+    print(f"\n### {title}\n")
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "|".join("---" for _ in heads) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+def start_django() -> None:
+    """Django on the database of the environment, migrated."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
+    import django
+    from django.core.management import call_command
+    from django.test.utils import setup_test_environment
+
+    django.setup()
+    setup_test_environment()
+    call_command("migrate", verbosity=0)

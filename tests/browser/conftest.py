@@ -1,0 +1,93 @@
+"""A real Chromium on a real control plane with the demo fleet, shared by all browser tests of a worker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from lcm.demo.people import DEMO_LOGINS
+from tests.bench.control_plane import ControlPlane, control_plane, free_address
+
+PASSWORDS = {name: password for name, password, _ in DEMO_LOGINS}
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All on one worker: they share a control plane and its data."""
+    for item in items:
+        if "/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(autouse=True)
+def plain_settings() -> None:
+    """The server under test is another process: nothing of Django is changed in this one."""
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """LCM as in production (no DEBUG), with the demo fleet."""
+    folder: Path = tmp_path_factory.mktemp("plane")
+    with control_plane(folder / "data", free_address(), DEMO="true", API_RATE="10000/min") as made:
+        made.start_and_wait()
+        yield made
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser's console said: errors and violations of the content policy."""
+    return []
+
+
+@pytest.fixture
+def open_page(plane: ControlPlane, chromium: Browser, complaints: list[str]) -> Iterator[Callable[..., Page]]:
+    """`open_page("admin", "/sessions/")`: a page in a fresh browser, logged in; fails on console errors."""
+    contexts: list[BrowserContext] = []
+
+    def make(person: str | None, path: str = "/", **options: Any) -> Page:
+        settings: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
+        context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        if person:
+            log_in(page, person)
+        page.goto(path)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def log_in(page: Page, person: str) -> None:
+    page.goto("/login")
+    page.get_by_label("Name").fill(person)
+    page.get_by_label("Password").fill(PASSWORDS[person])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()

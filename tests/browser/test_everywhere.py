@@ -1,0 +1,184 @@
+"""What holds on every page: themes, keyboard, narrow screens, no JavaScript, accessibility, content policy."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+PAGES = [
+    "/sessions/",
+    "/sessions/new",
+    "/sessions/{session}/",
+    "/sessions/{session}/cancel",
+    "/sessions/{session}/extend",
+    "/definitions/",
+    "/definitions/import",
+    "/definitions/{definition}/",
+    "/definitions/{definition}/edit",
+    "/definitions/{definition}/revise",
+    "/definitions/{definition}/revisions",
+    "/domains/",
+    "/domains/new",
+    "/projects/",
+    "/projects/{project}/",
+    "/tokens/",
+    "/tokens/new",
+    "/changes/",
+]
+
+
+def real_paths(page: Page) -> list[str]:
+    """The pages with ids of things that exist."""
+    places = {}
+    for kind, lists in {"session": "sessions/?status=RUNNING", "definition": "definitions/", "project": "projects/"}.items():
+        page.goto(f"/{lists}")
+        href = page.locator("td.card-title a").first.get_attribute("href") or ""
+        places[kind] = href.rstrip("/").split("/")[-1]
+    return [path.format(**places) for path in PAGES]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(theme, open_page):
+    page = open_page("admin", "/sessions/", color_scheme=theme)
+    axe = Axe()
+    found = {}
+    for path in real_paths(page):
+        page.goto(path)
+        violations = axe.run(page).response["violations"]
+        serious = [each["id"] for each in violations if each["impact"] in ("serious", "critical")]
+        if serious:
+            found[path] = serious
+    assert found == {}
+
+
+def test_axe_finds_nothing_serious_before_logging_in(open_page):
+    page = open_page(None, "/login")
+    violations = Axe().run(page).response["violations"]
+    assert [each["id"] for each in violations if each["impact"] in ("serious", "critical")] == []
+
+
+def test_no_page_is_wider_than_a_phone(open_page):
+    page = open_page("admin", "/sessions/", viewport={"width": 390, "height": 844})
+    wide = {}
+    for path in real_paths(page):
+        page.goto(path)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > 390:
+            wide[path] = width
+    assert wide == {}
+
+
+def test_the_navigation_opens_on_a_phone(open_page):
+    page = open_page("viewer", "/sessions/", viewport={"width": 390, "height": 844})
+    link = page.get_by_role("link", name="Definitions")
+    expect(link).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    link.click()
+    expect(page.get_by_role("heading", name="Definitions")).to_be_visible()
+
+
+def test_dark_mode_is_switched_and_remembered(open_page):
+    page = open_page("viewer", "/sessions/", color_scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(246, 247, 248)"
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="Dark").click()
+    assert page.evaluate(background) == "rgb(14, 16, 18)"
+    page.reload()
+    assert page.evaluate(background) == "rgb(14, 16, 18)"
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="System").click()
+    page.reload()
+    assert page.evaluate(background) == "rgb(246, 247, 248)"
+
+
+def test_keyboard_only_from_log_in_to_a_session(open_page):
+    page = open_page(None, "/login")
+    page.keyboard.type("viewer")
+    page.keyboard.press("Tab")
+    page.keyboard.type("demo-viewer")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search sessions")).to_be_focused()
+    page.keyboard.type("vxlan")
+    expect(page.locator("tbody tr", has_not_text="dc-vxlan-fabric")).to_have_count(0)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('td.card-title a')"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
+
+
+def test_everything_works_without_javascript(open_page):
+    page = open_page("operator", "/sessions/", java_script_enabled=False)
+    page.locator("summary", has_text="Status").click()
+    page.get_by_role("checkbox", name="Pending").check()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".chip")).to_have_text("Status: Pending")
+    page.get_by_role("link", name="Ends").click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
+    page.locator("tbody .select").first.check()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel 1 session?")).to_be_visible()
+    page.get_by_label("Reason").fill("Cancelled without JavaScript")
+    page.get_by_role("button", name="Cancel 1 session").click()
+    expect(page.locator(".toast")).to_contain_text("1 session cancelled.")
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.goto("/sessions/new")
+    page.get_by_label("Definition").fill("ccna-ospf-basics")
+    page.get_by_label("Project").fill("academy / ccna-spring")
+    page.get_by_label("Owner").fill("ccna-spring-01")
+    page.get_by_role("button", name="Ask for session").click()
+    page.get_by_role("link", name="Cancel…").click()
+    page.get_by_label("Reason").fill("No longer needed")
+    page.get_by_role("button", name="Cancel session").click()
+    expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
+
+
+def test_the_content_policy_holds_on_every_link(open_page, complaints):
+    """Walk every link a person of the highest role can reach; the console must stay silent."""
+    page = open_page("admin", "/sessions/")
+    page.context.on("weberror", lambda error: complaints.append(str(error.error)))
+    waiting, seen, kinds = ["/sessions/"], set(), set()
+    while waiting:
+        path = waiting.pop()
+        kind = re.sub(r"[0-9a-f-]{36}|\d+|[?].*", "*", path)
+        if path in seen or kind in kinds:
+            continue
+        seen.add(path)
+        kinds.add(kind)
+        page.goto(path)
+        for href in page.eval_on_selector_all("a[href]", "links => links.map(link => link.getAttribute('href'))"):
+            if href.startswith("/") and not href.startswith(("/api", "/admin", "/logout")):
+                waiting.append(href)
+    assert len(kinds) > 20
+
+
+def test_the_api_documentation_works_under_its_policy(open_page):
+    page = open_page("viewer", "/api/docs")
+    expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
+
+
+def test_errors_have_pages(open_page, complaints):
+    page = open_page("viewer", "/no/such/page")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    page.goto("/tokens/")
+    expect(page.get_by_role("heading", name="This is not for you")).to_be_visible()
+    page.goto("/sessions/")
+    page.context.clear_cookies(name="lcm_csrf")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="This form could not be trusted")).to_be_visible()
+    assert all("Failed to load resource" in text for text in complaints)
+    complaints.clear()

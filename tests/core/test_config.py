@@ -1,0 +1,154 @@
+"""Settings come from the environment; a wrong one is named before anything starts."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from environ import Env
+
+import lcm
+from lcm.config import GROUPS, Setting, as_markdown, read_settings
+
+ROOT = Path(lcm.__file__).parent.parent
+ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
+
+WRONG = [
+    ("DEBUG", "perhaps"),
+    ("HTTPS", "enabled"),
+    ("WEB_WORKERS", "many"),
+    ("WEB_WORKERS", "0"),
+    ("WEB_WORKERS", "-2"),
+    ("WEB_WORKERS", "1.5"),
+    ("DATABASE_POOL_SIZE", "-1"),
+    ("SESSION_HOURS", "0"),
+    ("IDEMPOTENCY_HOURS", "soon"),
+    ("TOKEN_DAYS", "0"),
+    ("WORKER_CONCURRENCY", "0"),
+    ("BEAT_HEARTBEAT_INTERVAL", "often"),
+    ("BEAT_HEARTBEAT_INTERVAL", "0"),
+    ("BEAT_HEARTBEAT_INTERVAL", "nan"),
+    ("BEAT_HEARTBEAT_MAX_AGE", "0.5"),
+    ("CLEANUP_INTERVAL", "inf"),
+    ("CLEANUP_INTERVAL", "5min"),
+]
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ALL:
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def django(tmp_path, code, **settings):
+    """Run Python code with nothing in the environment but these settings."""
+    kept = {name: value for name, value in os.environ.items() if name not in ALL}
+    env = {**kept, "DJANGO_SETTINGS_MODULE": "lcm.settings", "DATA_DIR": str(tmp_path), **settings}
+    return subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True)
+
+
+SET_UP = "import django; django.setup(); from django.conf import settings; "
+
+
+def test_without_an_environment_every_setting_has_its_default(environment):
+    assert read_settings() == {name: setting.default for name, setting in ALL.items()}
+
+
+def test_an_empty_variable_is_one_that_is_not_set(environment):
+    environment.setenv("WEB_WORKERS", "  ")
+    assert read_settings()["WEB_WORKERS"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("DEBUG", "true", True),
+        ("DEBUG", "1", True),
+        ("DEBUG", "no", False),
+        ("DEBUG", "0", False),
+        ("WEB_WORKERS", "8", 8),
+        ("DATABASE_POOL_SIZE", "0", 0),
+        ("BEAT_HEARTBEAT_INTERVAL", "0.5", 0.5),
+        ("ALLOWED_HOSTS", "a.example.org, b.example.org,", ["a.example.org", "b.example.org"]),
+        ("TIME_ZONE", " Europe/Berlin ", "Europe/Berlin"),
+        ("SECRET_KEY", "$ecret-with-a-dollar", "$ecret-with-a-dollar"),
+        ("METRICS_TOKEN", "$HOME", "$HOME"),
+    ],
+)
+def test_a_value_is_read_as_its_kind(name, text, value, environment):
+    environment.setenv(name, text)
+    assert read_settings()[name] == value
+
+
+@pytest.mark.parametrize(("name", "text"), WRONG)
+def test_a_wrong_value_is_refused_with_the_name_of_the_setting(name, text, environment):
+    environment.setenv(name, text)
+    with pytest.raises(ImproperlyConfigured, match=name):
+        read_settings()
+
+
+def test_a_setting_out_of_range_says_the_least_it_may_be(environment):
+    environment.setenv("WORKERS", "2")
+    with pytest.raises(ImproperlyConfigured, match="WORKERS is 2, but must be at least 3"):
+        Setting("WORKERS", "whole number", 4, "", minimum=3).read(Env())
+
+
+@pytest.mark.parametrize("setting", ALL.values(), ids=ALL)
+def test_every_setting_says_what_it_is_for(setting):
+    assert len(setting.help) > 10
+    assert setting.help.endswith(".")
+
+
+def test_the_reference_has_a_row_for_every_setting():
+    rows = re.findall(r"^\| `([A-Z_]+)` \| ([a-z ]+) \|", as_markdown(), flags=re.MULTILINE)
+    assert rows == [(name, setting.kind) for name, setting in ALL.items()]
+
+
+def test_settings_read_nothing_from_the_environment_but_what_is_documented():
+    texts = [path.read_text() for path in sorted((ROOT / "lcm").rglob("*.py"))]
+    named = {name for text in texts for name in re.findall(r"CONFIG\[\"([A-Z_]+)\"\]", text)}
+    assert named <= set(ALL)
+
+
+def test_documented_settings_are_used():
+    texts = "".join(path.read_text() for path in (ROOT / "lcm").rglob("*.py") if path.name != "config.py")
+    assert [name for name in ALL if f'"{name}"' not in texts] == []
+
+
+def test_without_a_secret_key_production_does_not_start(tmp_path):
+    done = django(tmp_path, SET_UP + "settings.SECRET_KEY")
+    assert done.returncode != 0
+    assert "ImproperlyConfigured" in done.stderr
+    assert "SECRET_KEY" in done.stderr
+    assert not (tmp_path / "secret-key").exists()
+
+
+def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):
+    keys = [django(tmp_path, SET_UP + "print(settings.SECRET_KEY)", DEBUG="1").stdout for _ in range(2)]
+    assert keys[0] == keys[1]
+    assert len(keys[0].strip()) >= 50
+    assert (tmp_path / "secret-key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("API_RATE", "often"),
+        ("API_RATE", "0/min"),
+        ("API_LOGIN_RATE", "10/year"),
+        ("LOG_FORMAT", "xml"),
+        ("LOG_LEVEL", "LOUD"),
+        ("TIME_ZONE", "Mars/Phobos"),
+        ("DATABASE_URL", "nonsense"),
+        ("WEB_WORKERS", "many"),
+    ],
+)
+def test_django_s_check_names_a_setting_that_cannot_be(name, text, tmp_path):
+    check = SET_UP + "from django.core.management import call_command; call_command('check')"
+    done = django(tmp_path, check, SECRET_KEY="x" * 50, **{name: text})
+    assert done.returncode != 0
+    assert name in done.stderr.splitlines()[-1] or f"{name}:" in done.stderr or f"{name} must" in done.stderr

@@ -1,0 +1,122 @@
+"""Log lines, for machines and for people, with the request or task they belong to."""
+
+import json
+import logging
+
+import pytest
+
+from lcm.logs import ConsoleFormatter, JsonFormatter, logging_config, request_id, task_id
+
+
+def record(message="hello %s", *args, level=logging.INFO, **extra):
+    return logging.getLogger("lcm.test").makeRecord(
+        "lcm.test", level, __file__, 1, message, args or ("world",), None, extra=extra
+    )
+
+
+@pytest.fixture
+def in_request():
+    token = request_id.set("req-abcdef-123456")
+    yield
+    request_id.reset(token)
+
+
+@pytest.fixture
+def in_task():
+    token = task_id.set("task-98765432")
+    yield
+    task_id.reset(token)
+
+
+def as_json(made):
+    line = JsonFormatter().format(made)
+    assert "\n" not in line
+    return json.loads(line)
+
+
+def test_a_json_line_has_time_level_logger_message_and_fields():
+    entry = as_json(record(status=200, path="/sessions/"))
+    assert entry["at"].endswith("+00:00")
+    assert {key: entry[key] for key in ("level", "logger", "message", "status", "path")} == {
+        "level": "INFO",
+        "logger": "lcm.test",
+        "message": "hello world",
+        "status": 200,
+        "path": "/sessions/",
+    }
+
+
+def test_a_json_line_names_the_request(in_request):
+    entry = as_json(record())
+    assert entry["request_id"] == "req-abcdef-123456"
+    assert "task_id" not in entry
+
+
+def test_a_json_line_names_the_task(in_task):
+    entry = as_json(record())
+    assert entry["task_id"] == "task-98765432"
+    assert "request_id" not in entry
+
+
+def test_a_json_line_outside_of_both_names_neither():
+    assert not {"request_id", "task_id"} & set(as_json(record()))
+
+
+def test_a_json_line_keeps_an_error_on_one_line():
+    try:
+        raise ValueError("first\nsecond")
+    except ValueError as error:
+        made = record()
+        made.exc_info = (type(error), error, error.__traceback__)
+    assert "ValueError: first\nsecond" in as_json(made)["error"]
+
+
+def test_a_field_json_does_not_know_becomes_text():
+    assert as_json(record(where=object))["where"] == "<class 'object'>"
+
+
+def test_a_console_line_names_the_request_by_its_start(in_request):
+    line = ConsoleFormatter().format(record(status=200))
+    assert line.endswith("INFO lcm.test [req-abcd] hello world status=200")
+
+
+def test_a_console_line_names_the_task(in_task):
+    assert "[task-987]" in ConsoleFormatter().format(record())
+
+
+def test_a_console_line_outside_of_both_has_no_brackets():
+    assert "[" not in ConsoleFormatter().format(record())
+
+
+def test_a_console_line_shows_an_error_below():
+    try:
+        raise ValueError("no")
+    except ValueError as error:
+        made = record()
+        made.exc_info = (type(error), error, error.__traceback__)
+    first, *_, last = ConsoleFormatter().format(made).splitlines()
+    assert first.endswith("hello world")
+    assert last == "ValueError: no"
+
+
+@pytest.mark.parametrize(("style", "formatter"), [("json", JsonFormatter), ("console", ConsoleFormatter)])
+def test_the_style_is_chosen_by_name(style, formatter):
+    config = logging_config(style=style, level="WARNING")
+    assert config["formatters"]["lcm"]["()"] is formatter
+    assert config["root"]["level"] == "WARNING"
+
+
+def test_a_request_s_line_has_the_id_its_answer_has(client, caplog):
+    formatted = []
+    handler = logging.Handler()
+    handler.emit = lambda made: formatted.append(json.loads(JsonFormatter().format(made)))
+    logger = logging.getLogger("lcm.requests")
+    logger.addHandler(handler)
+    try:
+        with caplog.at_level(logging.INFO, logger="lcm.requests"):
+            answer = client.get("/api/nowhere")
+    finally:
+        logger.removeHandler(handler)
+    (line,) = formatted
+    assert line["request_id"] == answer["X-Request-ID"]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/api/nowhere", 404)
