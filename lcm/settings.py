@@ -24,7 +24,7 @@ DEMO: bool = CONFIG["DEMO"]
 
 INSTALLED_APPS = [
     "lcm",
-    "django.contrib.admin",
+    "lcm.admin.apps.LcmAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

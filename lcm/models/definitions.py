@@ -93,7 +93,7 @@ class LabletDefinition(DatedModel):
                 name="definition_max_duration_positive", condition=Q(max_duration__gt=timedelta(0))
             ),
         ]
-        indexes = [models.Index(fields=["-created_at", "-id"], name="definition_newest")]
+        indexes = [models.Index(fields=["created_at", "id"], name="definition_newest")]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
@@ -126,7 +126,7 @@ class DefinitionRevision(IdModel):
     actor = models.CharField(max_length=150)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField()
-    reverts = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    reverts = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
     outcome = models.CharField(max_length=9, choices=Outcome, default=Outcome.WATCHING)
 
     class Meta:

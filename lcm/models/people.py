@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+import zoneinfo
 
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 
@@ -17,6 +19,11 @@ slug_name = RegexValidator(
 )
 
 
+def known_time_zone(name: str) -> None:
+    if name and name not in zoneinfo.available_timezones():
+        raise ValidationError(f"“{name}” is not a time zone; write for example Europe/Vienna.")
+
+
 class Theme(models.TextChoices):
     SYSTEM = "system", "System"
     LIGHT = "light", "Light"
@@ -27,7 +34,12 @@ class User(AbstractUser):
     """A person. Roles are groups; see `lcm.roles`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    time_zone = models.CharField(max_length=63, blank=True, help_text="Empty: the zone of this installation.")
+    time_zone = models.CharField(
+        max_length=63,
+        blank=True,
+        validators=[known_time_zone],
+        help_text="Empty: the zone of this installation.",
+    )
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
 
     class Meta(AbstractUser.Meta):

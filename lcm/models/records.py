@@ -51,10 +51,10 @@ class ChangeLog(models.Model):
         verbose_name = "change"
         verbose_name_plural = "change log"
         indexes = [
-            models.Index(fields=["-at", "-id"], name="change_newest"),
-            models.Index(fields=["object_id", "-at"], name="change_of_object"),
-            models.Index(fields=["user", "-at"], name="change_by_user"),
-            models.Index(fields=["object_type", "-at", "-id"], name="change_of_type"),
+            models.Index(fields=["at", "id"], name="change_newest"),
+            models.Index(fields=["object_id", "at"], name="change_of_object"),
+            models.Index(fields=["user", "at"], name="change_by_user"),
+            models.Index(fields=["object_type", "at", "id"], name="change_of_type"),
         ]
 
     def __str__(self) -> str:

@@ -54,17 +54,19 @@ class LabletSession(IdModel):
             models.CheckConstraint(name="session_status_known", condition=Q(status__in=SessionStatus.values)),
             models.CheckConstraint(name="session_attempt_positive", condition=Q(attempt__gte=1)),
         ]
+        # Ascending throughout: every database reads an index backwards, and not every one compares rows on
+        # a descending one.
         indexes = [
-            models.Index(fields=["-created_at", "-id"], name="session_newest"),
+            models.Index(fields=["created_at", "id"], name="session_newest"),
             models.Index(fields=["starts_at", "id"], name="session_by_start"),
             models.Index(fields=["ends_at", "id"], name="session_by_end"),
             models.Index(fields=["status", "id"], name="session_by_status"),
             models.Index(fields=["priority", "id"], name="session_by_priority"),
-            models.Index(fields=["status", "-created_at", "-id"], name="session_status_newest"),
-            models.Index(fields=["definition", "-created_at", "-id"], name="session_definition_newest"),
-            models.Index(fields=["owner", "-created_at", "-id"], name="session_owner_newest"),
-            models.Index(fields=["project", "-created_at", "-id"], name="session_project_newest"),
-            models.Index(fields=["pool", "-created_at", "-id"], name="session_pool_newest"),
+            models.Index(fields=["status", "created_at", "id"], name="session_status_newest"),
+            models.Index(fields=["definition", "created_at", "id"], name="session_definition_newest"),
+            models.Index(fields=["owner", "created_at", "id"], name="session_owner_newest"),
+            models.Index(fields=["project", "created_at", "id"], name="session_project_newest"),
+            models.Index(fields=["pool", "created_at", "id"], name="session_pool_newest"),
             models.Index(fields=["status_since"], condition=Q(status__in=ACTIVE), name="session_active"),
         ]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 
-from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
+from lcm.models import DefinitionRevision, LabletDefinition
 
 
 def definitions() -> QuerySet[LabletDefinition]:
@@ -20,13 +19,5 @@ def definition_with_everything() -> QuerySet[LabletDefinition]:
 
 
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
-    """Newest first, each with how many sessions pinned it."""
-    pinned = (
-        LabletSession.objects.filter(revision=OuterRef("pk"))
-        .order_by()
-        .values("revision")
-        .annotate(n=Count("pk"))
-    )
-    return definition.revisions.select_related("reverts").annotate(
-        session_count=Coalesce(Subquery(pinned.values("n")), 0)
-    )
+    """Newest first."""
+    return definition.revisions.select_related("reverts")

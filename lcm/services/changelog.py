@@ -79,7 +79,7 @@ def fields_of(obj: models.Model) -> dict[str, Any]:
     return {
         name: getattr(obj, f"{name}_id", value) if _is_relation(obj, name) else value
         for name, value in values.items()
-        if name not in _SECRET and name not in _LONG and not isinstance(value, list | set)
+        if name not in _SECRET | _LONG and not obj._meta.get_field(name).many_to_many
     }
 
 

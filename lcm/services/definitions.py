@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.cml.topology import Topology, TopologyError, parse_topology
@@ -117,7 +118,9 @@ def set_definition_status(
     if old == status:
         raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
     with transaction.atomic():
-        moved = LabletDefinition.objects.filter(pk=definition.pk, status=old).update(status=status)
+        moved = LabletDefinition.objects.filter(pk=definition.pk, status=old).update(
+            status=status, updated_at=timezone.now()
+        )
         if not moved:
             raise StateConflict(f"{definition} was changed a moment ago; look at it again.")
         definition.status = status
@@ -213,8 +216,7 @@ def delete_definition(*, definition: LabletDefinition, actor: Actor, reason: str
             message=f"{definition} deleted",
             reason=reason,
         )
-        definition.current_revision = None
-        definition.save(update_fields=["current_revision"])
+        LabletDefinition.objects.filter(pk=definition.pk).update(current_revision=None)
         delete_unless_used(definition)
 
 
@@ -267,7 +269,7 @@ def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
 
 def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new: DefinitionRevision) -> None:
     moved = LabletDefinition.objects.filter(pk=definition.pk, current_revision=old).update(
-        current_revision=new
+        current_revision=new, updated_at=new.created_at
     )
     if not moved:
         raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")

@@ -54,17 +54,16 @@ def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
 
 def remove_member(*, project: Project, user: User, actor: Actor) -> None:
     """Take a person out of a project, unless they still have a session in it."""
-    active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
-    if active:
-        plural = "session that has" if active == 1 else "sessions that have"
-        raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
     with transaction.atomic():
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
+        active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
+        if active:
+            plural = "session that has" if active == 1 else "sessions that have"
+            raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
         if removed:
             message = f"{user} left {project.path}"
-            log_change(
-                project, actor=actor, event="member_removed", message=message, before={"user": user.username}
-            )
+            before = {"user": user.username}
+            log_change(project, actor=actor, event="member_removed", message=message, before=before)
 
 
 def _create(unit: Unit, *, actor: Actor) -> Unit:
@@ -85,22 +84,18 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
     unknown = set(changes) - allowed
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
-    before = fields_of(unit)
-    for name, value in changes.items():
-        setattr(unit, name, value)
-    old, new = differences(before, fields_of(unit))
-    if new:
-        with transaction.atomic():
-            save_checked(unit)
+    with transaction.atomic():
+        fresh = type(unit)._default_manager.get(pk=unit.pk)
+        for name, value in changes.items():
+            setattr(unit, name, value)
+        old, new = differences(
+            {name: getattr(fresh, name) for name in changes}, {name: getattr(unit, name) for name in changes}
+        )
+        if new:
+            save_checked(unit, fields=[*changes, "updated_at"])
             kind = unit._meta.verbose_name
-            log_change(
-                unit,
-                actor=actor,
-                event=f"{kind}_edited",
-                message=f"{kind} {unit} edited",
-                before=old,
-                after=new,
-            )
+            message = f"{kind} {unit} edited"
+            log_change(unit, actor=actor, event=f"{kind}_edited", message=message, before=old, after=new)
     return unit
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -59,9 +59,9 @@ def create_session(
         status_since=now,
         created_at=now,
     )
-    _check_request(session, now=now)
-    clean(session)
     with transaction.atomic():
+        _check_request(session, now=now)
+        clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
         _record(session, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
@@ -83,7 +83,7 @@ def transition_session(
         raise _refused(session, old, to)
     attempt = session.attempt + 1 if to == SessionStatus.PENDING else session.attempt
     with transaction.atomic():
-        moved = LabletSession.objects.filter(pk=session.pk, status=old).update(
+        moved = LabletSession.objects.filter(pk=session.pk, status=old, attempt=session.attempt).update(
             status=to, status_since=now, attempt=attempt
         )
         if not moved:
@@ -147,7 +147,7 @@ def extend_session(
         if not moved:
             raise StateConflict(f"{session} was changed a moment ago; look at it again.")
         session.ends_at = ends_at
-        message = f"{session} extended to {ends_at:%Y-%m-%d %H:%M} UTC"
+        message = f"{session} extended to {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         log_change(
             session,
             actor=actor,
@@ -168,7 +168,9 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
         errors["definition"] = (
             f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
         )
-    if not Membership.objects.filter(project=session.project, user=session.owner).exists():
+    # Locked, so that nobody leaves the project while a session is being asked for.
+    membership = Membership.objects.select_for_update().filter(project=session.project, user=session.owner)
+    if not membership.exists():
         errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
     if session.ends_at <= session.starts_at:
         errors["ends_at"] = "The timeslot has to end after it starts."

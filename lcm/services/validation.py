@@ -18,12 +18,14 @@ def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
         raise InvalidInput(fields) from error
 
 
-def save_checked(obj: models.Model, *, exclude: set[str] | None = None) -> None:
+def save_checked(
+    obj: models.Model, *, exclude: set[str] | None = None, fields: list[str] | None = None
+) -> None:
     """Check and save; a row that someone else wrote in between is an error for people as well."""
     clean(obj, exclude=exclude)
     try:
         with transaction.atomic():
-            obj.save()
+            obj.save(update_fields=fields)
     except IntegrityError as error:
         clean(obj, exclude=exclude)
         raise InvalidInput({"__all__": str(error)}) from error

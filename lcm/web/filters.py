@@ -50,6 +50,13 @@ class SearchFilter(df.CharFilter):  # type: ignore[misc]
         return qs.filter(found)
 
 
+class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
+    """Any of the chosen values: one `IN`, no joins, so nothing to make distinct."""
+
+    def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
+        return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
+
+
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Not longer ago than the chosen period."""
 
@@ -84,10 +91,10 @@ class DomainChoices(df.FilterSet):  # type: ignore[misc]
 
 class SessionFilter(DomainChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
-    status = df.MultipleChoiceFilter(choices=SessionStatus.choices, label="Status")
+    status = ChoicesFilter(choices=SessionStatus.choices, label="Status")
     active = df.BooleanFilter(label="Not ended", method="only_active")
-    priority = df.MultipleChoiceFilter(choices=Priority.choices, label="Priority")
-    domain = df.MultipleChoiceFilter(field_name="project__domain__name", label="Domain")
+    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
+    domain = ChoicesFilter(label="Domain", method="in_domains")
     project = ObjectFilter(Project, field_name="project_id", label="Project")
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     owner = ObjectFilter(User, field_name="owner_id", label="Owner")
@@ -103,13 +110,21 @@ class SessionFilter(DomainChoices):
     def search(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         return search_sessions(qs, value)
 
+    def in_domains(self, qs: QuerySet[LabletSession], name: str, value: list[str]) -> QuerySet[LabletSession]:
+        """By the ids of the domains' projects: an index on sessions, where a join would read them all."""
+        if not value:
+            return qs
+        return qs.filter(
+            project__in=list(Project.objects.filter(domain__name__in=value).values_list("pk", flat=True))
+        )
+
     def only_active(self, qs: QuerySet[LabletSession], name: str, value: bool) -> QuerySet[LabletSession]:
         return qs.filter(status__in=ACTIVE) if value else qs.exclude(status__in=ACTIVE)
 
 
 class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "description", "version")
-    status = df.MultipleChoiceFilter(choices=DefinitionStatus.choices, label="Status")
+    status = ChoicesFilter(choices=DefinitionStatus.choices, label="Status")
     needs_review = df.BooleanFilter(label="Needs review")
     system = df.CharFilter(label="System")
     created = PeriodFilter(field_name="created_at", label="Imported")
@@ -129,7 +144,7 @@ class DomainFilter(df.FilterSet):  # type: ignore[misc]
 
 class ProjectFilter(DomainChoices):
     q = SearchFilter("name", "description", "domain__name")
-    domain = df.MultipleChoiceFilter(field_name="domain__name", label="Domain")
+    domain = ChoicesFilter(field_name="domain__name", label="Domain")
     member = ObjectFilter(User, field_name="memberships__user_id", label="Member")
 
     class Meta:
@@ -148,8 +163,8 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
 
 class TokenFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "user__username")
-    kind = df.MultipleChoiceFilter(choices=TokenKind.choices, label="Kind")
-    state = df.MultipleChoiceFilter(
+    kind = ChoicesFilter(choices=TokenKind.choices, label="Kind")
+    state = ChoicesFilter(
         choices=[("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")],
         label="State",
         method="in_state",
@@ -184,7 +199,7 @@ OBJECT_TYPES = [
 
 class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("message", "object_label", "actor", "reason")
-    object_type = df.MultipleChoiceFilter(choices=OBJECT_TYPES, label="Object")
+    object_type = ChoicesFilter(choices=OBJECT_TYPES, label="Object")
     object_id = df.CharFilter(label="Id", max_length=40)
     actor = df.CharFilter(label="Who", max_length=150)
     at = PeriodFilter(field_name="at", label="When")

@@ -22,7 +22,9 @@ def main(names: list[str]) -> int:
         return 2
     worst = 0
     with valkey_server() as redis, tempfile.TemporaryDirectory(prefix="lcm-bench-") as folder:
-        base = clean_environment(DATA_DIR=folder, REDIS_URL=redis, LOG_LEVEL="WARNING", DATABASE_POOL_SIZE="0")
+        base = clean_environment(
+            DATA_DIR=folder, REDIS_URL=redis, LOG_LEVEL="WARNING", DATABASE_POOL_SIZE="0"
+        )
         for name in names or BENCHMARKS:
             with postgres_server(durable=True) as postgres:
                 worst = max(worst, _run(name, {**base, "DATABASE_URL": postgres}))

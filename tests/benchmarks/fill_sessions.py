@@ -71,7 +71,7 @@ def _insert(rows: list[LabletSession]) -> None:
     if connection.vendor != "postgresql":
         LabletSession.objects.bulk_create(rows, batch_size=2_000)
         return
-    fields = [field for field in LabletSession._meta.concrete_fields]
+    fields = list(LabletSession._meta.concrete_fields)
     columns = ", ".join(f'"{field.column}"' for field in fields)
     with connection.cursor() as cursor, cursor.copy(f"COPY lcm_labletsession ({columns}) FROM STDIN") as copy:
         for row in rows:

@@ -59,3 +59,4 @@ def start_django() -> None:
     django.setup()
     setup_test_environment()
     call_command("migrate", verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)

@@ -72,7 +72,9 @@ def test_import_a_definition(open_page):
 
 def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
     page = open_page("admin", "/definitions/import")
-    page.get_by_label("Or paste it").fill("nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}")
+    page.get_by_label("Or paste it").fill(
+        "nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}"
+    )
     page.get_by_role("button", name="Read topology").click()
     for words in ("nodes[0].node_definition", "nodes[1].label"):
         expect(page.locator(".field-error", has_text=words)).to_be_visible()

@@ -107,7 +107,9 @@ def addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace != "admin":
-                yield from addresses(pattern.url_patterns, f"{pattern.namespace}:" if pattern.namespace else prefix)
+                yield from addresses(
+                    pattern.url_patterns, f"{pattern.namespace}:" if pattern.namespace else prefix
+                )
         else:
             yield f"{prefix}{pattern.name}", pattern
 

@@ -65,7 +65,9 @@ def test_a_detail_page_asks_the_same_for_few_and_many_rows(kind, client, admin, 
     assert few == many <= DETAIL_LIMIT
 
 
-@pytest.mark.parametrize("query", ["q=campus", "status=RUNNING&status=READY", "domain=academy", "sort=ends_at"])
+@pytest.mark.parametrize(
+    "query", ["q=campus", "status=RUNNING&status=READY", "domain=academy", "sort=ends_at"]
+)
 def test_filters_and_search_stay_within_the_limit(query, client, viewer, session):
     client.force_login(viewer)
     fill(session, 5)

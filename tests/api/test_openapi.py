@@ -1,0 +1,84 @@
+"""The OpenAPI document: without warnings, with every address."""
+
+import os
+import re
+
+import pytest
+from django.core.management import call_command
+from django.urls import URLPattern, get_resolver
+from drf_spectacular.generators import SchemaGenerator
+
+ABOUT_ITSELF = {"/api/schema", "/api/docs"}
+
+
+@pytest.fixture(scope="module")
+def document():
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def addresses(patterns, prefix):
+    for each in patterns:
+        route = prefix + str(each.pattern)
+        if isinstance(each, URLPattern):
+            yield route
+        else:
+            yield from addresses(each.url_patterns, route)
+
+
+def shape(route):
+    """An address with its variable parts as `{}`: from Django's regular expression or from OpenAPI."""
+    route = re.sub(r"\(\?P<\w+>[^()]*\)|<[^>]*>|\{\w+\}", "{}", route)
+    return re.sub(r"/\?$", "/", re.sub(r"[\^$]|\\Z", "", route))
+
+
+def test_there_is_nothing_to_warn_about():
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
+
+
+def test_every_address_of_the_api_is_in_it(document):
+    routes = {shape(route) for route in addresses(get_resolver().url_patterns, "/")}
+    ours = {route for route in routes if route.startswith("/api/")} - ABOUT_ITSELF
+    assert len(ours) > 20
+    assert ours == {shape(path) for path in document["paths"]}
+
+
+def test_every_operation_has_a_name_of_its_own_and_the_form_of_errors(document):
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    names = [each["operationId"] for each in operations]
+    assert len(set(names)) == len(names)
+    for each in operations:
+        assert {"400", "401", "403", "404"} <= set(each["responses"])
+        schema = each["responses"]["403"]["content"]["application/json"]["schema"]
+        assert schema == {"$ref": "#/components/schemas/Error"}
+
+
+def test_every_post_takes_an_idempotency_key_and_nothing_else_does(document):
+    for path in document["paths"].values():
+        for method, each in path.items():
+            headers = {part["name"] for part in each.get("parameters", []) if part["in"] == "header"}
+            assert headers == ({"Idempotency-Key"} if method == "post" else set())
+
+
+def test_filters_and_paging_of_a_list_are_in_it(document):
+    parts = document["paths"]["/api/lablet-sessions/"]["get"]["parameters"]
+    names = {part["name"] for part in parts}
+    assert {"cursor", "page_size", "sort", "status", "owner", "pool", "q"} <= names
+
+
+def test_both_ways_to_log_in_are_in_it(document):
+    assert set(document["components"]["securitySchemes"]) == {"token", "login"}
+
+
+@pytest.mark.parametrize(
+    ("who", "schema", "docs"), [("viewer", 200, 200), ("stranger", 403, 403), (None, 401, 302)]
+)
+def test_the_document_is_for_people_with_a_role(who, schema, docs, api, db, request):
+    caller = request.getfixturevalue(who) if who else None
+    assert api(caller).get("/api/schema").status_code == schema
+    assert api(caller).get("/api/docs").status_code == docs
+
+
+def test_the_docs_need_nothing_from_elsewhere(api, viewer):
+    page = api(viewer).get("/api/docs").content.decode()
+    assert "swagger-ui" in page
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)

@@ -1,0 +1,137 @@
+"""What beat starts and what its tasks do; each may run twice without harm."""
+
+from datetime import timedelta
+
+import pytest
+from celery import current_app
+from django.contrib.sessions.models import Session
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import Domain, Heartbeat, IdempotentAnswer, LabletSession
+from lcm.periodic import beat_schedule, specs
+from lcm.services import housekeeping
+from lcm.tasks import beat_heartbeat, cancel_selected_sessions, clean_up
+
+
+def test_the_schedule_has_an_entry_for_every_spec():
+    schedule = beat_schedule()
+    assert list(schedule) == [spec.name for spec in specs()]
+    assert {"lcm.tasks.beat_heartbeat", "lcm.tasks.clean_up"} <= {
+        entry["task"] for entry in schedule.values()
+    }
+
+
+def test_intervals_come_from_the_settings(settings):
+    settings.CONFIG |= {"BEAT_HEARTBEAT_INTERVAL": 2.5, "CLEANUP_INTERVAL": 60.0}
+    schedule = beat_schedule()
+    assert schedule["beat-heartbeat"]["schedule"] == 2.5
+    assert schedule["cleanup"]["schedule"] == 60.0
+
+
+def test_a_run_that_waits_longer_than_its_interval_is_dropped(settings):
+    settings.CONFIG |= {"BEAT_HEARTBEAT_INTERVAL": 0.2, "CLEANUP_INTERVAL": 60.0}
+    expiries = {name: entry["options"]["expires"] for name, entry in beat_schedule().items()}
+    assert expiries == {"beat-heartbeat": 1.0, "cleanup": 60.0}
+
+
+def test_every_scheduled_task_exists():
+    current_app.loader.import_default_modules()
+    assert {entry["task"] for entry in beat_schedule().values()} <= set(current_app.tasks)
+
+
+def test_a_task_that_was_lost_is_done_again():
+    assert current_app.conf.task_acks_late
+    assert current_app.conf.task_reject_on_worker_lost
+    assert current_app.conf.worker_prefetch_multiplier == 1
+
+
+def test_the_heartbeat_is_one_row_with_the_last_time(db, time_machine, now):
+    for minutes in (0, 5):
+        time_machine.move_to(now + timedelta(minutes=minutes), tick=False)
+        beat_heartbeat()
+        beat_heartbeat()
+    assert list(Heartbeat.objects.values_list("name", "at")) == [("beat", now + timedelta(minutes=5))]
+
+
+@pytest.fixture
+def answers(db, now, settings):
+    """Answers to idempotency keys of 23 and 25 hours ago, of which a day is kept."""
+    settings.CONFIG["IDEMPOTENCY_HOURS"] = 24
+    for hours in (23, 25):
+        IdempotentAnswer.objects.create(
+            principal="me", key=f"{hours} h", fingerprint="f", created_at=now - timedelta(hours=hours)
+        )
+
+
+def kept():
+    return list(IdempotentAnswer.objects.values_list("key", flat=True))
+
+
+def test_clean_up_forgets_old_answers_only(answers):
+    clean_up()
+    assert kept() == ["23 h"]
+    clean_up()
+    assert kept() == ["23 h"]
+
+
+def test_clean_up_keeps_answers_as_long_as_the_setting_says(answers, settings):
+    settings.CONFIG["IDEMPOTENCY_HOURS"] = 26
+    clean_up()
+    assert len(kept()) == 2
+
+
+def test_clean_up_forgets_log_ins_that_are_over(db, now):
+    for key, days in (("over", -1), ("good", 1)):
+        Session.objects.create(session_key=key, session_data="", expire_date=now + timedelta(days=days))
+    clean_up()
+    clean_up()
+    assert list(Session.objects.values_list("session_key", flat=True)) == ["good"]
+
+
+def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    old = now - timedelta(days=2)
+    IdempotentAnswer.objects.bulk_create(
+        [IdempotentAnswer(principal="me", key=f"k{n}", fingerprint="f", created_at=old) for n in range(7)]
+    )
+    clean_up()
+    assert kept() == ["23 h"]
+
+
+@pytest.fixture
+def cancel(operator):
+    """`cancel(filters)`: the bulk action for all that match, as the worker runs it."""
+    return lambda filters: cancel_selected_sessions(filters, "otto", str(operator.pk), "power cut")
+
+
+def statuses():
+    return sorted(LabletSession.objects.values_list("status", flat=True))
+
+
+def test_all_that_match_the_filters_are_cancelled(cancel, session_in):
+    for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.RUNNING, SessionStatus.FAILED):
+        session_in(status)
+    cancel("status=PENDING")
+    assert statuses() == ["CANCELLED", "CANCELLED", "FAILED", "RUNNING"]
+
+
+def test_a_second_run_finds_nothing_to_do(cancel, session):
+    cancel("status=PENDING")
+    cancel("status=PENDING")
+    assert session.transitions.count() == 2
+
+
+@pytest.mark.parametrize("filters", ["status=LOST", "owner=nobody", "domain=atlantis"])
+def test_filters_that_cannot_be_read_cancel_nothing(filters, cancel, session):
+    try:
+        cancel(filters)
+    finally:
+        assert statuses() == ["PENDING"]
+
+
+def test_a_domain_renamed_before_the_worker_came_to_it_cancels_nothing(cancel, session):
+    Domain.objects.update(name="renamed")
+    try:
+        cancel("domain=academy")
+    finally:
+        assert statuses() == ["PENDING"]

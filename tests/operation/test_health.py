@@ -1,0 +1,80 @@
+"""Is it alive, is it ready."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connection
+
+from lcm.services.housekeeping import record_heartbeat
+from lcm.web import health
+
+
+@pytest.fixture
+def broker_up(monkeypatch):
+    monkeypatch.setitem(health.CHECKS, "broker", lambda: "")
+
+
+@pytest.fixture
+def beat_alive(db, now):
+    record_heartbeat(name="beat", now=now)
+
+
+def test_alive_needs_no_database(client):
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.content) == (200, b"ok")
+
+
+def test_ready_when_all_is_fine(client, broker_up, beat_alive):
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json() == {"ready": True, "checks": {"database": "ok", "broker": "ok", "beat": "ok"}}
+
+
+@pytest.mark.parametrize("address", ["unix:///nowhere/valkey.sock", "redis://127.0.0.1:1/0"])
+def test_a_broker_that_is_down_is_named(address, client, beat_alive, settings):
+    settings.REDIS_URL = address
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["ready"]) == (503, False)
+    checks = answer.json()["checks"]
+    assert checks["broker"].startswith("the broker does not answer: ")
+    assert (checks["database"], checks["beat"]) == ("ok", "ok")
+
+
+def test_a_beat_that_never_ran_is_named(client, broker_up, db):
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["beat"] == "beat has not run a task yet"
+
+
+@pytest.mark.parametrize(("age", "status"), [(0, 200), (25, 200), (35, 503), (3600, 503)])
+def test_a_beat_that_stopped_is_named(age, status, client, broker_up, settings, db, now):
+    settings.CONFIG["BEAT_HEARTBEAT_MAX_AGE"] = 30.0
+    record_heartbeat(name="beat", now=now - timedelta(seconds=age))
+    answer = client.get("/readyz")
+    assert answer.status_code == status
+    if status == 503:
+        assert answer.json()["checks"]["beat"].startswith("beat's last task ran ")
+
+
+def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_alive):
+    def fail(*args, **kwargs):
+        raise OperationalError("connection refused\nsecond line")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(connection, "cursor", fail)
+        answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["database"] == "the database does not answer: connection refused"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_they_are_for_everybody_and_only_read(path, client, broker_up, beat_alive):
+    assert client.get(path).status_code == 200
+    assert client.post(path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_they_are_not_sent_to_https(path, client, broker_up, beat_alive, settings):
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get(path).status_code == 200
+    assert client.get("/login").status_code == 301
