@@ -58,6 +58,7 @@ urlpatterns = [
     path("tokens/<uuid:pk>/revoke", tokens.token_revoke, name="token_revoke"),
     path("changes/", account.change_list, name="change_list"),
     path("changes/<int:pk>/", account.change_detail, name="change_detail"),
+    path("favicon.ico", account.favicon, name="favicon"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.prometheus, name="metrics"),

@@ -274,8 +274,8 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
     class Meta:
         model = LabletSession
         fields = [
-            "id", "definition", "definition_name", "revision", "owner", "owner_name", "project", "project_name",
-            "domain_name", "priority", "starts_at", "ends_at", "status", "status_since", "attempt", "pool",
+            "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
+            "project_name", "domain_name", "priority", "starts_at", "ends_at", "status", "status_since", "attempt", "pool",
             "created_at",
         ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
@@ -46,6 +47,13 @@ log_out = public(LogoutView.as_view())
 @role_required(Role.VIEWER)
 def home(request: HttpRequest) -> HttpResponseBase:
     return redirect("session_list")
+
+
+@require_GET
+@public
+def favicon(request: HttpRequest) -> HttpResponseBase:
+    """For pages that do not name our icon: django-admin and the API's documentation."""
+    return redirect(static("icon.svg"), permanent=True)
 
 
 @require_POST

@@ -172,9 +172,9 @@ def test_the_content_policy_holds_on_every_link(open_page, complaints):
 
 def test_django_admin_keeps_to_the_content_policy(open_page):
     page = open_page("admin", "/admin/")
-    expect(page.get_by_role("heading", name="Site administration")).to_be_visible()
+    expect(page.get_by_role("link", name="Back to LCM").first).to_be_visible()
     page.goto("/admin/lcm/labletsession/")
-    page.locator("#result_list th a").first.click()
+    page.locator("#result_list tbody th a").first.click()
     page.locator(".field-owner .select2-selection").click()
     page.locator(".select2-search__field").fill("ccna-spring-02")
     expect(page.locator(".select2-results__option", has_text="ccna-spring-02")).to_be_visible()

@@ -62,6 +62,7 @@ PAGES: dict[str, dict[str, str]] = {
     "token_revoke": {"GET": "admin", "POST": "admin"},
     "change_list": {"GET": "viewer"},
     "change_detail": {"GET": "viewer"},
+    "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},
     "metrics": {"GET": "public"},
