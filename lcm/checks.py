@@ -19,10 +19,3 @@ def rates_can_be_read(**kwargs: Any) -> list[Error]:
         except ValueError as error:
             errors.append(Error(f"{name}: {error}", id="lcm.E001"))
     return errors
-
-
-@register()
-def log_settings_known(**kwargs: Any) -> list[Error]:
-    if settings.CONFIG["LOG_FORMAT"] not in ("console", "json"):
-        return [Error("LOG_FORMAT must be console or json", id="lcm.E002")]
-    return []

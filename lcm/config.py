@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import zoneinfo
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
@@ -24,26 +28,57 @@ class Setting:
     default: Any
     help: str
     minimum: float | None = None
+    choices: tuple[str, ...] = ()
 
-    def read(self, env: Env) -> Any:
+    def read(self) -> Any:
         """The value from the environment, checked; the default where it is unset or empty."""
-        if not os.environ.get(self.name, "").strip():
+        text = os.environ.get(self.name, "").strip()
+        if not text:
             return self.default
         try:
-            value = _READERS[self.kind](env, self.name)
+            value = _READERS[self.kind](text)
         except ValueError as error:
-            raise ImproperlyConfigured(f"{self.name} must be a {self.kind}: {error}") from error
-        if self.minimum is not None and value < self.minimum:
-            raise ImproperlyConfigured(f"{self.name} is {value}, but must be at least {self.minimum:g}")
+            raise ImproperlyConfigured(f"{self.name} must be a {self.kind}, but is “{text}”") from error
+        if self.minimum is not None and not value >= self.minimum:
+            raise ImproperlyConfigured(f"{self.name} is {text}, but must be at least {self.minimum:g}")
+        if self.choices and value not in self.choices:
+            raise ImproperlyConfigured(
+                f"{self.name} must be one of {', '.join(self.choices)}, but is “{text}”"
+            )
         return value
 
 
-_READERS: dict[Kind, Any] = {
-    "text": lambda env, name: env.str(name).strip(),
-    "flag": lambda env, name: env.bool(name),
-    "whole number": lambda env, name: env.int(name),
-    "seconds": lambda env, name: env.float(name),
-    "list": lambda env, name: [item.strip() for item in env.list(name) if item.strip()],
+_FLAGS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in _FLAGS:
+        raise ValueError(text)
+    return _FLAGS[text.lower()]
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+_READERS: dict[Kind, Callable[[str], Any]] = {
+    "text": str,
+    "flag": _flag,
+    "whole number": int,
+    "seconds": _seconds,
+    "list": lambda text: [item.strip() for item in text.split(",") if item.strip()],
 }
 
 
@@ -151,16 +186,46 @@ GROUPS: dict[str, list[Setting]] = {
         ),
     ],
     "Logs": [
-        Setting("LOG_FORMAT", "text", "console", "`console` for people, `json` for machines."),
-        Setting("LOG_LEVEL", "text", "INFO", "`DEBUG`, `INFO`, `WARNING` or `ERROR`."),
+        Setting(
+            "LOG_FORMAT",
+            "text",
+            "console",
+            "`console` for people, `json` for machines.",
+            choices=("console", "json"),
+        ),
+        Setting(
+            "LOG_LEVEL",
+            "text",
+            "INFO",
+            "`DEBUG`, `INFO`, `WARNING` or `ERROR`.",
+            choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        ),
     ],
 }
 
 
 def read_settings() -> dict[str, Any]:
     """All values by name, from the environment and the defaults above."""
-    env = Env()
-    return {setting.name: setting.read(env) for group in GROUPS.values() for setting in group}
+    return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
+
+
+def database_from(url: str, data_dir: Path) -> dict[str, Any]:
+    """Django's description of the database an address names; SQLite in the data folder without one."""
+    if not url:
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "lcm.sqlite3")}
+    try:
+        found: dict[str, Any] = Env.db_url_config(url)
+    except (ValueError, KeyError, ImproperlyConfigured) as error:
+        raise ImproperlyConfigured("DATABASE_URL must be like postgres://user:password@host/name") from error
+    if not found.get("ENGINE", "").endswith(("postgresql", "sqlite3")):
+        raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL or SQLite database")
+    return found
+
+
+def time_zone_from(name: str) -> str:
+    if name not in zoneinfo.available_timezones():
+        raise ImproperlyConfigured(f"TIME_ZONE must be a name such as Europe/Vienna, but is “{name}”")
+    return name
 
 
 def as_markdown() -> str:

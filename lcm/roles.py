@@ -29,6 +29,7 @@ def role_of(user: Any) -> Role:
     if user.is_superuser:
         return Role.ADMIN
     if not hasattr(user, "_role"):
-        names = user.groups.values_list("name", flat=True)
-        user._role = max((GROUPS.get(name, Role.NONE) for name in names), default=Role.NONE)
+        user._role = max(
+            (GROUPS.get(group.name, Role.NONE) for group in user.groups.all()), default=Role.NONE
+        )
     return Role(user._role)

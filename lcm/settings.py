@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
-from environ import Env
-
-from lcm.config import read_settings
+from lcm.config import database_from, read_settings, time_zone_from
 from lcm.local_state import embedded_socket, kept_secret_key
 from lcm.logs import logging_config
 
@@ -74,10 +73,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- database, broker, cache --------------------------------------------------------------------
 
-if CONFIG["DATABASE_URL"]:
-    DATABASES = {"default": Env.db_url_config(CONFIG["DATABASE_URL"])}
-else:
-    DATABASES = {"default": Env.db_url_config(f"sqlite:///{DATA_DIR / 'lcm.sqlite3'}")}
+DATABASES = {"default": database_from(CONFIG["DATABASE_URL"], DATA_DIR)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
@@ -91,7 +87,7 @@ elif CONFIG["DATABASE_POOL_SIZE"]:
 
 REDIS_EMBEDDED = not CONFIG["REDIS_URL"]
 VALKEY_SOCKET = embedded_socket(DATA_DIR)
-REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{VALKEY_SOCKET}"
+REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{quote(str(VALKEY_SOCKET))}"
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -133,7 +129,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 
 LANGUAGE_CODE = "en"
 USE_TZ = True
-TIME_ZONE: str = CONFIG["TIME_ZONE"]
+TIME_ZONE: str = time_zone_from(CONFIG["TIME_ZONE"])
 USE_I18N = False
 USE_THOUSAND_SEPARATOR = False
 STATIC_URL = "static/"

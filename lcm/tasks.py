@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from uuid import UUID
 
 from celery import shared_task
@@ -16,6 +17,7 @@ from lcm.services.sessions import cancel_sessions
 from lcm.web.filters import SessionFilter
 
 CANCEL_BATCH = 500
+logger = logging.getLogger(__name__)
 
 
 @shared_task
@@ -33,8 +35,11 @@ def clean_up() -> None:
 def cancel_selected_sessions(filter_query: str, actor_label: str, user_id: str, reason: str) -> None:
     """Cancel all sessions that match a list's filters, set by set. A second run finds nothing left to do."""
     actor = Actor(label=actor_label, user_id=UUID(user_id))
-    rows = SessionFilter(QueryDict(filter_query), queryset=LabletSession.objects.all()).qs
-    while batch := list(rows.filter(status__in=list(CANCEL_TO)).order_by("pk")[:CANCEL_BATCH]):
+    filters = SessionFilter(QueryDict(filter_query), queryset=LabletSession.objects.all())
+    if not filters.is_valid():
+        logger.error("bulk_cancel_refused", extra={"filters": filter_query, "errors": dict(filters.errors)})
+        return
+    while batch := list(filters.qs.filter(status__in=list(CANCEL_TO)).order_by("pk")[:CANCEL_BATCH]):
         cancelled, _ = cancel_sessions(sessions=batch, actor=actor, now=timezone.now(), reason=reason)
         if not cancelled:
             break

@@ -28,8 +28,8 @@ class IdempotentPosts:
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # type: ignore[misc]
         key = request.headers.get(HEADER, "")
-        if request.method == "POST" and key:
-            handler = self.post  # type: ignore[has-type]
+        handler = getattr(self, "post", None)
+        if request.method == "POST" and key and handler:
             self.post = lambda request, *args, **kwargs: answer_once(
                 key, request, lambda: handler(request, *args, **kwargs), shown_once=self.shown_once
             )
@@ -79,5 +79,6 @@ def _fingerprint(request: Request) -> str:
 
 
 def _plain(data: Any, secrets: Sequence[str]) -> Any:
-    kept = {**data, **dict.fromkeys(secrets)} if secrets else data
+    hidden = {name: None for name in secrets if isinstance(data, dict) and name in data}
+    kept = {**data, **hidden} if hidden else data
     return json.loads(json.dumps(kept, cls=DjangoJSONEncoder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.db.models import QuerySet
@@ -67,7 +68,7 @@ class KeysetPagination(BasePagination):
 
 def _size(request: Request) -> int:
     text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
-    if not text.isdigit() or not 1 <= int(text) <= MAX_SIZE:
+    if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_SIZE:
         raise InvalidInput({"page_size": f"Ask for 1 to {MAX_SIZE} rows."})
     return int(text)
 

@@ -26,6 +26,8 @@ from lcm.models import (
     User,
 )
 
+MAX_DURATION = timedelta(days=365)
+
 # --- people ---------------------------------------------------------------------------------------
 
 
@@ -208,7 +210,9 @@ class DefinitionImportSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
     placement = serializers.ChoiceField(choices=Placement.choices, default=Placement.TOGETHER)
     preemptible = serializers.BooleanField(default=False)
-    max_duration = serializers.DurationField(default=timedelta(hours=8), min_value=timedelta(minutes=1))
+    max_duration = serializers.DurationField(
+        default=timedelta(hours=8), min_value=timedelta(minutes=1), max_value=MAX_DURATION
+    )
     status = serializers.ChoiceField(choices=DefinitionStatus.choices, default=DefinitionStatus.DRAFT)
     requirements = RequirementsSerializer(required=False)
 
@@ -240,7 +244,9 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, required=False)
     placement = serializers.ChoiceField(choices=Placement.choices, required=False)
     preemptible = serializers.BooleanField(required=False)
-    max_duration = serializers.DurationField(required=False, min_value=timedelta(minutes=1))
+    max_duration = serializers.DurationField(
+        required=False, min_value=timedelta(minutes=1), max_value=MAX_DURATION
+    )
 
 
 class StatusChangeSerializer(serializers.Serializer[Any]):
@@ -275,8 +281,8 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
         model = LabletSession
         fields = [
             "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
-            "project_name", "domain_name", "priority", "starts_at", "ends_at", "status", "status_since", "attempt", "pool",
-            "created_at",
+            "project_name", "domain_name", "priority", "starts_at", "ends_at", "status",
+            "status_since", "attempt", "pool", "created_at",
         ]  # fmt: skip
 
 

@@ -63,8 +63,8 @@ class LabletDefinition(DatedModel):
     topology_hash = models.CharField(
         max_length=64, db_index=True, help_text="The epoch observations belong to."
     )
-    nodes = models.JSONField(default=list)
-    links = models.JSONField(default=list)
+    nodes = models.JSONField(default=list, blank=True)
+    links = models.JSONField(default=list, blank=True)
     node_count = models.PositiveIntegerField()
 
     current_revision = models.ForeignKey(

@@ -63,7 +63,7 @@ class ChangeLog(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
             raise ValidationError("The change log cannot be changed.")
-        super().save(*args, **kwargs)
+        super().save(*args, **{**kwargs, "force_insert": True})
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ValidationError("The change log cannot be deleted.")

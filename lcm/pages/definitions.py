@@ -95,8 +95,8 @@ class DefinitionForm(PageForm):
 
     def clean_max_duration(self) -> Any:
         value = self.cleaned_data["max_duration"]
-        if value.total_seconds() < 60:
-            raise forms.ValidationError("A timeslot lasts a minute at least.")
+        if not 60 <= value.total_seconds() <= 365 * 86_400:
+            raise forms.ValidationError("A timeslot lasts from a minute to a year.")
         return value
 
 

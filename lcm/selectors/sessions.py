@@ -59,4 +59,4 @@ def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[La
 
 
 def domains_for_choice() -> list[tuple[str, str]]:
-    return [(name, name) for name in Domain.objects.values_list("name", flat=True)[:100]]
+    return [(name, name) for name in Domain.objects.values_list("name", flat=True)]

@@ -89,6 +89,16 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[di
     return {key: before.get(key) for key in keys}, {key: after[key] for key in keys}
 
 
+def take_changes(obj: models.Model, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Set attributes of an object and tell what that changes of the row as it is now."""
+    fresh = type(obj)._default_manager.get(pk=obj.pk)
+    for name, value in changes.items():
+        setattr(obj, name, value)
+    return differences(
+        {name: getattr(fresh, name) for name in changes}, {name: getattr(obj, name) for name in changes}
+    )
+
+
 def _is_relation(obj: models.Model, name: str) -> bool:
     return bool(obj._meta.get_field(name).is_relation)
 

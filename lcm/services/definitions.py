@@ -15,9 +15,10 @@ from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
-from lcm.services.changelog import differences, fields_of, log_change
+from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, save_checked
 
+MAX_AMOUNT = 1_000_000
 EDITABLE = ("description", "system", "pool", "placement", "preemptible", "max_duration")
 
 
@@ -27,7 +28,8 @@ def read_topology(*, text: str | bytes) -> Topology:
         return parse_topology(text)
     except TopologyError as error:
         fields = {
-            f"topology.{path}" if path else "topology": texts for path, texts in error.as_fields().items()
+            "topology" if path == "topology" else f"topology.{path}": texts
+            for path, texts in error.as_fields().items()
         }
         raise InvalidInput(fields) from error
 
@@ -96,11 +98,8 @@ def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: 
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be edited here."))
     with transaction.atomic():
-        before = fields_of(LabletDefinition.objects.get(pk=definition.pk))
-        for name, value in changes.items():
-            setattr(definition, name, value)
+        old, new = take_changes(definition, changes)
         clean(definition, exclude={"current_revision"})
-        old, new = differences(before, fields_of(definition))
         if new:
             definition.save(update_fields=[*changes, "updated_at"])
             message = f"{definition} edited: {', '.join(name.replace('_', ' ') for name in new)}"
@@ -249,9 +248,9 @@ def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource."))
     amounts = {**fallback, **requirements}
-    negative = [name for name, value in amounts.items() if not value.is_finite() or value < 0]
-    if negative:
-        raise InvalidInput(dict.fromkeys(negative, "This must be zero or more."))
+    wrong = [name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT]
+    if wrong:
+        raise InvalidInput(dict.fromkeys(wrong, f"This must be from 0 to less than {MAX_AMOUNT:,}."))
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.db.models import QuerySet
 
 from lcm.models import Heartbeat, IdempotentAnswer
 
@@ -17,12 +19,15 @@ def record_heartbeat(*, name: str, now: datetime) -> None:
 
 
 def remove_expired(*, now: datetime) -> int:
-    """Forget answers to idempotency keys and log-ins whose time is over, a batch at a time."""
+    """Forget answers to idempotency keys and log-ins whose time is over; tells how many."""
     kept = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
-    old_answers = IdempotentAnswer.objects.filter(created_at__lt=now - kept).values_list("pk", flat=True)[
-        :BATCH
-    ]
-    removed, _ = IdempotentAnswer.objects.filter(pk__in=list(old_answers)).delete()
-    old_logins = Session.objects.filter(expire_date__lt=now).values_list("pk", flat=True)[:BATCH]
-    Session.objects.filter(pk__in=list(old_logins)).delete()
+    answers = _remove(IdempotentAnswer.objects.filter(created_at__lt=now - kept))
+    return answers + _remove(Session.objects.filter(expire_date__lt=now))
+
+
+def _remove(rows: QuerySet[Any]) -> int:
+    """Delete in batches, so that no transaction is long."""
+    removed = 0
+    while keys := list(rows.values_list("pk", flat=True)[:BATCH]):
+        removed += rows.model._default_manager.filter(pk__in=keys).delete()[0]
     return removed

@@ -10,7 +10,7 @@ from lcm.actors import Actor
 from lcm.errors import InUse, InvalidInput
 from lcm.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project, User
-from lcm.services.changelog import differences, fields_of, log_change
+from lcm.services.changelog import fields_of, log_change, take_changes
 from lcm.services.validation import delete_unless_used, save_checked
 
 Unit = TypeVar("Unit", Domain, Project)
@@ -85,12 +85,7 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
     with transaction.atomic():
-        fresh = type(unit)._default_manager.get(pk=unit.pk)
-        for name, value in changes.items():
-            setattr(unit, name, value)
-        old, new = differences(
-            {name: getattr(fresh, name) for name in changes}, {name: getattr(unit, name) for name in changes}
-        )
+        old, new = take_changes(unit, changes)
         if new:
             save_checked(unit, fields=[*changes, "updated_at"])
             kind = unit._meta.verbose_name

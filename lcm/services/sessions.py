@@ -87,7 +87,7 @@ def transition_session(
             status=to, status_since=now, attempt=attempt
         )
         if not moved:
-            raise _refused(session, SessionStatus(_fresh_status(session)), to)
+            raise _refused(session, old, to)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
         _record(session, old=old, new=to, actor=actor, reason=reason, now=now)
@@ -271,17 +271,19 @@ def _described(session: LabletSession) -> dict[str, Any]:
     }
 
 
-def _fresh_status(session: LabletSession) -> str:
-    return str(LabletSession.objects.values_list("status", flat=True).get(pk=session.pk))
-
-
-def _refused(session: LabletSession, old: SessionStatus, to: SessionStatus) -> StateConflict:
-    following = lifecycle.allowed(old)
+def _refused(session: LabletSession, believed: SessionStatus, to: SessionStatus) -> StateConflict:
+    """Why a step was not taken, and what the session as it is now may become."""
+    fresh = SessionStatus(LabletSession.objects.values_list("status", flat=True).get(pk=session.pk))
+    following = lifecycle.allowed(fresh)
     names = ", ".join(status.label.lower() for status in following)
     rest = f"it can become {names}" if names else "that is final"
+    if fresh != believed:
+        rest = f"it was {believed.label.lower()} when this was asked for; look at it again"
+    elif to in following:
+        rest = "it was changed a moment ago; look at it again"
     return StateConflict(
-        f"{session} is {old.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
-        details={"status": old.value, "allowed": [status.value for status in following]},
+        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
+        details={"status": fresh.value, "allowed": [status.value for status in following]},
     )
 
 

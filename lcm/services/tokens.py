@@ -15,7 +15,7 @@ from lcm.actors import Actor
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.changelog import log_change
-from lcm.services.validation import clean
+from lcm.services.validation import save_checked
 
 PREFIX = "lcm_"
 MAX_LIFE = timedelta(days=730)
@@ -46,9 +46,8 @@ def create_token(
         created_at=now,
         expires_at=expires_at,
     )
-    clean(token)
     with transaction.atomic():
-        token.save(force_insert=True)
+        save_checked(token)
         log_change(
             token,
             actor=actor,
@@ -122,7 +121,7 @@ def _check(
         errors["scopes"] = "Say what the controller may see, for example “pool:cml-eu”."
     if kind == TokenKind.PERSON and scopes:
         errors["scopes"] = "A person's token has the person's role; scopes are for controllers."
-    bad = [scope for scope in scopes if not _SCOPE.match(scope)]
+    bad = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if bad:
         errors["scopes"] = f"“{bad[0]}” is not a scope; write “pool:NAME”."
     if not now < expires_at <= now + MAX_LIFE:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
+from django_filters.fields import IsoDateTimeField
 
 from lcm.lifecycle import ACTIVE, SessionStatus
 from lcm.models import (
@@ -67,6 +68,21 @@ class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{f"{self.field_name}__gte": timezone.now() - _LENGTH[value]}) if value else qs
 
 
+class MomentField(IsoDateTimeField):  # type: ignore[misc]
+    """A moment in UTC; some at the ends of the calendar are not in it."""
+
+    def clean(self, value: Any) -> datetime | None:
+        moment: datetime | None = super().clean(value)
+        try:
+            return moment.astimezone(UTC) if moment else None
+        except OverflowError as error:
+            raise ValidationError("This moment is too far away.") from error
+
+
+class MomentFilter(df.IsoDateTimeFilter):  # type: ignore[misc]
+    field_class = MomentField
+
+
 class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
     """One object of another kind, by its id; links set it, and the chip shows its name."""
 
@@ -100,8 +116,8 @@ class SessionFilter(DomainChoices):
     owner = ObjectFilter(User, field_name="owner_id", label="Owner")
     pool = df.CharFilter(label="Pool")
     created = PeriodFilter(field_name="created_at", label="Asked for")
-    starts_after = df.IsoDateTimeFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
-    starts_before = df.IsoDateTimeFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
+    starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
+    starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")
 
     class Meta:
         model = LabletSession

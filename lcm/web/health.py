@@ -41,7 +41,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def prometheus(request: HttpRequest) -> HttpResponse:
     """Metrics for Prometheus; with METRICS_TOKEN set, only for who knows it."""
     wanted = f"Bearer {settings.METRICS_TOKEN}"
-    if settings.METRICS_TOKEN and not hmac.compare_digest(request.headers.get("Authorization", ""), wanted):
+    given = request.headers.get("Authorization", "")
+    if settings.METRICS_TOKEN and not hmac.compare_digest(given.encode(), wanted.encode()):
         return HttpResponse("METRICS_TOKEN is asked for", status=401, headers={"WWW-Authenticate": "Bearer"})
     return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
 

@@ -146,7 +146,7 @@ def _sort(request: HttpRequest, page: ListPage) -> str:
 
 def _size(request: HttpRequest) -> int:
     asked = request.GET.get("size", "")
-    return int(asked) if asked.isdigit() and int(asked) in PAGE_SIZES else PAGE_SIZES[0]
+    return next((size for size in PAGE_SIZES if str(size) == asked), PAGE_SIZES[0])
 
 
 def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, Any] | None = None) -> str:

@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 import zoneinfo
+from datetime import UTC
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -96,20 +97,19 @@ class RequestContextMiddleware(AroundRequest):
 
 
 class PreferencesMiddleware(AroundRequest):
-    """Pages are shown in the person's time zone, and kept out of shared caches."""
+    """Pages are shown in the person's time zone, the API speaks UTC; neither is kept in shared caches."""
 
     def __call__(self, request: HttpRequest) -> Any:
         if self.is_async:
             return self._with_zone_async(request)
-        with timezone.override(zone_of(request.user)):
+        zone = UTC if _is_api(request) else zone_of(request.user)
+        with timezone.override(zone):
             return self.after(request, self.get_response(request), None)
 
     async def _with_zone_async(self, request: HttpRequest) -> HttpResponseBase:
-        # The API speaks UTC and reads the log-in itself: leave the database alone here.
-        if request.path.startswith("/api/"):
-            return self.after(request, await self.get_response(request), None)
-        user = await request.auser()
-        with timezone.override(zone_of(user)):
+        # The API reads the log-in itself: a call that waits must not cost a look at the database here.
+        zone = UTC if _is_api(request) else zone_of(await request.auser())
+        with timezone.override(zone):
             return self.after(request, await self.get_response(request), None)
 
     def after(self, request: HttpRequest, response: HttpResponseBase, before: Any) -> HttpResponseBase:
@@ -118,6 +118,10 @@ class PreferencesMiddleware(AroundRequest):
             if "Cache-Control" not in response:
                 patch_cache_control(response, private=True, no_cache=True)
         return response
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")
 
 
 def zone_of(user: Any) -> zoneinfo.ZoneInfo:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
@@ -16,6 +16,7 @@ from lcm.errors import InvalidInput
 
 M = TypeVar("M", bound=Model)
 COUNT_CAP = 10_000
+LARGEST = 2**63
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,26 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         backwards, skipped, text, pk = json.loads(packed)
-        value = _field(model, column).to_python(text)
-        values = (value, model._meta.pk.to_python(pk))
-        if value is None or not isinstance(skipped, int) or not 0 <= skipped < 2**62:
+        values = (_value(_field(model, column), text), _value(model._meta.pk, pk))
+        if not isinstance(skipped, int) or not 0 <= skipped < LARGEST:
             raise ValueError("out of range")
         return _Position(values, skipped, bool(backwards))
-    except (ValueError, TypeError, binascii.Error, ValidationError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
         raise InvalidInput(
             {"cursor": "This page address is not valid; start from the first page."}
         ) from error
+
+
+def _value(field: Field[Any, Any], text: Any) -> Any:
+    """What stands in a cursor as the column's own type; refuses what no row can hold."""
+    value = field.to_python(text)
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC) if value.tzinfo else None
+    if isinstance(value, str) and ("\0" in value or not value.isprintable()):
+        value = None
+    if value is None or (isinstance(value, int) and not -LARGEST <= value < LARGEST):
+        raise ValueError("no value of this column")
+    return value
 
 
 def _field(model: type[Model], column: str) -> Field[Any, Any]:

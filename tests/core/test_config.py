@@ -94,7 +94,7 @@ def test_a_wrong_value_is_refused_with_the_name_of_the_setting(name, text, envir
 def test_a_setting_out_of_range_says_the_least_it_may_be(environment):
     environment.setenv("WORKERS", "2")
     with pytest.raises(ImproperlyConfigured, match="WORKERS is 2, but must be at least 3"):
-        Setting("WORKERS", "whole number", 4, "", minimum=3).read(Env())
+        Setting("WORKERS", "whole number", 4, "", minimum=3).read()
 
 
 @pytest.mark.parametrize("setting", ALL.values(), ids=ALL)
