@@ -23,6 +23,7 @@ DEMO: bool = CONFIG["DEMO"]
 
 INSTALLED_APPS = [
     "lcm",
+    "scheduling",
     "lcm.admin.apps.LcmAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",

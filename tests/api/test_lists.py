@@ -130,7 +130,7 @@ def test_every_sort_pages_through_all_rows_once(path, sorts, api, admin, session
     client = api(admin)
     for sort in [*sorts, *(f"-{each}" for each in sorts)]:
         seen, answer = [], client.get(path, {"sort": sort, "page_size": 2})
-        while True:
+        while len(seen) < 100:
             assert answer.status_code == 200, answer.json()
             seen += [row["id"] for row in answer.json()["results"]]
             if not answer.json()["next"]:

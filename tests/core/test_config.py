@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from environ import Env
 
 import lcm
 from lcm.config import GROUPS, Setting, as_markdown, read_settings

@@ -41,6 +41,7 @@ def in_order(sort):
 def walk_forward(sort, size):
     pages, cursor = [], ""
     while cursor is not None:
+        assert len(pages) <= Domain.objects.count(), "the pages go round in circles"
         page = page_of(Domain.objects.all(), sort=sort, size=size, cursor=cursor)
         pages.append(page)
         cursor = page.next
@@ -50,6 +51,7 @@ def walk_forward(sort, size):
 def walk_back(last, sort, size):
     pages = [last]
     while pages[0].previous is not None:
+        assert len(pages) <= Domain.objects.count(), "the pages go round in circles"
         pages.insert(0, page_of(Domain.objects.all(), sort=sort, size=size, cursor=pages[0].previous))
     return pages
 

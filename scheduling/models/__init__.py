@@ -1,0 +1,34 @@
+"""Capacity: pools, slots, reservations and ticks."""
+
+from scheduling.models.pools import Pool, SpotPolicy
+from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation
+from scheduling.models.slots import (
+    IN_FLIGHT,
+    LIVE,
+    OCCUPIED,
+    AttemptOutcome,
+    LaunchAttempt,
+    PortAllocation,
+    Slot,
+    SlotState,
+)
+from scheduling.models.ticks import Lease, SimulatedInstance, TickRun
+
+__all__ = [
+    "ACTIVE_PHASES",
+    "IN_FLIGHT",
+    "LIVE",
+    "OCCUPIED",
+    "AttemptOutcome",
+    "LaunchAttempt",
+    "Lease",
+    "Phase",
+    "Pool",
+    "PortAllocation",
+    "Reservation",
+    "SimulatedInstance",
+    "Slot",
+    "SlotState",
+    "SpotPolicy",
+    "TickRun",
+]

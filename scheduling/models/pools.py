@@ -1,0 +1,122 @@
+"""Pools: kinds of workers with a policy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+
+from lcm.models.base import DatedModel
+from lcm.models.people import slug_name
+
+
+class SpotPolicy(models.TextChoices):
+    NEVER = "never", "On-demand only"
+    FALLBACK = "fallback", "Spot, on-demand when there is none"
+    ONLY = "only", "Spot only"
+
+
+def _seconds(default: int) -> models.PositiveIntegerField[Any, Any]:
+    return models.PositiveIntegerField(
+        default=default, validators=[MinValueValidator(1), MaxValueValidator(86_400)]
+    )
+
+
+class Pool(DatedModel):
+    """A kind of worker: how many there may be, what each can hold, and where they come from."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[slug_name])
+    description = models.CharField(max_length=300, blank=True)
+    system = models.CharField(max_length=30, default="cml", help_text="What its workers run.")
+    enabled = models.BooleanField(default=True)
+    runtime = models.CharField(max_length=30, default="simulated")
+    runtime_settings = models.JSONField(default=dict, blank=True)
+    spot_policy = models.CharField(max_length=8, choices=SpotPolicy, default=SpotPolicy.NEVER)
+
+    min_slots = models.PositiveIntegerField(default=0)
+    warm_slots = models.PositiveIntegerField(
+        default=0, help_text="Empty READY slots kept for the next session."
+    )
+    max_slots = models.PositiveIntegerField(
+        default=4, validators=[MinValueValidator(1), MaxValueValidator(20_000)]
+    )
+    max_leases = models.PositiveIntegerField(
+        default=10, validators=[MinValueValidator(1), MaxValueValidator(1_000)]
+    )
+    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2, default=16)
+    memory_gb = models.DecimalField(max_digits=8, decimal_places=2, default=64)
+    storage_gb = models.DecimalField(max_digits=10, decimal_places=2, default=500)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
+    first_port = models.PositiveIntegerField(default=2000)
+    last_port = models.PositiveIntegerField(default=7999)
+
+    idle_seconds = _seconds(600)
+    launch_timeout = _seconds(300)
+    boot_timeout = _seconds(300)
+    binding_timeout = _seconds(180)
+    drain_timeout = _seconds(120)
+    terminate_timeout = _seconds(300)
+
+    stopped_reason = models.CharField(
+        max_length=500,
+        blank=True,
+        help_text="Why nothing is launched: a configuration error, until someone mends it.",
+    )
+    backoff_until = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    refused_offerings = models.JSONField(
+        default=dict, blank=True, help_text="Offering → until when it is not asked for."
+    )
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="pool_min_within_max",
+                condition=Q(min_slots__lte=F("max_slots")),
+                violation_error_message="The minimum cannot exceed the maximum of slots.",
+            ),
+            models.CheckConstraint(
+                name="pool_warm_within_max",
+                condition=Q(warm_slots__lte=F("max_slots")),
+                violation_error_message="Warm slots cannot exceed the maximum of slots.",
+            ),
+            models.CheckConstraint(
+                name="pool_ports_in_order",
+                condition=Q(first_port__gte=1024, last_port__lte=65_535, first_port__lte=F("last_port")),
+                violation_error_message="Ports go from 1024 to 65535, the first before the last.",
+            ),
+            models.CheckConstraint(
+                name="pool_leases_positive", condition=Q(max_leases__gte=1, max_slots__gte=1)
+            ),
+            models.CheckConstraint(
+                name="pool_capacity_in_range",
+                condition=Q(cpu_cores__gt=0, memory_gb__gt=0, storage_gb__gte=0, gpu__gte=0),
+                violation_error_message="A slot needs CPU and memory.",
+            ),
+            models.CheckConstraint(
+                name="pool_spot_policy_known", condition=Q(spot_policy__in=SpotPolicy.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def floor(self) -> int:
+        """Slots that are kept even when nobody asks."""
+        return max(self.min_slots, self.warm_slots)
+
+    def timeout_of(self, state: str) -> timedelta | None:
+        """How long a slot may stay in a state; none for those that wait for something to do."""
+        seconds = {
+            "LAUNCHING": self.launch_timeout,
+            "BOOTING": self.boot_timeout,
+            "BINDING": self.binding_timeout,
+            "DRAINING": self.drain_timeout,
+            "TERMINATING": self.terminate_timeout,
+        }.get(state)
+        return timedelta(seconds=seconds) if seconds else None

@@ -1,0 +1,87 @@
+"""Reservations: claims on capacity, of a session or of a bare holder."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models import LabletSession, Priority
+from lcm.models.base import IdModel
+from scheduling.models.pools import Pool
+from scheduling.models.slots import Slot
+
+
+class Phase(models.TextChoices):
+    PENDING = "PENDING", "Pending"
+    READY = "READY", "Ready"
+    RELEASED = "RELEASED", "Released"
+    EXPIRED = "EXPIRED", "Expired"
+    CANCELLED = "CANCELLED", "Cancelled"
+    FAILED = "FAILED", "Failed"
+
+
+ACTIVE_PHASES = (Phase.PENDING, Phase.READY)
+
+
+class Reservation(IdModel):
+    """A claim on capacity: it waits (PENDING), holds a slot (READY), and ends."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="reservations", db_index=False)
+    session = models.ForeignKey(
+        LabletSession, on_delete=models.CASCADE, null=True, blank=True, related_name="reservations"
+    )
+    holder = models.CharField(max_length=100, blank=True, help_text="Who holds it, when no session does.")
+    slot = models.ForeignKey(
+        Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations"
+    )
+    phase = models.CharField(max_length=9, choices=Phase, default=Phase.PENDING)
+    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
+    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
+    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
+    port_names = models.JSONField(default=list, blank=True)
+    priority = models.PositiveSmallIntegerField(choices=Priority, default=Priority.NORMAL)
+    preemptible = models.BooleanField(default=False)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    ttl_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="A bare holder renews within this time."
+    )
+    created_at = models.DateTimeField()
+    assigned_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    released_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(phase__in=ACTIVE_PHASES), name="reservation_active_once"
+            ),
+            models.CheckConstraint(
+                name="reservation_held_by_someone", condition=Q(session__isnull=False) | ~Q(holder="")
+            ),
+            models.CheckConstraint(
+                name="reservation_ready_on_a_slot", condition=~Q(phase=Phase.READY) | Q(slot__isnull=False)
+            ),
+            models.CheckConstraint(
+                name="reservation_amounts_in_range",
+                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+            ),
+            models.CheckConstraint(name="reservation_phase_known", condition=Q(phase__in=Phase.values)),
+        ]
+        indexes = [
+            models.Index(fields=["created_at", "id"], name="reservation_newest"),
+            models.Index(
+                fields=["pool", "priority", "created_at"],
+                condition=Q(phase="PENDING"),
+                name="reservation_queue",
+            ),
+            models.Index(fields=["slot"], condition=Q(phase="READY"), name="reservation_on_slot"),
+            models.Index(
+                fields=["expires_at"], condition=Q(phase__in=ACTIVE_PHASES), name="reservation_expiry"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"reservation {self.short_id}"

@@ -1,0 +1,144 @@
+"""Slots: places for worker instances, and what was tried to fill them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from lcm.models import LabletSession
+from lcm.models.base import DatedModel, IdModel
+from scheduling.models.pools import Pool
+
+
+class SlotState(models.TextChoices):
+    EMPTY = "EMPTY", "Empty"
+    LAUNCHING = "LAUNCHING", "Launching"
+    BOOTING = "BOOTING", "Booting"
+    BINDING = "BINDING", "Binding"
+    READY = "READY", "Ready"
+    DRAINING = "DRAINING", "Draining"
+    TERMINATING = "TERMINATING", "Terminating"
+    ERROR = "ERROR", "Error"
+
+
+IN_FLIGHT = (SlotState.LAUNCHING, SlotState.BOOTING, SlotState.BINDING)
+LIVE = (*IN_FLIGHT, SlotState.READY, SlotState.DRAINING)
+# What counts against a pool's maximum: an instance runs, or is on its way in or out.
+OCCUPIED = (*LIVE, SlotState.TERMINATING)
+
+
+class Slot(DatedModel):
+    """A place for one worker instance."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="slots", db_index=False)
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=11, choices=SlotState, default=SlotState.EMPTY)
+    instance_id = models.CharField(max_length=100, blank=True)
+    endpoint = models.CharField(max_length=300, blank=True)
+    version = models.CharField(max_length=60, blank=True)
+    offering = models.CharField(max_length=100, blank=True)
+    is_spot = models.BooleanField(default=False)
+    labels = models.JSONField(default=dict, blank=True)
+    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
+    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
+    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
+    max_leases = models.PositiveIntegerField()
+    lease_count = models.PositiveIntegerField(default=0)
+    cordoned = models.BooleanField(default=False)
+    reason = models.CharField(max_length=500, blank=True)
+    last_state_change = models.DateTimeField(default=timezone.now)
+    state_deadline = models.DateTimeField(null=True, blank=True)
+    idle_since = models.DateTimeField(null=True, blank=True)
+    interruption_deadline = models.DateTimeField(null=True, blank=True)
+    last_heartbeat = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pool__name", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "number"], name="slot_number_in_pool"),
+            models.UniqueConstraint(
+                fields=["pool", "instance_id"], condition=~Q(instance_id=""), name="slot_of_instance"
+            ),
+            models.CheckConstraint(
+                name="slot_leases_within_limit",
+                condition=Q(lease_count__gte=0, lease_count__lte=models.F("max_leases")),
+            ),
+            models.CheckConstraint(name="slot_state_known", condition=Q(state__in=SlotState.values)),
+        ]
+        indexes = [
+            models.Index(fields=["pool", "state", "number"], name="slot_by_state"),
+            models.Index(
+                fields=["state_deadline"], condition=Q(state_deadline__isnull=False), name="slot_by_deadline"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return f"{self.pool.name}-{self.number:02}"
+
+
+class AttemptOutcome(models.TextChoices):
+    OPEN = "open", "Open"
+    LAUNCHED = "launched", "Launched"
+    REFUSED = "refused", "Refused"
+    FAILED = "failed", "Failed"
+    LOST = "lost", "Lost"
+
+
+class LaunchAttempt(IdModel):
+    """One try to fill a slot; written before anything is asked for outside."""
+
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="attempts", db_index=False)
+    token = models.CharField(max_length=64, unique=True)
+    offering = models.CharField(max_length=100, blank=True)
+    requested_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=8, choices=AttemptOutcome, default=AttemptOutcome.OPEN)
+    instance_id = models.CharField(max_length=100, blank=True)
+    category = models.CharField(max_length=13, blank=True)
+    error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-requested_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["slot"], condition=Q(outcome="open"), name="attempt_open_once"),
+            models.CheckConstraint(
+                name="attempt_outcome_known", condition=Q(outcome__in=AttemptOutcome.values)
+            ),
+        ]
+        indexes = [models.Index(fields=["slot", "requested_at"], name="attempt_of_slot")]
+
+    def __str__(self) -> str:
+        return f"attempt {self.token[:8]}"
+
+
+class PortAllocation(IdModel):
+    """A port of a worker that is taken: by a session, or by something found there."""
+
+    slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="ports", db_index=False)
+    port = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    session = models.ForeignKey(
+        LabletSession, on_delete=models.CASCADE, null=True, blank=True, related_name="port_allocations"
+    )
+    leaked = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["port"]
+        verbose_name = "port"
+        constraints = [
+            models.UniqueConstraint(fields=["slot", "port"], name="port_once_on_slot"),
+            models.CheckConstraint(name="port_in_range", condition=Q(port__gte=1, port__lte=65_535)),
+            models.CheckConstraint(
+                name="port_held_or_leaked", condition=Q(session__isnull=False) | Q(leaked=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.port} {self.name}"

@@ -1,0 +1,58 @@
+"""What the tick leaves behind, and who may run it."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from lcm.models.base import IdModel
+from scheduling.models.pools import Pool
+
+
+class Lease(models.Model):
+    """The right to do something alone for a while; whoever dies loses it when its time is over."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    holder = models.CharField(max_length=64)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TickRun(IdModel):
+    """One tick of a pool: when, how long, what it did, what failed."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="ticks", db_index=False)
+    started_at = models.DateTimeField()
+    duration_ms = models.PositiveIntegerField()
+    step_ms = models.JSONField(default=dict)
+    counts = models.JSONField(default=dict)
+    errors = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        verbose_name = "tick"
+        indexes = [
+            models.Index(fields=["pool", "started_at"], name="tick_of_pool"),
+            models.Index(fields=["started_at", "id"], name="tick_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"tick of {self.pool} at {self.started_at:%H:%M:%S}"
+
+
+class SimulatedInstance(models.Model):
+    """An instance of the `simulated` runtime, which keeps its world in the database."""
+
+    id = models.CharField(max_length=40, primary_key=True)
+    pool = models.CharField(max_length=63, db_index=True)
+    slot_id = models.CharField(max_length=40)
+    token = models.CharField(max_length=64, unique=True)
+    market = models.CharField(max_length=9, default="on-demand")
+    launched_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    interrupted_at = models.DateTimeField(null=True)
+    notice_taken = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return self.id

@@ -1,0 +1,1 @@
+"""How sessions get and lose their capacity: receivers of what happens to sessions."""
