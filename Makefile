@@ -31,7 +31,7 @@ bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(PRODUCTION) $(BIN)/mypy
 	$(BIN)/lint-imports
 	git ls-files -z 'templates/*.html' | xargs -0 -r $(BIN)/djade --check --target-version 5.2
 	$(PRODUCTION) $(BIN)/python manage.py makemigrations --check --dry-run

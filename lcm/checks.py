@@ -7,11 +7,11 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import Error, register
 
+from lcm.throttling import parse_rate
+
 
 @register()
 def rates_can_be_read(**kwargs: Any) -> list[Error]:
-    from lcm.api.throttling import parse_rate
-
     errors = []
     for name in ("API_RATE", "API_LOGIN_RATE"):
         try:

@@ -157,9 +157,7 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
         ),
-        Setting(
-            "API_LOGIN_RATE", "text", "10/min", "Requests with a wrong token or password an address may make."
-        ),
+        Setting("API_LOGIN_RATE", "text", "10/min", "Wrong tokens or passwords an address may send."),
         Setting(
             "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
         ),
@@ -184,6 +182,13 @@ GROUPS: dict[str, list[Setting]] = {
             "How often expired idempotency answers and log-ins are removed.",
             1,
         ),
+    ],
+    "Capacity": [
+        Setting(
+            "TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1
+        ),
+        Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
+        Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],
     "Logs": [
         Setting(

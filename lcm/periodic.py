@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
+from importlib.util import find_spec
 
 from django.conf import settings
 
@@ -21,16 +23,22 @@ class SchedulerTaskSpec:
         return {"task": self.task, "schedule": seconds, "options": {"expires": max(seconds, 1.0)}}
 
 
-def _seconds(setting: str) -> timedelta:
+def seconds(setting: str) -> timedelta:
     return timedelta(seconds=settings.CONFIG[setting])
 
 
 def specs() -> list[SchedulerTaskSpec]:
     return [
-        SchedulerTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", _seconds("BEAT_HEARTBEAT_INTERVAL")),
-        SchedulerTaskSpec("cleanup", "lcm.tasks.clean_up", _seconds("CLEANUP_INTERVAL")),
+        SchedulerTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
+        SchedulerTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
     ]
 
 
 def beat_schedule() -> dict[str, dict[str, object]]:
-    return {spec.name: spec.entry() for spec in specs()}
+    """The specs of all apps: each may have a module `periodic` with a function `specs()`."""
+    modules = [f"{app}.periodic" for app in settings.INSTALLED_APPS if _has_periodic(app)]
+    return {spec.name: spec.entry() for name in modules for spec in import_module(name).specs()}
+
+
+def _has_periodic(app: str) -> bool:
+    return "." not in app and find_spec(f"{app}.periodic") is not None

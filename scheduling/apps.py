@@ -6,4 +6,8 @@ class SchedulingConfig(AppConfig):
     verbose_name = "Capacity"
 
     def ready(self) -> None:
+        from lcm import metrics
         from scheduling import wiring  # noqa: F401  (sessions get their reservations)
+        from scheduling.metrics import capacity_figures
+
+        metrics.FLEET.append(capacity_figures)

@@ -28,6 +28,8 @@ from lcm.roles import Role
 from lcm.services.definitions import import_definition
 from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import create_token
+from scheduling.models import Pool
+from scheduling.services.pools import create_pool
 
 PASSWORD = "correct horse battery"
 
@@ -115,9 +117,17 @@ def make_project(domain: str, name: str, *members: User) -> Project:
 _names = count()
 
 
+def ensure_pools() -> None:
+    """The pools that definitions and sessions of the tests wait in; nothing runs in them by itself."""
+    for name in ("cml-eu", "cml-us"):
+        if not Pool.objects.filter(name=name).exists():
+            create_pool(name=name, actor=SYSTEM)
+
+
 def make_definition(
     name: str = "", *, status: str = DefinitionStatus.ACTIVE, **fields: Any
 ) -> LabletDefinition:
+    ensure_pools()
     name = name or f"lab-{next(_names)}"
     fields = {"topology": LAB, "actor": SYSTEM, "now": timezone.now(), **fields}
     return import_definition(name=name, status=status, **fields)

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from lcm.actors import Actor
-from lcm.api.throttling import note_failed_login, refuse_after_failures
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
+from lcm.throttling import note_failure, wait_after_failures
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(parts) != 2:
             raise AuthenticationFailed("Send one token: “Authorization: Bearer lcm_…”.")
-        refuse_after_failures(request)
         token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
         if token is None:
-            note_failed_login(request)
+            wait = wait_after_failures(request)
+            note_failure(request)
+            if wait is not None:
+                raise Throttled(wait=wait)
             raise AuthenticationFailed("This token is unknown, expired or revoked.")
         if token.kind == TokenKind.CONTROLLER:
             return Controller(token), token

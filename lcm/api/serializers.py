@@ -315,7 +315,7 @@ class SessionRequestSerializer(serializers.Serializer[Any]):
         queryset=LabletDefinition.objects.select_related("current_revision")
     )
     owner = serializers.PrimaryKeyRelatedField(
-        queryset=User.objects.all(), required=False, help_text="The caller, if left out."
+        queryset=User.objects.filter(is_active=True), required=False, help_text="The caller, if left out."
     )
     project = serializers.PrimaryKeyRelatedField(queryset=Project.objects.select_related("domain"))
     starts_at = serializers.DateTimeField(required=False, help_text="Now, if left out.")

@@ -14,7 +14,7 @@ from lcm.models.base import DatedModel, IdModel
 from lcm.roles import Role, role_of
 
 slug_name = RegexValidator(
-    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z",
+    r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
     "Use small letters, digits and single hyphens inside, for example “network-academy”.",
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.templatetags.static import static
@@ -17,6 +18,7 @@ from lcm.models import ChangeLog, Theme, User
 from lcm.pages.lists import CHANGES
 from lcm.roles import Role
 from lcm.selectors import names
+from lcm.throttling import note_failure, wait_after_failures
 from lcm.web.access import public, role_required
 from lcm.web.lists import list_page
 
@@ -35,6 +37,18 @@ class LoginForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             field.widget.attrs["class"] = "input"
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse without looking once an address has guessed too often."""
+        assert self.request is not None
+        wait = wait_after_failures(self.request)
+        if wait is not None:
+            raise ValidationError(f"Too many wrong passwords came from here. Try again in {wait:.0f} s.")
+        try:
+            return super().clean()
+        except ValidationError:
+            note_failure(self.request)
+            raise
 
 
 log_in = public(

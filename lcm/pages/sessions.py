@@ -169,7 +169,7 @@ def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
     def work(rows: QuerySet[LabletSession], reason: str) -> str:
         alive = rows.filter(status__in=list(lifecycle.CANCEL_TO))
         count, actor = alive.count(), actor_of(request)
-        if count > CANCEL_AT_ONCE:
+        if count > CANCEL_AT_ONCE and request.POST.get("all"):
             query = request.POST.get("filter_query", "")
             cancel_selected_sessions.delay(query, actor.label, str(actor.user_id), reason)
             return f"{count:,} sessions are being cancelled in the background; the change log tells when."

@@ -255,7 +255,8 @@ def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal
 
 
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:
-    fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
+    # Locked first, then read: a join would show the revision as it was before the wait.
+    fresh = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
     current = fresh.current_revision
     assert current is not None
     if current.number != based_on:

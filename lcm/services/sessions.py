@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce, Greatest
 
 from lcm import lifecycle, metrics
 from lcm.actors import Actor
@@ -28,6 +29,7 @@ from lcm.models.sessions import KERNEL_STATUS, KernelStatus
 from lcm.services.changelog import entry_for, log_change, log_changes
 from lcm.services.kernels import kernels_for
 from lcm.services.validation import clean
+from lcm.signals import session_created, sessions_moved
 
 START_GRACE = timedelta(minutes=15)
 
@@ -68,6 +70,7 @@ def create_session(
         message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
+        session_created.send(LabletSession, session=session, actor=actor, now=now)
     return session
 
 
@@ -92,6 +95,7 @@ def transition_session(
         _move_kernels([session.pk], to=to, now=now)
         _record(session, old=old, new=to, actor=actor, reason=reason, now=now)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
+        sessions_moved.send(LabletSession, session_ids=[session.pk], old=old, new=to, now=now)
         _count_when_committed(old, to)
     return session
 
@@ -123,8 +127,46 @@ def cancel_sessions(
     for old, to in lifecycle.CANCEL_TO.items():
         group = [session for session in rows if session.status == old]
         if group:
-            cancelled += _move_many(group, old=old, to=to, actor=actor, now=now, reason=reason)
+            cancelled += len(
+                move_sessions(sessions=group, old=old, to=to, actor=actor, now=now, reason=reason)
+            )
     return cancelled, len(rows) - cancelled
+
+
+def move_sessions(
+    *,
+    sessions: Sequence[LabletSession],
+    old: SessionStatus,
+    to: SessionStatus,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+) -> list[LabletSession]:
+    """Move many sessions of one status one step together; those that moved on meanwhile stay out of it."""
+    if not lifecycle.may_follow(old, to):
+        raise ValueError(f"{old} is never followed by {to}")
+    with transaction.atomic():
+        ids = [session.pk for session in sessions]
+        won = set(
+            LabletSession.objects.select_for_update()
+            .filter(pk__in=ids, status=old)
+            .values_list("pk", flat=True)
+        )
+        moved = [session for session in sessions if session.pk in won]
+        again = 1 if to == SessionStatus.PENDING else 0
+        LabletSession.objects.filter(pk__in=won).update(
+            status=to, status_since=now, attempt=F("attempt") + again
+        )
+        for session in moved:
+            session.status, session.status_since, session.attempt = to, now, session.attempt + again
+        _move_kernels(list(won), to=to, now=now)
+        SessionTransition.objects.bulk_create(
+            [_transition(session, old=old, new=to, actor=actor, reason=reason, now=now) for session in moved]
+        )
+        log_changes(entry_for(each, **_step(old, to), actor=actor, reason=reason, now=now) for each in moved)
+        sessions_moved.send(LabletSession, session_ids=list(won), old=old, new=to, now=now)
+        _count_when_committed(old, to, len(moved))
+    return moved
 
 
 def extend_session(
@@ -187,34 +229,6 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
         raise InvalidInput({"ends_at": f"{definition} may run for {hours:g} hours at most."})
 
 
-def _move_many(
-    group: list[LabletSession],
-    *,
-    old: SessionStatus,
-    to: SessionStatus,
-    actor: Actor,
-    now: datetime,
-    reason: str,
-) -> int:
-    """One compare-and-set for a group of sessions of one status, with their history."""
-    with transaction.atomic():
-        ids = [session.pk for session in group]
-        won = set(
-            LabletSession.objects.select_for_update()
-            .filter(pk__in=ids, status=old)
-            .values_list("pk", flat=True)
-        )
-        moved = [session for session in group if session.pk in won]
-        LabletSession.objects.filter(pk__in=won).update(status=to, status_since=now)
-        _move_kernels(list(won), to=to, now=now)
-        SessionTransition.objects.bulk_create(
-            [_transition(session, old=old, new=to, actor=actor, reason=reason, now=now) for session in moved]
-        )
-        log_changes(entry_for(each, **_step(old, to), actor=actor, reason=reason, now=now) for each in moved)
-        _count_when_committed(old, to, len(moved))
-    return len(moved)
-
-
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
     """A session's kernels go with it; each attempt starts and ends once."""
     status = KERNEL_STATUS[to]
@@ -224,7 +238,10 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
     elif status == KernelStatus.PENDING:
         kernels.update(status=status, started_at=None, terminated_at=None, attempt=F("attempt") + 1)
     elif status == KernelStatus.TERMINATED:
-        kernels.update(status=status, terminated_at=now)
+        # Never before the start, whatever the clocks of two machines say.
+        kernels.update(
+            status=status, terminated_at=Greatest(Coalesce(F("started_at"), Value(now)), Value(now))
+        )
     else:
         kernels.update(status=status)
 

@@ -35,7 +35,8 @@ def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
     """Delete, or say what still refers to it."""
     uses = _uses(obj)
     if uses:
-        raise InUse(f"{name or obj} cannot be deleted: {' and '.join(uses)} refer to it.")
+        verb = "refers" if len(uses) == 1 and uses[0].startswith("1 ") else "refer"
+        raise InUse(f"{name or obj} cannot be deleted: {' and '.join(uses)} {verb} to it.")
     try:
         with transaction.atomic():
             obj.delete()

@@ -22,6 +22,7 @@ from lcm.logs import request_id
 logger = logging.getLogger("lcm.requests")
 
 _GIVEN_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static/", "/healthz", "/readyz", "/metrics")
 
 SELF_ONLY = (
@@ -83,7 +84,8 @@ class RequestContextMiddleware(AroundRequest):
 
     def _note(self, request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
         view = request.resolver_match.view_name if request.resolver_match else "unknown"
-        metrics.REQUESTS.labels(view=view, method=request.method, status=response.status_code).inc()
+        method = request.method if request.method in _METHODS else "OTHER"
+        metrics.REQUESTS.labels(view=view, method=method, status=response.status_code).inc()
         metrics.REQUEST_SECONDS.labels(view=view).observe(seconds)
         logger.info(
             "request",

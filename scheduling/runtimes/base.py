@@ -26,6 +26,10 @@ class RuntimeFailure(Exception):
     category: ClassVar[Category] = Category.UNKNOWN
 
 
+class AnswerLost(RuntimeFailure):
+    """Nobody knows whether it was done: look for it by its token before trying anything else."""
+
+
 class CapacityRefused(RuntimeFailure):
     """There is no such instance to be had now: remember the offering, try the next."""
 
@@ -74,12 +78,14 @@ class LaunchRequest:
     slot_name: str
     offering: Offering
     user_data: str = ""
+    taken: frozenset[str] = frozenset()  # instances that other slots have; for workers that exist already
 
 
 class InstanceState(StrEnum):
     PENDING = "pending"
     RUNNING = "running"
-    STOPPING = "stopping"
+    STOPPING = "stopping"  # on its way to its end
+    STOPPED = "stopped"  # switched off, but there: of no use until it is ended
     GONE = "gone"
 
 

@@ -1,0 +1,8 @@
+"""What other apps may hear of: sent inside the transaction of what happened, so receivers commit with it."""
+
+from django.dispatch import Signal
+
+# session, actor, now: a session was asked for. A receiver may refuse by raising InvalidInput.
+session_created = Signal()
+# session_ids, old, new, now: sessions took a step together; `session_ids` is a list of ids.
+sessions_moved = Signal()

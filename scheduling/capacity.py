@@ -1,0 +1,56 @@
+"""What fits where: plain Python over plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True)
+class Resources:
+    """An amount of everything a worker has."""
+
+    cpu_cores: Decimal = Decimal(0)
+    memory_gb: Decimal = Decimal(0)
+    storage_gb: Decimal = Decimal(0)
+    gpu: Decimal = Decimal(0)
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu_cores + other.cpu_cores,
+            self.memory_gb + other.memory_gb,
+            self.storage_gb + other.storage_gb,
+            self.gpu + other.gpu,
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            self.cpu_cores - other.cpu_cores,
+            self.memory_gb - other.memory_gb,
+            self.storage_gb - other.storage_gb,
+            self.gpu - other.gpu,
+        )
+
+    def fits_in(self, room: Resources) -> bool:
+        return (
+            self.cpu_cores <= room.cpu_cores
+            and self.memory_gb <= room.memory_gb
+            and self.storage_gb <= room.storage_gb
+            and self.gpu <= room.gpu
+        )
+
+    def lacking_in(self, room: Resources) -> list[str]:
+        """The names of what there is too little of."""
+        pairs = {
+            "CPU": (self.cpu_cores, room.cpu_cores),
+            "memory": (self.memory_gb, room.memory_gb),
+            "storage": (self.storage_gb, room.storage_gb),
+            "GPUs": (self.gpu, room.gpu),
+        }
+        return [name for name, (asked, free) in pairs.items() if asked > free]
+
+
+def resources_of(row: object) -> Resources:
+    """The amounts of any row that has them as columns."""
+    names = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+    return Resources(*(getattr(row, name) for name in names))

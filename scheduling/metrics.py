@@ -1,0 +1,89 @@
+"""What Prometheus sees of capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count, Min, Sum
+from django.utils import timezone
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
+
+if TYPE_CHECKING:
+    from scheduling.tick import TickReport
+
+TICK_SECONDS = Histogram("lcm_tick_seconds", "Time of one tick.", ["pool"])
+STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Time of one step of a tick.", ["pool", "step"])
+STEP_ERRORS = Counter("lcm_tick_step_errors_total", "Steps that failed.", ["pool", "step"])
+LAUNCHES = Counter("lcm_launches_total", "Launches by how they ended.", ["pool", "result"])
+PLACED = Counter("lcm_placements_total", "Reservations that got a slot.", ["pool"])
+
+
+class TickMetrics:
+    """Passed to the tick, so that tests and simulations can pass something else."""
+
+    def observe(self, pool: Pool, report: TickReport) -> None:
+        TICK_SECONDS.labels(pool=pool.name).observe(sum(report.step_ms.values()) / 1000)
+        for step, milliseconds in report.step_ms.items():
+            STEP_SECONDS.labels(pool=pool.name, step=step).observe(milliseconds / 1000)
+        for step in report.errors:
+            STEP_ERRORS.labels(pool=pool.name, step=step).inc()
+        PLACED.labels(pool=pool.name).inc(report.counts.get("placed", 0))
+
+
+def capacity_figures() -> Iterator[Metric]:
+    """Read from the database at each scrape, so that they are right whoever changed the rows."""
+    yield _by(
+        "lcm_slots", "Slots by state.", ["pool", "state"], Slot.objects.values_list("pool__name", "state")
+    )
+    yield _by(
+        "lcm_reservations",
+        "Active reservations by phase.",
+        ["pool", "phase"],
+        Reservation.objects.filter(phase__in=(Phase.PENDING, Phase.READY)).values_list("pool__name", "phase"),
+    )
+    yield from _queues()
+    yield from _leases()
+
+
+def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for *values, count in rows.order_by().annotate(Count("pk")):
+        family.add_metric(values, count)
+    return family
+
+
+def _queues() -> Iterator[Metric]:
+    oldest = GaugeMetricFamily(
+        "lcm_oldest_pending_seconds", "Age of the oldest waiting reservation.", labels=["pool"]
+    )
+    unmet = GaugeMetricFamily("lcm_unmet_demand", "Reservations that wait for a slot.", labels=["pool"])
+    waiting = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
+    now = timezone.now()
+    for pool, count, since in waiting.annotate(Count("pk"), Min("created_at")):
+        unmet.add_metric([pool], count)
+        oldest.add_metric([pool], max((now - since).total_seconds(), 0))
+    yield oldest
+    yield unmet
+
+
+def _leases() -> Iterator[Metric]:
+    used = GaugeMetricFamily("lcm_leases_used", "Leases held on READY slots.", labels=["pool"])
+    limit = GaugeMetricFamily("lcm_leases_limit", "Leases that READY slots can hold.", labels=["pool"])
+    warm = GaugeMetricFamily("lcm_warm_deficit", "Warm slots that are missing.", labels=["pool"])
+    ready = Slot.objects.filter(state=SlotState.READY).order_by().values_list("pool__name")
+    for pool, held, most in ready.annotate(Sum("lease_count"), Sum("max_leases")):
+        used.add_metric([pool], held)
+        limit.add_metric([pool], most)
+    idle = dict(
+        Slot.objects.filter(state=SlotState.READY, lease_count=0)
+        .order_by()
+        .values_list("pool__name")
+        .annotate(Count("pk"))
+    )
+    for name, wanted in Pool.objects.filter(enabled=True).values_list("name", "warm_slots"):
+        warm.add_metric([name], max(wanted - idle.get(name, 0), 0))
+    yield from (used, limit, warm)

@@ -1,0 +1,218 @@
+"""Bringing slots and instances together: what the outside says, moved into states, with deadlines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduling.launching import backoff, give_up, record_launch
+from scheduling.leases import lease
+from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.runtimes.base import Health, Instance, InstanceState, RuntimeAdapter, RuntimeFailure
+from scheduling.services.losing import lose_sessions
+from scheduling.services.slots import move_slot, note_interruption
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(minutes=2)
+ORPHAN_GRACE = timedelta(minutes=10)
+PROBES_AT_ONCE = 8
+
+
+@dataclass
+class World:
+    """One look at a pool: its slots and the instances tagged for it."""
+
+    pool: Pool
+    runtime: RuntimeAdapter
+    now: datetime
+    instances: dict[str, Instance]
+    errors: list[str] = field(default_factory=list)
+
+    def instance_of(self, slot: Slot) -> Instance | None:
+        found = self.instances.get(slot.instance_id) if slot.instance_id else None
+        return found if found and found.state != InstanceState.GONE else None
+
+
+def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]) -> World | None:
+    """One pass over a pool; None when another one is at it. A slot that fails does not stop the others."""
+    with lease(f"reconcile:{pool.pk}", length=LEASE, clock=clock) as hold:
+        if hold is None:
+            return None
+        take_notices(pool, runtime, clock())
+        try:
+            instances = {instance.id: instance for instance in runtime.describe()}
+        except RuntimeFailure as error:
+            logger.warning("describe_failed", extra={"pool": pool.name, "error": str(error)})
+            return World(pool, runtime, clock(), {}, [str(error)])
+        world = World(pool, runtime, clock(), instances)
+        slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
+        health = _probe_all(world, slots)
+        for slot in slots:
+            if not hold.renew():
+                break
+            try:
+                _reconcile_slot(world, slot, health.get(slot.pk))
+            except Exception as error:
+                logger.exception("reconcile_failed", extra={"slot": slot.name})
+                world.errors.append(f"{slot}: {error}")
+        collect_orphans(world)
+        return world
+
+
+def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
+    """Write interruption notices down, then acknowledge them: a lost acknowledgement comes again."""
+    try:
+        for notice in runtime.interruptions():
+            slot = (
+                Slot.objects.select_related("pool").filter(pool=pool, instance_id=notice.instance_id).first()
+            )
+            if slot is not None:
+                note_interruption(slot=slot, deadline=notice.deadline, now=now)
+            notice.acknowledge()
+    except RuntimeFailure as error:
+        logger.warning("notices_failed", extra={"pool": pool.name, "error": str(error)})
+
+
+def collect_orphans(world: World) -> None:
+    """End tagged instances that no slot and no open attempt knows, after a grace period."""
+    if not world.runtime.launches:
+        return
+    owned = set(
+        Slot.objects.filter(pool=world.pool).exclude(instance_id="").values_list("instance_id", flat=True)
+    )
+    awaited = set(
+        LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
+            "token", flat=True
+        )
+    )
+    for instance in world.instances.values():
+        known = instance.id in owned or instance.token in awaited
+        is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
+        if not known and is_old and instance.state in (InstanceState.PENDING, InstanceState.RUNNING):
+            logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
+            _terminate(world, instance.id)
+
+
+def _probe_all(world: World, slots: list[Slot]) -> dict[object, Health]:
+    """Ask the workers that are about to be bound, several at a time."""
+    asked = [
+        (slot.pk, instance)
+        for slot in slots
+        if slot.state == SlotState.BINDING and (instance := world.instance_of(slot)) is not None
+    ]
+    if not asked:
+        return {}
+    with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+        answers = threads.map(lambda pair: world.runtime.probe(pair[1]), asked)
+        return dict(zip([key for key, _ in asked], answers, strict=True))
+
+
+def _reconcile_slot(world: World, slot: Slot, health: Health | None) -> None:
+    match SlotState(slot.state):
+        case SlotState.LAUNCHING:
+            _launching(world, slot)
+        case SlotState.BOOTING:
+            _booting(world, slot)
+        case SlotState.BINDING:
+            _binding(world, slot, health)
+        case SlotState.READY:
+            _expect_instance(world, slot)
+        case SlotState.DRAINING:
+            _draining(world, slot)
+        case SlotState.TERMINATING:
+            _terminating(world, slot)
+        case SlotState.ERROR:
+            if _overdue(world, slot):
+                move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+
+
+def _launching(world: World, slot: Slot) -> None:
+    """Adopt the instance of an answer that was lost; without one, give up at the deadline."""
+    attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
+    if attempt is None:
+        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="no open attempt")
+        return
+    attempt.slot = slot
+    for instance in world.instances.values():
+        if instance.token == attempt.token and instance.state != InstanceState.GONE:
+            record_launch(attempt, instance, now=world.now)
+            return
+    if _overdue(world, slot):
+        give_up(attempt, now=world.now, reason="no answer to the launch in time")
+
+
+def _booting(world: World, slot: Slot) -> None:
+    instance = _expect_instance(world, slot)
+    if instance is None:
+        return
+    if instance.state == InstanceState.RUNNING:
+        move_slot(slot=slot, to=SlotState.BINDING, now=world.now, endpoint=instance.endpoint)
+    elif _overdue(world, slot):
+        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="did not boot in time")
+
+
+def _binding(world: World, slot: Slot, health: Health | None) -> None:
+    if _expect_instance(world, slot) is None:
+        return
+    if health and health.ready:
+        fields: dict[str, Any] = {
+            "idle_since": world.now,
+            "version": health.version[:60],
+            "last_heartbeat": world.now,
+        }
+        move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields)
+    elif _overdue(world, slot):
+        why = f"its worker did not answer in time{f': {health.reason}' if health else ''}"
+        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=why)
+
+
+def _draining(world: World, slot: Slot) -> None:
+    """To its end once the leases are gone, or when it is taken away."""
+    if world.instance_of(slot) is None:
+        _vanished(world, slot)
+    elif slot.lease_count == 0:
+        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
+
+
+def _terminating(world: World, slot: Slot) -> None:
+    """Ask again at every pass until it is gone."""
+    if slot.lease_count:
+        lose_sessions(slot=slot, reason="its worker was ended", now=world.now)
+    instance = world.instance_of(slot)
+    if instance is None or not world.runtime.launches:
+        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now)
+    elif _overdue(world, slot):
+        until = world.now + backoff(1)
+        why = "its instance did not end in time"
+        move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=why, state_deadline=until)
+    elif instance.state != InstanceState.STOPPING:
+        _terminate(world, instance.id)
+
+
+def _expect_instance(world: World, slot: Slot) -> Instance | None:
+    instance = world.instance_of(slot)
+    if instance is None:
+        _vanished(world, slot)
+    return instance
+
+
+def _vanished(world: World, slot: Slot) -> None:
+    lose_sessions(slot=slot, reason="its worker vanished", now=world.now)
+    slot.refresh_from_db()
+    move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="its instance vanished")
+
+
+def _terminate(world: World, instance_id: str) -> None:
+    try:
+        world.runtime.terminate(instance_id)
+    except RuntimeFailure as error:
+        world.errors.append(f"{instance_id}: {error}")
+
+
+def _overdue(world: World, slot: Slot) -> bool:
+    return slot.state_deadline is not None and slot.state_deadline <= world.now

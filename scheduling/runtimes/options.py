@@ -1,0 +1,195 @@
+"""Runtime settings: JSON read into frozen dataclasses, with a sentence for everything that is wrong.
+
+A dataclass declares its settings with the functions below (`number`, `flag`, `text`, …), each of which
+gives a field with a default and a check; `read_options` does the rest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, field, fields
+from enum import StrEnum
+from typing import Any, ClassVar, Generic, TypeVar
+
+from scheduling.runtimes.base import RuntimeAdapter, WronglyConfigured
+
+Options = TypeVar("Options")
+Reader = Callable[[str, Any], Any]
+REQUIRED: Any = MISSING
+
+
+class Unusable(Exception):
+    """Settings that cannot be taken: the key (none: all of them) and a sentence each."""
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        super().__init__(" ".join(problems.values()))
+        self.problems = dict(problems)
+
+
+def number(default: float | None, low: float, high: float) -> Any:
+    """A number within bounds; a default of None makes it one that may be left out."""
+
+    def read(key: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise _mistyped(key, value, f"a number from {low:g} to {high:g}")
+        return value
+
+    return _setting(default, read)
+
+
+def flag(default: bool) -> Any:
+    def read(key: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise _mistyped(key, value, "true or false")
+        return value
+
+    return _setting(default, read)
+
+
+def text(
+    default: str = REQUIRED, *, expected: str = "text", pattern: str = r"(?s:.+)", longest: int = 300
+) -> Any:
+    """Text that matches a pattern; empty only where that is the default."""
+
+    def read(key: str, value: Any) -> str:
+        if isinstance(value, str) and value == default:
+            return value
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise _mistyped(key, value, expected)
+        if len(value) > longest:
+            raise Unusable({key: f"“{key}” has {len(value)} characters; at most {longest} are allowed."})
+        return value
+
+    return _setting(default, read)
+
+
+def choice(of: type[StrEnum], default: StrEnum) -> Any:
+    def read(key: str, value: Any) -> StrEnum:
+        if value not in of.__members__.values():
+            raise _mistyped(key, value, f"one of {', '.join(of)}")
+        return of(value)
+
+    return _setting(default, read)
+
+
+def texts() -> Any:
+    """A list of texts, empty by default."""
+
+    def read(key: str, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+            raise _mistyped(key, value, "a list of texts")
+        return tuple(value)
+
+    return _setting((), read)
+
+
+def labels() -> Any:
+    """Names with a text each, none by default."""
+
+    def read(key: str, value: Any) -> dict[str, str]:
+        if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
+            raise _mistyped(key, value, "an object of names and texts")
+        return dict(value)
+
+    return field(default_factory=dict, metadata={"read": read})
+
+
+def rows(of: type[Any], *, required: bool = True) -> Any:
+    """A list of objects, each with settings of its own; with at least one where required."""
+
+    def read(key: str, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise _mistyped(key, value, "a list of objects")
+        if required and not value:
+            raise Unusable({key: f"“{key}” must name at least one."})
+        found: list[Any] = []
+        problems: dict[str, str] = {}
+        for index, item in enumerate(value):
+            try:
+                found.append(read_options(of, item, f"{key}[{index}]"))
+            except Unusable as error:
+                problems |= error.problems
+        if problems:
+            raise Unusable(problems)
+        return tuple(found)
+
+    return _setting(REQUIRED if required else (), read)
+
+
+def read_options(of: type[Options], values: Any, path: str = "") -> Options:
+    """The settings as their dataclass; `Unusable` names everything that is wrong with them."""
+    if not isinstance(values, Mapping):
+        raise _mistyped(path, values, "an object of names and values")
+    prefix = f"{path}." if path else ""
+    known: dict[str, Field[Any]] = {each.name: each for each in fields(of)}  # type: ignore[arg-type]
+    problems = {f"{prefix}{key}": _unknown(f"{key}", known) for key in values if key not in known}
+    found: dict[str, Any] = {}
+    for name, declared in known.items():
+        try:
+            if name in values:
+                found[name] = _value(declared, f"{prefix}{name}", values[name])
+            elif declared.default is MISSING and declared.default_factory is MISSING:
+                raise Unusable({f"{prefix}{name}": f"“{prefix}{name}” is required."})
+        except Unusable as error:
+            problems |= error.problems
+    if not problems:
+        made = of(**found)
+        check: Callable[[], Mapping[str, str]] = getattr(made, "problems", dict)
+        problems = {f"{prefix}{key}": sentence for key, sentence in check().items()}
+        if not problems:
+            return made
+    raise Unusable(problems)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """“; did you mean …?” where something is close, otherwise what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, 1, 0.7)
+    return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names)}."
+
+
+class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
+    """An adapter whose settings are a dataclass; made only from settings that are right."""
+
+    options_type: ClassVar[type[Any]]
+    options: Options
+
+    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(pool, settings)
+        if problems := self.problems(settings):
+            raise WronglyConfigured(" ".join(problems.values()))
+        self.options = read_options(self.options_type, settings)
+
+    @classmethod
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
+        try:
+            read_options(cls.options_type, settings)
+        except Unusable as error:
+            return error.problems
+        return {}
+
+
+def _setting(default: Any, read: Reader) -> Any:
+    return field(default=default, metadata={"read": read})
+
+
+def _value(declared: Field[Any], key: str, value: Any) -> Any:
+    if value is None and declared.default is None:
+        return None
+    return declared.metadata["read"](key, value)
+
+
+def _unknown(key: str, known: Iterable[str]) -> str:
+    return f"There is no setting “{key}”{suggestion(key, known)}"
+
+
+def _mistyped(key: str, value: Any, expected: str) -> Unusable:
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    return Unusable({key: f"“{key or 'runtime_settings'}” must be {expected}, but is {_shortened(shown)}."})
+
+
+def _shortened(shown: str, longest: int = 60) -> str:
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"

@@ -1,0 +1,210 @@
+"""The `simulated` runtime: instances that are rows, and that can be told to misbehave."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from scheduling.models import SimulatedInstance
+from scheduling.runtimes.base import (
+    CapacityRefused,
+    Health,
+    Instance,
+    InstanceState,
+    Interruption,
+    LaunchRequest,
+    Market,
+    Offering,
+    Throttled,
+    WronglyConfigured,
+)
+from scheduling.runtimes.options import ConfiguredRuntime, choice, flag, number, rows, text, texts
+from scheduling.runtimes.registry import register_runtime
+
+NOTICE = timedelta(seconds=120)
+KEPT = timedelta(days=1)
+VERSION = "2.9.1+simulated"
+
+
+@dataclass(frozen=True)
+class SimulatedOffering:
+    name: str = text(longest=100)
+    market: Market = choice(Market, Market.ON_DEMAND)  # noqa: RUF009 - it makes a field
+
+
+@dataclass(frozen=True)
+class SimulatedOptions:
+    """How long things take, what is on offer, and which faults to play."""
+
+    launch_seconds: float = number(3, 0, 3600)
+    boot_seconds: float = number(5, 0, 3600)
+    call_seconds: float = number(0, 0, 60)
+    refuse_percent: float = number(0, 0, 100)
+    refuse_offerings: tuple[str, ...] = texts()
+    throttle_percent: float = number(0, 0, 100)
+    broken: bool = flag(False)
+    vanish_after_seconds: float | None = number(None, 0, 86_400)
+    interrupt_after_seconds: float | None = number(None, 0, 86_400)
+    spot: bool = flag(False)
+    offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
+
+    def problems(self) -> dict[str, str]:
+        names = [each.name for each in self.on_offer()]
+        if len(set(names)) < len(names):
+            return {"offerings": "Two offerings have the same name."}
+        unknown = [name for name in self.refuse_offerings if name not in names]
+        if unknown:
+            return {"refuse_offerings": f"There is no offering “{unknown[0]}” that could be refused."}
+        return {}
+
+    def on_offer(self) -> tuple[SimulatedOffering, ...]:
+        if self.offerings:
+            return self.offerings
+        spot = (SimulatedOffering("sim-large-spot", Market.SPOT),) if self.spot else ()
+        return (*spot, SimulatedOffering("sim-large", Market.ON_DEMAND))
+
+
+@register_runtime("simulated")
+class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
+    """Keeps its instances in the database, so that all processes see the same ones.
+
+    Faults that go by percent depend on the attempt's token and the offering only: the same call has the
+    same answer. `clock` and `sleep` can be replaced to move through time.
+    """
+
+    options_type: ClassVar[type[SimulatedOptions]] = SimulatedOptions
+
+    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(pool, settings)
+        self.clock: Callable[[], datetime] = timezone.now
+        self.sleep: Callable[[float], None] = time.sleep
+
+    def offerings(self) -> Iterable[Offering]:
+        return [Offering(each.name, each.market, instance_type="sim") for each in self.options.on_offer()]
+
+    def launch(self, request: LaunchRequest) -> Instance:
+        if self.options.call_seconds:
+            self.sleep(self.options.call_seconds)
+        self._play_faults(request)
+        row, _ = SimulatedInstance.objects.get_or_create(
+            token=request.token,
+            defaults={
+                "id": f"sim-{_hash(request.token).hex()[:16]}",
+                "pool": self.pool,
+                "slot_id": request.slot_id,
+                "market": request.offering.market,
+                "launched_at": self.clock(),
+            },
+        )
+        return self._instance(row)
+
+    def describe(self) -> Iterable[Instance]:
+        return [self._instance(row) for row in self._living()]
+
+    def terminate(self, instance_id: str) -> None:
+        now = self.clock()
+        self._rows().filter(pk=instance_id, ended_at=None).update(ended_at=now)
+        self._rows().filter(ended_at__lt=now - KEPT).delete()
+
+    def probe(self, instance: Instance) -> Health:
+        """By what `describe` said of it, without a query: workers are asked from many threads at once."""
+        if instance.launched_at is None or instance.state == InstanceState.GONE:
+            return Health(False, f"{instance.id} is gone.")
+        ready_after = max(self.options.launch_seconds, self.options.boot_seconds)
+        if not self._is_due(instance.launched_at, ready_after):
+            return Health(False, f"{instance.id} is still starting.")
+        return Health(True, version=VERSION)
+
+    def interruptions(self) -> Iterable[Interruption]:
+        return [
+            Interruption(row.id, row.interrupted_at + NOTICE, partial(self._take_notice, row.id))
+            for row in self._living()
+            if row.interrupted_at and not row.notice_taken
+        ]
+
+    def interrupt(self, instance_id: str) -> None:
+        """Give notice to an instance now: it is taken away two minutes later."""
+        self._rows().filter(pk=instance_id, ended_at=None, interrupted_at=None).update(
+            interrupted_at=self.clock()
+        )
+
+    def _play_faults(self, request: LaunchRequest) -> None:
+        offering = request.offering.name
+        if self.options.broken:
+            raise WronglyConfigured("The simulated runtime is set to “broken”.")
+        if _draw("throttle", request) < self.options.throttle_percent:
+            raise Throttled("The simulated runtime had too many calls.")
+        if (
+            offering in self.options.refuse_offerings
+            or _draw("refuse", request) < self.options.refuse_percent
+        ):
+            raise CapacityRefused(f"There is no {offering} to be had at the moment.")
+
+    def _rows(self) -> QuerySet[SimulatedInstance]:
+        return SimulatedInstance.objects.filter(pool=self.pool)
+
+    def _living(self) -> list[SimulatedInstance]:
+        """This pool's instances, after everything that was due has happened to them."""
+        now = self.clock()
+        rows = list(self._rows().filter(ended_at=None).order_by("launched_at", "id"))
+        over = {row.id for row in rows if self._is_over(row)}
+        if over:
+            self._rows().filter(pk__in=over, ended_at=None).update(ended_at=now)
+        living = [row for row in rows if row.id not in over]
+        noticed = [
+            row
+            for row in living
+            if row.interrupted_at is None
+            and self._is_due(row.launched_at, self.options.interrupt_after_seconds)
+        ]
+        for row in noticed:
+            row.interrupted_at = now
+        if noticed:
+            ids = [row.id for row in noticed]
+            self._rows().filter(pk__in=ids, interrupted_at=None).update(interrupted_at=now)
+        return living
+
+    def _is_over(self, row: SimulatedInstance) -> bool:
+        taken_away = row.interrupted_at and self._is_due(row.interrupted_at, NOTICE.total_seconds())
+        return bool(taken_away) or self._is_due(row.launched_at, self.options.vanish_after_seconds)
+
+    def _is_due(self, since: datetime, seconds: float | None) -> bool:
+        return seconds is not None and self.clock() >= since + timedelta(seconds=seconds)
+
+    def _instance(self, row: SimulatedInstance) -> Instance:
+        if row.ended_at or self._is_over(row):
+            state = InstanceState.GONE
+        elif self._is_due(row.launched_at, self.options.launch_seconds):
+            state = InstanceState.RUNNING
+        else:
+            state = InstanceState.PENDING
+        return Instance(
+            id=row.id,
+            state=state,
+            slot_id=row.slot_id,
+            token=row.token,
+            endpoint=f"https://{row.id}.sim",
+            market=Market(row.market),
+            launched_at=row.launched_at,
+        )
+
+    def _take_notice(self, instance_id: str) -> None:
+        self._rows().filter(pk=instance_id).update(notice_taken=True)
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _draw(fault: str, request: LaunchRequest) -> float:
+    """A number from 0 up to 100 that looks random and is the same for the same call."""
+    drawn = int.from_bytes(_hash(f"{fault}\n{request.token}\n{request.offering.name}")[:4], "big")
+    return drawn * 100 / 2**32

@@ -1,0 +1,54 @@
+"""When a slot is taken away or vanishes: what becomes of the sessions on it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.sessions import move_sessions
+from scheduling.models import Phase, Reservation, Slot
+from scheduling.services.reservations import end_reservations
+
+NOT_STARTED = (S.SCHEDULED, S.INSTANTIATING)
+STARTED = (S.READY, S.RUNNING, S.COLLECTING)
+
+
+def warn_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
+    """The slot will go: those that have not started return to the queue, the others are asked to stop."""
+    with transaction.atomic():
+        moved = _move(slot, NOT_STARTED, S.PENDING, reason, now)
+        moved += _move(slot, STARTED, S.STOPPING, reason, now)
+    return moved
+
+
+def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
+    """The slot is gone, with all that was on it: nothing is left to stop."""
+    with transaction.atomic():
+        moved = warn_sessions(slot=slot, reason=reason, now=now)
+        _move(slot, (S.STOPPING,), S.FAILED, reason, now)
+        bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
+        end_reservations(
+            bare.values_list("pk", flat=True),
+            ready=Phase.FAILED,
+            pending=Phase.FAILED,
+            now=now,
+            reason=reason,
+        )
+    return moved
+
+
+def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime) -> int:
+    moved = 0
+    for old in statuses:
+        sessions = list(
+            LabletSession.objects.filter(reservations__slot=slot, reservations__phase=Phase.READY, status=old)
+        )
+        if sessions:
+            moved += len(
+                move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
+            )
+    return moved

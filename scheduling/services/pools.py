@@ -1,0 +1,93 @@
+"""Pools: made, edited and chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput
+from lcm.services.changelog import log_change, take_changes
+from lcm.services.validation import clean, save_checked
+from scheduling.capacity import Resources, resources_of
+from scheduling.models import Phase, Pool
+from scheduling.runtimes.registry import runtime_problems
+
+EDITABLE = (
+    "description", "enabled", "runtime_settings", "spot_policy", "min_slots", "warm_slots", "max_slots",
+    "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port", "idle_seconds",
+    "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout", "terminate_timeout",
+)  # fmt: skip
+
+
+def create_pool(
+    *, name: str, actor: Actor, system: str = "cml", runtime: str = "simulated", **fields: Any
+) -> Pool:
+    """A new kind of worker."""
+    _refuse_unknown(fields)
+    pool = Pool(name=name, system=system, runtime=runtime, **fields)
+    _check_runtime(pool)
+    with transaction.atomic():
+        save_checked(pool)
+        after = {"system": system, "runtime": runtime, **fields}
+        log_change(pool, actor=actor, event="pool_created", message=f"pool {pool} created", after=after)
+    return pool
+
+
+def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -> Pool:
+    """Change a pool's policy. Mending it ends a stop by a configuration error and any back-off."""
+    _refuse_unknown(changes)
+    with transaction.atomic():
+        old, new = take_changes(pool, changes)
+        _check_runtime(pool)
+        clean(pool)
+        if new:
+            pool.stopped_reason, pool.backoff_until, pool.failures, pool.refused_offerings = "", None, 0, {}
+            resets = ["stopped_reason", "backoff_until", "failures", "refused_offerings"]
+            pool.save(update_fields=[*new, *resets, "updated_at"])
+            message = f"pool {pool} edited: {', '.join(name.replace('_', ' ') for name in new)}"
+            log_change(
+                pool, actor=actor, event="pool_edited", message=message, reason=reason, before=old, after=new
+            )
+    return pool
+
+
+def pool_for(*, name: str, system: str, asked: Resources) -> Pool:
+    """The pool asked for, else the one of this system where the wait should be shortest."""
+    if name:
+        pool = Pool.objects.filter(name=name).first()
+        if pool is None:
+            raise InvalidInput({"pool": f"There is no pool “{name}”."})
+        if not pool.enabled:
+            raise InvalidInput({"pool": f"The pool {pool} is switched off."})
+        lacking = asked.lacking_in(resources_of(pool))
+        if lacking:
+            raise InvalidInput(
+                {"pool": f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."}
+            )
+        return pool
+    if not system:
+        raise InvalidInput({"pool": "Name a pool or a system."})
+    waiting = Count("reservations", filter=Q(reservations__phase=Phase.PENDING))
+    pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=waiting)
+    able = [pool for pool in pools if asked.fits_in(resources_of(pool))]
+    if not able:
+        why = "can hold this" if pools else "is switched on"
+        raise InvalidInput({"pool": f"No pool for {system} {why}."})
+    return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
+
+
+def _check_runtime(pool: Pool) -> None:
+    problems = runtime_problems(pool.runtime, pool.runtime_settings)
+    if problems:
+        raise InvalidInput(
+            {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}
+        )
+
+
+def _refuse_unknown(fields: dict[str, Any]) -> None:
+    unknown = set(fields) - set(EDITABLE)
+    if unknown:
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a pool."))

@@ -1,0 +1,55 @@
+"""Ports of a worker: the first that are free, all or none for a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from scheduling.models import Pool, PortAllocation
+
+
+def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
+    """What is held or leaked, by slot."""
+    taken: dict[UUID, set[int]] = {slot_id: set() for slot_id in slot_ids}
+    rows = PortAllocation.objects.filter(slot_id__in=list(taken)).values_list("slot_id", "port")
+    for slot_id, port in rows:
+        taken[slot_id].add(port)
+    return taken
+
+
+def free_ports(pool: Pool, taken: set[int]) -> int:
+    within = sum(1 for port in taken if pool.first_port <= port <= pool.last_port)
+    return pool.last_port - pool.first_port + 1 - within
+
+
+def choose_ports(pool: Pool, taken: set[int], count: int) -> list[int]:
+    """The first free ports of the pool's range; they count as taken from now on."""
+    chosen: list[int] = []
+    for port in range(pool.first_port, pool.last_port + 1):
+        if len(chosen) == count:
+            break
+        if port not in taken:
+            chosen.append(port)
+    if len(chosen) < count:
+        raise ValueError(f"{count} ports asked for, {len(chosen)} free")
+    taken.update(chosen)
+    return chosen
+
+
+def allocate_ports(
+    pool: Pool, wanted: Sequence[tuple[UUID, UUID, Sequence[str]]], taken: Mapping[UUID, set[int]]
+) -> None:
+    """Write the ports of sessions: each asks as (session, slot, names)."""
+    PortAllocation.objects.bulk_create(
+        [
+            PortAllocation(slot_id=slot_id, session_id=session_id, name=name, port=port)
+            for session_id, slot_id, names in wanted
+            for name, port in zip(names, choose_ports(pool, taken[slot_id], len(names)), strict=True)
+        ],
+        batch_size=2_000,
+    )
+
+
+def release_ports(session_ids: Iterable[UUID]) -> None:
+    """The labs are gone. What leaked stays taken until it is seen free."""
+    PortAllocation.objects.filter(session_id__in=list(session_ids), leaked=False).delete()

@@ -1,0 +1,213 @@
+"""Claims on capacity: made, renewed, ended. A session's are made and ended with its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Case, Count, F, Value, When
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.models import LabletSession, Priority
+from lcm.services.changelog import log_change
+from scheduling.capacity import Resources, resources_of
+from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, Slot
+from scheduling.services.pools import pool_for
+from scheduling.services.ports import release_ports
+from scheduling.wake import wake_pool
+
+DEFAULT_TTL = 1200
+MAX_TTL = 86_400
+RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+
+
+def create_reservation(
+    *,
+    holder: str,
+    resources: Mapping[str, Decimal],
+    pool: str = "",
+    system: str = "",
+    ttl: int = DEFAULT_TTL,
+    priority: int = Priority.NORMAL,
+    actor: Actor,
+    now: datetime,
+) -> Reservation:
+    """Claim capacity without a session; the holder keeps it alive by renewing."""
+    if not 1 <= ttl <= MAX_TTL:
+        raise InvalidInput({"ttl": f"A reservation lives from 1 to {MAX_TTL} seconds before it is renewed."})
+    if not holder.strip():
+        raise InvalidInput({"holder": "Say who holds it."})
+    asked = _checked(resources)
+    found = pool_for(name=pool, system=system, asked=asked)
+    reservation = Reservation(
+        pool=found,
+        holder=holder,
+        priority=priority,
+        ttl_seconds=ttl,
+        created_at=now,
+        expires_at=now + timedelta(seconds=ttl),
+        **vars(asked),
+    )
+    with transaction.atomic():
+        reservation.save(force_insert=True)
+        message = f"{reservation} made by {holder} in {found}"
+        log_change(reservation, actor=actor, event="reservation_created", message=message, now=now)
+        wake_pool(found)
+    return reservation
+
+
+def renew_reservation(*, reservation: Reservation, now: datetime) -> Reservation:
+    """Another while; refused once it has ended."""
+    if reservation.ttl_seconds is None:
+        raise StateConflict(f"{reservation} belongs to a session and needs no renewal.")
+    until = now + timedelta(seconds=reservation.ttl_seconds)
+    renewed = Reservation.objects.filter(
+        pk=reservation.pk, phase__in=ACTIVE_PHASES, expires_at__gt=now
+    ).update(expires_at=until)
+    if not renewed:
+        reservation.refresh_from_db()
+        ended = "has expired" if reservation.phase in ACTIVE_PHASES else f"is {reservation.phase.lower()}"
+        raise StateConflict(
+            f"{reservation} {ended} and cannot be renewed.", details={"phase": reservation.phase}
+        )
+    reservation.expires_at = until
+    return reservation
+
+
+def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime) -> Reservation:
+    """Give it back; doing so twice is fine."""
+    _refuse_for_session(reservation)
+    with transaction.atomic():
+        ended = end_reservations([reservation.pk], ready=Phase.RELEASED, pending=Phase.CANCELLED, now=now)
+        if ended:
+            message = f"{reservation} released"
+            log_change(reservation, actor=actor, event="reservation_released", message=message, now=now)
+    reservation.refresh_from_db()
+    return reservation
+
+
+def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
+    """An operator takes it away."""
+    _refuse_for_session(reservation)
+    with transaction.atomic():
+        ended = end_reservations(
+            [reservation.pk], ready=Phase.CANCELLED, pending=Phase.CANCELLED, now=now, reason=reason
+        )
+        if not ended:
+            reservation.refresh_from_db()
+            raise StateConflict(f"{reservation} is {reservation.phase.lower()} already.")
+        message = f"{reservation} cancelled"
+        log_change(
+            reservation, actor=actor, event="reservation_cancelled", message=message, reason=reason, now=now
+        )
+    reservation.refresh_from_db()
+    return reservation
+
+
+def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
+    """The claim of a session's present attempt, in the pool it waits in."""
+    asked = resources_of(session.revision)
+    pool = pool_for(name=session.pool, system=session.definition.system, asked=asked)
+    if session.pool != pool.name:
+        session.pool = pool.name
+        LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
+    reservation = _claim(session, pool, now)
+    reservation.save(force_insert=True)
+    wake_pool(pool)
+    return reservation
+
+
+def reserve_again(*, session_ids: Sequence[UUID], now: datetime) -> None:
+    """New claims for sessions that went back to the queue."""
+    rows = LabletSession.objects.select_related("revision", "definition").filter(pk__in=session_ids)
+    pools = {pool.name: pool for pool in Pool.objects.filter(name__in={row.pool for row in rows})}
+    Reservation.objects.bulk_create([_claim(row, pools[row.pool], now) for row in rows if row.pool in pools])
+    for pool in pools.values():
+        wake_pool(pool)
+
+
+def end_for_sessions(*, session_ids: Sequence[UUID], pending: Phase, now: datetime, reason: str = "") -> int:
+    """Their labs are gone, or were never started: give back slot and ports."""
+    active = Reservation.objects.filter(session_id__in=session_ids, phase__in=ACTIVE_PHASES)
+    keys = list(active.values_list("pk", flat=True))
+    ended = end_reservations(keys, ready=Phase.RELEASED, pending=pending, now=now, reason=reason)
+    release_ports(session_ids)
+    return ended
+
+
+def end_reservations(
+    keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = ""
+) -> int:
+    """End those that are active, each once: a lease is given back with the row that held it."""
+    with transaction.atomic():
+        locked = Reservation.objects.select_for_update().filter(pk__in=list(keys), phase__in=ACTIVE_PHASES)
+        rows = list(locked.order_by("pk").values_list("pk", "slot_id", "phase", "pool_id"))
+        if not rows:
+            return 0
+        Reservation.objects.filter(pk__in=[row[0] for row in rows]).update(
+            phase=Case(When(phase=Phase.READY, then=Value(ready)), default=Value(pending)),
+            released_at=now,
+            reason=reason[:500],
+        )
+        _give_back([slot_id for _, slot_id, phase, _ in rows if phase == Phase.READY], now)
+        for pool_id in {row[3] for row in rows}:
+            wake_pool(Pool(pk=pool_id))
+    return len(rows)
+
+
+def _give_back(slot_ids: list[UUID], now: datetime) -> None:
+    """Count the leases down; a slot without any is idle from now on."""
+    by_count: dict[int, list[UUID]] = {}
+    for slot_id in set(slot_ids):
+        by_count.setdefault(slot_ids.count(slot_id), []).append(slot_id)
+    for count, ids in by_count.items():
+        Slot.objects.filter(pk__in=ids).update(
+            lease_count=F("lease_count") - count,
+            idle_since=Case(When(lease_count__lte=count, then=Value(now)), default=F("idle_since")),
+        )
+
+
+def _claim(session: LabletSession, pool: Pool, now: datetime) -> Reservation:
+    return Reservation(
+        pool=pool,
+        session=session,
+        priority=session.priority,
+        preemptible=session.definition.preemptible,
+        attempt=session.attempt,
+        port_names=[port["name"] for port in session.revision.port_template],
+        created_at=now if session.attempt > 1 else session.created_at,
+        **vars(resources_of(session.revision)),
+    )
+
+
+def _checked(resources: Mapping[str, Decimal]) -> Resources:
+    unknown = set(resources) - set(RESOURCES)
+    if unknown:
+        raise InvalidInput({f"resources.{name}": "This is not a resource." for name in sorted(unknown)})
+    wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
+    if wrong:
+        raise InvalidInput({f"resources.{name}": "This must be zero or more." for name in wrong})
+    if not any(resources.values()):
+        raise InvalidInput({"resources": "Ask for something."})
+    return Resources(**{name: Decimal(value) for name, value in resources.items()})
+
+
+def _refuse_for_session(reservation: Reservation) -> None:
+    if reservation.session_id is not None:
+        raise StateConflict(f"{reservation} belongs to a session: cancel the session instead.")
+
+
+def counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """Active reservations by slot, as the lease counts should be."""
+    rows: Any = (
+        Reservation.objects.filter(slot_id__in=list(slot_ids), phase=Phase.READY)
+        .order_by()
+        .values_list("slot_id")
+        .annotate(Count("pk"))
+    )
+    return dict(rows)

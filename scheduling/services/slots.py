@@ -1,0 +1,158 @@
+"""Slots: moved from state to state, each time by a compare-and-set."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from lcm.actors import SYSTEM, Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.services.changelog import log_change
+from scheduling.models import LIVE, Slot, SlotState
+from scheduling.wake import wake_pool
+
+# Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
+FOLLOWING: dict[SlotState, tuple[SlotState, ...]] = {
+    SlotState.EMPTY: (SlotState.LAUNCHING,),
+    SlotState.LAUNCHING: (SlotState.BOOTING, SlotState.TERMINATING, SlotState.EMPTY, SlotState.ERROR),
+    SlotState.BOOTING: (SlotState.BINDING, SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
+    SlotState.BINDING: (SlotState.READY, SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
+    SlotState.READY: (SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
+    SlotState.DRAINING: (SlotState.TERMINATING, SlotState.EMPTY),
+    SlotState.TERMINATING: (SlotState.EMPTY, SlotState.ERROR),
+    SlotState.ERROR: (SlotState.EMPTY,),
+}
+CLEARED: dict[str, Any] = {
+    "instance_id": "",
+    "endpoint": "",
+    "version": "",
+    "offering": "",
+    "is_spot": False,
+    "cordoned": False,
+    "idle_since": None,
+    "interruption_deadline": None,
+    "last_heartbeat": None,
+}
+
+
+def move_slot(
+    *,
+    slot: Slot,
+    to: SlotState,
+    now: datetime,
+    reason: str = "",
+    actor: Actor = SYSTEM,
+    unleased: bool = False,
+    **fields: Any,
+) -> bool:
+    """One step, with its deadline and an entry in the log; False when the slot has moved on meanwhile.
+
+    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move.
+    """
+    old = SlotState(slot.state)
+    if to not in FOLLOWING[old]:
+        raise StateConflict(f"{slot} is {old.label.lower()} and cannot become {to.label.lower()}.")
+    timeout = slot.pool.timeout_of(to)
+    fields.setdefault("state_deadline", now + timeout if timeout else None)
+    if to == SlotState.EMPTY:
+        fields = {**CLEARED, **fields}
+    fields |= {"state": to, "reason": reason[:500], "last_state_change": now}
+    guard = {"lease_count": 0} if unleased or to == SlotState.EMPTY else {}
+    with transaction.atomic():
+        if not Slot.objects.filter(pk=slot.pk, state=old, **guard).update(**fields):
+            return False
+        for name, value in fields.items():
+            setattr(slot, name, value)
+        log_change(
+            slot,
+            actor=actor,
+            event="slot_state",
+            message=f"{slot}: {old.label} → {to.label}",
+            reason=reason,
+            before={"state": old},
+            after={"state": to},
+            now=now,
+        )
+        if to in (SlotState.READY, SlotState.EMPTY):
+            wake_pool(slot.pool)
+    return True
+
+
+def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: datetime) -> Slot:
+    """Give a slot no more sessions, or let it have some again; those on it stay."""
+    _need_reason(reason)
+    word = "cordoned" if cordoned else "uncordoned"
+    with transaction.atomic():
+        if not Slot.objects.filter(pk=slot.pk, cordoned=not cordoned, state__in=LIVE).update(
+            cordoned=cordoned
+        ):
+            raise StateConflict(f"{slot} is {_fresh(slot).lower()} or {word} already.")
+        slot.cordoned = cordoned
+        log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
+        wake_pool(slot.pool)
+    return slot
+
+
+def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
+    """Take a slot out of service once its leases have ended."""
+    _need_reason(reason)
+    if slot.state not in (SlotState.READY, SlotState.BOOTING, SlotState.BINDING) or not move_slot(
+        slot=slot, to=SlotState.DRAINING, now=now, reason=reason, actor=actor
+    ):
+        raise StateConflict(f"{slot} is {_fresh(slot).lower()} and cannot drain.")
+    return slot
+
+
+def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
+    """End the instance now; refused while sessions are on it."""
+    _need_reason(reason)
+    if slot.lease_count:
+        raise StateConflict(f"{slot} has {slot.lease_count} leases: drain it, or stop its sessions first.")
+    if slot.state not in LIVE or not move_slot(
+        slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, actor=actor, unleased=True
+    ):
+        raise StateConflict(f"{slot} is {_fresh(slot).lower()} and cannot be terminated.")
+    return slot
+
+
+def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
+    """Let a slot in error be used again at once."""
+    _need_reason(reason)
+    if slot.state != SlotState.ERROR or not move_slot(
+        slot=slot, to=SlotState.EMPTY, now=now, reason=reason, actor=actor
+    ):
+        raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
+    type(slot.pool).objects.filter(pk=slot.pool_id).update(backoff_until=None, failures=0)
+    return slot
+
+
+def note_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: Actor = SYSTEM) -> bool:
+    """Write down that the instance will be taken away; the tick does what follows from it."""
+    with transaction.atomic():
+        fresh = Slot.objects.filter(pk=slot.pk, state__in=LIVE, interruption_deadline=None)
+        if not fresh.update(interruption_deadline=deadline):
+            return False
+        slot.interruption_deadline = deadline
+        left = max(deadline - now, timedelta(0)).total_seconds()
+        message = f"{slot} will be taken away in {left:.0f} s"
+        log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
+        wake_pool(slot.pool)
+    return True
+
+
+def note_heartbeat(*, slot: Slot, now: datetime, version: str = "") -> None:
+    """A controller has seen the worker."""
+    Slot.objects.filter(pk=slot.pk).update(
+        last_heartbeat=now, **({"version": version[:60]} if version else {})
+    )
+
+
+def _need_reason(reason: str) -> None:
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+
+
+def _fresh(slot: Slot) -> str:
+    return SlotState(Slot.objects.values_list("state", flat=True).get(pk=slot.pk)).label

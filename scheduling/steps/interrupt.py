@@ -1,0 +1,41 @@
+"""Step 2: slots that will be taken away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduling.models import LIVE, Slot, SlotState
+from scheduling.services.losing import lose_sessions, warn_sessions
+from scheduling.services.slots import move_slot
+from scheduling.steps.context import TickContext
+
+
+def interrupt(tick: TickContext) -> None:
+    """Drain what got a notice, in whatever state it is; at its deadline it is gone."""
+    noticed = Slot.objects.select_related("pool").filter(
+        pool=tick.pool, state__in=LIVE, interruption_deadline__isnull=False
+    )
+    for slot in noticed:
+        deadline = slot.interruption_deadline
+        assert deadline is not None
+        reason = f"its worker is taken away at {deadline:%H:%M:%S} UTC"
+        if deadline <= tick.now:
+            lose_sessions(slot=slot, reason=reason, now=tick.now)
+            _end(slot, tick)
+        elif slot.state != SlotState.DRAINING:
+            _drain(slot, reason, tick)
+
+
+def _drain(slot: Slot, reason: str, tick: TickContext) -> None:
+    warn_sessions(slot=slot, reason=reason, now=tick.now)
+    to = SlotState.TERMINATING if slot.state == SlotState.LAUNCHING else SlotState.DRAINING
+    deadline: dict[str, Any] = (
+        {} if to == SlotState.TERMINATING else {"state_deadline": slot.interruption_deadline}
+    )
+    if move_slot(slot=slot, to=to, now=tick.now, reason="interruption notice", **deadline):
+        tick.count("interrupted", 1)
+
+
+def _end(slot: Slot, tick: TickContext) -> None:
+    if move_slot(slot=slot, to=SlotState.TERMINATING, now=tick.now, reason="taken away"):
+        tick.count("taken_away", 1)

@@ -1,0 +1,92 @@
+"""Steps 4 and 5: slots for what did not fit, and the minimum and warm ones. Only intent is written here."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from scheduling.models import IN_FLIGHT, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.placement import slots_needed
+from scheduling.selectors.rooms import empty_room
+from scheduling.services.slots import move_slot
+from scheduling.steps.context import TickContext
+
+
+def launch_for_demand(tick: TickContext) -> None:
+    """As many slots as the unmet reservations would fill, less those already on their way."""
+    if not tick.unmet:
+        return
+    in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
+    needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=tick.pool.max_slots)
+    begin_launches(tick, needed - in_flight, "launched_for_demand")
+
+
+def keep_minimum(tick: TickContext) -> None:
+    """The minimum of slots altogether, and the warm ones that nobody is on."""
+    pool = tick.pool
+    serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
+    ready = serving.filter(state=SlotState.READY).count()
+    idle = serving.filter(state=SlotState.READY, lease_count=0).count()
+    in_flight = serving.filter(state__in=IN_FLIGHT).count()
+    claimed = slots_needed(tick.unmet, empty_room(pool), limit=in_flight) if tick.unmet else 0
+    lacking = max(pool.min_slots - ready - in_flight, pool.warm_slots - idle - (in_flight - claimed))
+    begin_launches(tick, lacking, "launched_to_keep")
+
+
+def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
+    """Write the intent for up to this many launches: a slot each, an open attempt each."""
+    if wanted <= 0 or not may_launch(tick.pool, tick.now):
+        return
+    for slot in _free_places(tick.pool, wanted):
+        if not tick.still_mine():
+            return
+        attempt = begin_launch(slot, now=tick.now)
+        if attempt is not None:
+            tick.attempts.append(attempt.pk)
+            tick.count(name, 1)
+
+
+def may_launch(pool: Pool, now: datetime) -> bool:
+    """Not while the pool is off, stopped by its configuration, or backing off."""
+    if not pool.enabled or pool.stopped_reason:
+        return False
+    return pool.backoff_until is None or pool.backoff_until <= now
+
+
+def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
+    """EMPTY → LAUNCHING together with the attempt that will fill it."""
+    try:
+        with transaction.atomic():
+            if not move_slot(slot=slot, to=SlotState.LAUNCHING, now=now, reason=""):
+                return None
+            return LaunchAttempt.objects.create(slot=slot, token=uuid.uuid4().hex, requested_at=now)
+    except IntegrityError:
+        return None
+
+
+def _free_places(pool: Pool, wanted: int) -> list[Slot]:
+    """EMPTY slots within the maximum, made when there are too few of them."""
+    occupied = Slot.objects.filter(pool=pool).exclude(state__in=(SlotState.EMPTY, SlotState.ERROR)).count()
+    wanted = min(wanted, pool.max_slots - occupied)
+    if wanted <= 0:
+        return []
+    numbers = set(Slot.objects.filter(pool=pool).values_list("number", flat=True))
+    free = Slot.objects.filter(pool=pool, state=SlotState.EMPTY, number__lte=pool.max_slots)
+    missing = wanted - free.count()
+    new = [number for number in range(1, pool.max_slots + 1) if number not in numbers][: max(missing, 0)]
+    Slot.objects.bulk_create([_new_slot(pool, number) for number in new], ignore_conflicts=True)
+    return list(free.select_related("pool").order_by("number")[:wanted])
+
+
+def _new_slot(pool: Pool, number: int) -> Slot:
+    return Slot(
+        pool=pool,
+        number=number,
+        max_leases=pool.max_leases,
+        cpu_cores=pool.cpu_cores,
+        memory_gb=pool.memory_gb,
+        storage_gb=pool.storage_gb,
+        gpu=pool.gpu,
+    )

@@ -1,0 +1,30 @@
+"""Step 6: slots that nobody has used for a while."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from scheduling.models import IN_FLIGHT, Slot, SlotState
+from scheduling.services.slots import move_slot
+from scheduling.steps.context import TickContext
+
+
+def drain_idle(tick: TickContext) -> None:
+    """Drain what is idle for too long, never below the minimum and the warm slots, never one with a lease."""
+    pool = tick.pool
+    serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
+    ready = serving.filter(state=SlotState.READY)
+    idle_count = ready.filter(lease_count=0).count()
+    in_flight = serving.filter(state__in=IN_FLIGHT).count()
+    surplus = min(ready.count() + in_flight - pool.floor, idle_count - pool.warm_slots)
+    if surplus <= 0 or tick.unmet:
+        return
+    since = tick.now - timedelta(seconds=pool.idle_seconds)
+    idle = ready.select_related("pool").filter(lease_count=0, idle_since__lte=since).order_by("-number")
+    for slot in idle[:surplus]:
+        tick.count("drained", _drain(slot, tick))
+
+
+def _drain(slot: Slot, tick: TickContext) -> bool:
+    """READY without a lease → DRAINING is one compare-and-set, in which a placement is noticed."""
+    return move_slot(slot=slot, to=SlotState.DRAINING, now=tick.now, reason="idle", unleased=True)

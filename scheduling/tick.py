@@ -1,0 +1,103 @@
+"""The stateless tick: seven steps in order, each failing alone, one tick a pool at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from scheduling.leases import lease
+from scheduling.metrics import TickMetrics
+from scheduling.models import Pool, TickRun
+from scheduling.runtimes.base import RuntimeAdapter
+from scheduling.steps.context import TickContext
+from scheduling.steps.expire import expire
+from scheduling.steps.interrupt import interrupt
+from scheduling.steps.launching import keep_minimum, launch_for_demand
+from scheduling.steps.placing import place_waiting
+from scheduling.steps.scale_down import drain_idle
+from scheduling.wake import inside_tick
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)
+KEPT_TICKS = timedelta(days=2)
+
+Step = Callable[[TickContext], None]
+STEPS: tuple[tuple[str, Step], ...] = (
+    ("expire", expire),
+    ("interrupt", interrupt),
+    ("place", place_waiting),
+    ("launch", launch_for_demand),
+    ("keep", keep_minimum),
+    ("scale_down", drain_idle),
+)
+
+
+@dataclass(frozen=True)
+class TickReport:
+    """What a tick did: to be shown, measured, and followed up by launching."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    step_ms: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    attempts: list[UUID] = field(default_factory=list)
+
+
+def scheduling_tick(
+    pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime], metrics: TickMetrics
+) -> TickReport | None:
+    """One tick of a pool; None when another one is at it. Nothing outside is called."""
+    with lease(f"tick:{pool.pk}", length=LEASE, clock=clock) as hold:
+        if hold is None:
+            return None
+        inside = inside_tick.set(True)
+        try:
+            tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.renew)
+            report = _run(tick)
+            _record(pool, report, started_at=tick.now)
+        finally:
+            inside_tick.reset(inside)
+    metrics.observe(pool, report)
+    return report
+
+
+def _run(tick: TickContext) -> TickReport:
+    report = TickReport(counts=tick.counts, attempts=tick.attempts)
+    for name, step in STEPS:
+        begun = time.perf_counter()
+        try:
+            if not tick.still_mine():
+                report.errors[name] = "the lease was lost"
+                break
+            step(tick)
+        except Exception as error:
+            logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
+            report.errors[name] = f"{type(error).__name__}: {error}"[:300]
+        report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
+    return report
+
+
+def _record(pool: Pool, report: TickReport, *, started_at: datetime) -> None:
+    """A row for ticks that did something; quiet ones leave no trace but the newest."""
+    values = {
+        "started_at": started_at,
+        "duration_ms": round(sum(report.step_ms.values())),
+        "step_ms": report.step_ms,
+        "counts": report.counts,
+        "errors": report.errors,
+    }
+    newest = TickRun.objects.filter(pool=pool).order_by("-started_at").first()
+    if (
+        newest
+        and not newest.errors
+        and newest.counts == report.counts
+        and not report.errors
+        and not report.attempts
+    ):
+        TickRun.objects.filter(pk=newest.pk).update(**values)
+    else:
+        TickRun.objects.create(pool=pool, **values)

@@ -1,0 +1,103 @@
+"""A cloud to launch in: moto's server on a port of its own, reached by real boto3 over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from scheduling.runtimes import aws
+from scheduling.runtimes.base import LaunchRequest, Offering
+from scheduling.runtimes.ec2 import Ec2Runtime
+from scheduling.runtimes.spot_notices import SpotNotices
+
+REGION = "eu-central-1"
+
+
+@pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """`cloud(service)`: our process's client of an account that is empty but for a launch template."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_SESSION_TOKEN": "testing",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/nonexistent",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setattr(SpotNotices, "wait_seconds", 0)
+    reset(moto_url)
+    ec2 = aws.client("ec2", REGION, moto_url)
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    ec2.create_launch_template(LaunchTemplateName="cml", LaunchTemplateData={"ImageId": image})
+    return lambda service: aws.client(service, REGION, moto_url)
+
+
+def reset(moto_url: str) -> None:
+    import httpx
+
+    httpx.post(f"{moto_url}/moto-api/reset", trust_env=False).raise_for_status()
+
+
+@pytest.fixture
+def ec2(cloud: Callable[[str], Any]) -> Any:
+    """boto3's own view of the account."""
+    return cloud("ec2")
+
+
+@pytest.fixture
+def ec2_settings(moto_url: str) -> dict[str, Any]:
+    return {
+        "region": REGION,
+        "launch_template": "cml",
+        "offerings": [
+            {"instance_type": "m5.large", "zone": "eu-central-1a", "market": "spot"},
+            {"instance_type": "m5.large", "zone": "eu-central-1a"},
+        ],
+        "endpoint_url": moto_url,
+    }
+
+
+@pytest.fixture
+def runtime(ec2: Any, ec2_settings: dict[str, Any]) -> Ec2Runtime:
+    return Ec2Runtime("cml-eu", ec2_settings)
+
+
+@pytest.fixture
+def hooked(cloud: Callable[[str], Any]) -> Iterator[Callable[[str, Callable[..., Any]], None]]:
+    """`hooked(event, what)`: do something at a point of botocore's calls, until the test ends."""
+    registered: list[tuple[Any, str, Callable[..., Any]]] = []
+
+    def hook(event: str, what: Callable[..., Any]) -> None:
+        events = cloud(event.split(".")[1]).meta.events
+        events.register(event, what)
+        registered.append((events, event, what))
+
+    yield hook
+    for events, event, what in registered:
+        events.unregister(event, what)
+
+
+@pytest.fixture
+def spot_and_on_demand(runtime: Ec2Runtime) -> tuple[Offering, Offering]:
+    spot, on_demand = runtime.offerings()
+    return spot, on_demand
+
+
+def request_for(offering: Offering, token: str = "token-1", **fields: Any) -> LaunchRequest:
+    values = {"slot_id": "slot-1", "slot_name": "cml-eu-01", **fields}
+    return LaunchRequest(token=token, offering=offering, **values)
