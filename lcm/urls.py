@@ -62,6 +62,8 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.prometheus, name="metrics"),
+    path("", include("scheduling.urls")),
     path("api/", include("lcm.api.urls")),
+    path("api/", include("scheduling.api.urls")),
     path("admin/", admin.site.urls),
 ]

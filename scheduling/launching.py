@@ -26,7 +26,7 @@ from scheduling.runtimes.base import (
     RuntimeAdapter,
     RuntimeFailure,
 )
-from scheduling.runtimes.user_data import render_user_data
+from scheduling.runtimes.user_data import user_data
 from scheduling.services.slots import move_slot
 
 logger = logging.getLogger(__name__)
@@ -189,8 +189,8 @@ def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
         slot_id=str(slot.pk),
         slot_name=slot.name,
         offering=offering,
-        user_data=render_user_data(
-            slot_id=str(slot.pk), controller=settings.CONFIG["PUBLIC_URL"], token=attempt.token
+        user_data=user_data(
+            slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=attempt.token
         ),
         taken=frozenset(others),
     )

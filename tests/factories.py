@@ -117,11 +117,14 @@ def make_project(domain: str, name: str, *members: User) -> Project:
 _names = count()
 
 
+HUGE = {"cpu_cores": 10_000, "memory_gb": 10_000, "storage_gb": 200_000, "gpu": 100, "max_leases": 100}
+
+
 def ensure_pools() -> None:
     """The pools that definitions and sessions of the tests wait in; nothing runs in them by itself."""
     for name in ("cml-eu", "cml-us"):
         if not Pool.objects.filter(name=name).exists():
-            create_pool(name=name, actor=SYSTEM)
+            create_pool(name=name, actor=SYSTEM, **HUGE)
 
 
 def make_definition(

@@ -9,6 +9,7 @@ from random import Random
 from django.db import transaction
 
 from lcm.actors import SYSTEM
+from lcm.demo.capacity import make_pools, place_session
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
@@ -47,6 +48,7 @@ def load_demo(*, now: datetime, seed: int = 7) -> None:
     chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
     make_people()
     projects = make_organisation()
+    make_pools(now=now)
     definitions = make_definitions(now=now)
     for steps in _lives():
         _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
@@ -94,7 +96,11 @@ def _live(
         actor=SYSTEM,
         now=at,
     )
+    if S.SCHEDULED in steps and not place_session(session, now=at + timedelta(seconds=20)):
+        return session
     for to in steps:
+        if to == S.SCHEDULED:
+            continue
         at += timedelta(seconds=chance.randint(5, 300 if to != S.COLLECTING else 9000))
         transition_session(session=session, to=to, actor=SYSTEM, now=min(at, now), reason=REASONS.get(to, ""))
     return session

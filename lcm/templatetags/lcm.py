@@ -13,6 +13,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.lifecycle import SessionStatus
+from lcm.web.panels import Panel, panels_of
 from lcm.web.wording import ago_text, amount_text, duration_text
 
 register = template.Library()
@@ -40,6 +41,24 @@ LOOKS: dict[str, tuple[str, str]] = {
     "verified": ("check", "ok"),
     "regressed": ("oct", "bad"),
     "ALLOCATED": ("ring", "busy"),
+    "EMPTY": ("dash", "idle"),
+    "LAUNCHING": ("ring", "busy"),
+    "BOOTING": ("half", "busy"),
+    "BINDING": ("half", "busy"),
+    "DRAINING": ("tri", "warn"),
+    "TERMINATING": ("half", "idle"),
+    "ERROR": ("oct", "bad"),
+    "CORDONED": ("diamond", "warn"),
+    "RELEASED": ("sq", "idle"),
+    "open": ("ring", "busy"),
+    "launched": ("check", "ok"),
+    "refused": ("tri", "warn"),
+    "failed": ("oct", "bad"),
+    "lost": ("tri", "warn"),
+    "enabled": ("dot", "ok"),
+    "off": ("sq", "idle"),
+    "stopped": ("oct", "bad"),
+    "backing off": ("clock", "warn"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -68,6 +87,13 @@ def status(value: str, word: str = "", kind: str = "status") -> SafeString:
     """A status in a row (`status`) or beside a title (`badge`)."""
     text = word or str(value).capitalize()
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
+
+
+@register.inclusion_tag("components/panels.html")
+def panels(page: str, pk: Any) -> dict[str, Any]:
+    """What other apps show on a page."""
+    shown: list[Panel] = panels_of(page)
+    return {"panels": shown, "pk": pk}
 
 
 @register.filter

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from lcm.roles import Role
 
@@ -12,32 +13,41 @@ class Entry:
     key: str
     label: str
     url_name: str
-    prefix: str
+    prefix: str | tuple[str, ...]
     icon: str
     role: Role = Role.VIEWER
+    count: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)
 class NavGroup:
     title: str
-    entries: tuple[Entry, ...]
+    entries: list[Entry] = field(default_factory=list)
 
 
 GROUPS = (
-    NavGroup("", (Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),)),
+    NavGroup("", [Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle")]),
     NavGroup(
         "Plan",
-        (
+        [
             Entry("definitions", "Definitions", "definition_list", "/definitions/", "document-text"),
             Entry("domains", "Domains", "domain_list", "/domains/", "building-office-2"),
             Entry("projects", "Projects", "project_list", "/projects/", "folder"),
-        ),
+        ],
     ),
     NavGroup(
         "System",
-        (
+        [
             Entry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
             Entry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
-        ),
+        ],
     ),
 )
+
+
+def register_entry(group: str, entry: Entry, *, after: str = "") -> None:
+    """Add an app's entry to a group, behind another one or at the end; called when the app is ready."""
+    entries = next(each.entries for each in GROUPS if each.title == group)
+    keys = [each.key for each in entries]
+    if entry.key not in keys:
+        entries.insert(keys.index(after) + 1 if after in keys else len(keys), entry)

@@ -74,8 +74,9 @@ def calling(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        message = error.response["Error"].get("Message", "")
-        raise failure_for(error_code(error))(f"{what}: {error_code(error)}: {message}") from error
+        code, message = error_code(error), error.response["Error"].get("Message", "")
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        raise failure_for(code, status)(f"{what}: {code}: {message}") from error
     except (BotoCoreError, ResponseParserError) as error:
         raise _failure_of(error)(f"{what}: {error}") from error
 
@@ -85,11 +86,12 @@ def error_code(error: Any) -> str:
     return str(error.response["Error"].get("Code", ""))
 
 
-def failure_for(code: str) -> type[RuntimeFailure]:
+def failure_for(code: str, status: int = 400) -> type[RuntimeFailure]:
+    """What an error code means; a server that broke down may have done what was asked before."""
     for pattern, failure in CODES:
         if re.fullmatch(pattern, code):
             return failure
-    return RuntimeFailure
+    return AnswerLost if status >= 500 else RuntimeFailure
 
 
 _making_one = Lock()

@@ -73,7 +73,7 @@ def _get(url: str, verify: ssl.SSLContext | bool, timeout: float) -> bytes:
 def _health(endpoint: str, body: bytes) -> Health:
     try:
         answer: Any = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Health(False, f"{endpoint} does not answer in JSON.")
     version = answer.get("version") if isinstance(answer, dict) else None
     if not isinstance(version, str) or "ready" not in answer:

@@ -52,7 +52,7 @@ class SpotNotices:
         delete = partial(self._delete, message["ReceiptHandle"])
         try:
             found = parse_notice(message["Body"])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             fields = {"queue": self._url, "body": message["Body"][:500], "reason": f"{error}"}
             logger.warning("notice_unreadable", extra=fields)
             found = None

@@ -151,9 +151,16 @@ def test_guessing_tokens_is_stopped(client, controller, settings):
 def test_guessing_from_one_address_does_not_stop_another(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
-    good = bearer(f"Bearer {controller.key}")
-    assert client.get(SESSIONS, **good).status_code == 429
-    assert client.get(SESSIONS, **good, REMOTE_ADDR="10.0.0.2").status_code == 200
+    wrong = bearer("Bearer lcm_also_wrong")
+    assert client.get(SESSIONS, **wrong).status_code == 429
+    assert client.get(SESSIONS, **wrong, REMOTE_ADDR="10.0.0.2").status_code == 401
+
+
+def test_guessing_does_not_lock_out_those_who_know_their_token(client, controller, settings):
+    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    for _ in range(3):
+        client.get(SESSIONS, **bearer("Bearer lcm_wrong"))
+    assert client.get(SESSIONS, **bearer(f"Bearer {controller.key}")).status_code == 200
 
 
 def test_good_tokens_are_not_counted_as_guesses(client, controller, settings):

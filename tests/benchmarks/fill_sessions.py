@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.utils import timezone
 
+from lcm.demo.capacity import make_pools
 from lcm.demo.fleet import make_definitions
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import ACTIVE, SessionStatus
@@ -27,6 +28,7 @@ class Filler:
         self.now = timezone.now()
         make_people()
         self.projects = [project.pk for project in make_organisation()]
+        make_pools(now=self.now)
         definitions = make_definitions(now=self.now)
         self.definitions = [(each.pk, each.current_revision_id) for each in definitions]
         User.objects.bulk_create([User(username=f"student-{number:05}") for number in range(USERS)])

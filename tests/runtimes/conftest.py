@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -48,8 +49,6 @@ def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any
 
 
 def reset(moto_url: str) -> None:
-    import httpx
-
     httpx.post(f"{moto_url}/moto-api/reset", trust_env=False).raise_for_status()
 
 

@@ -1,0 +1,80 @@
+"""The workers of the demo fleet: two pools with simulated workers that run already."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from lcm.actors import SYSTEM
+from lcm.models import LabletSession
+from scheduling.models import Phase, Pool, SimulatedInstance, Slot, SlotState, SpotPolicy
+from scheduling.placement import place
+from scheduling.selectors.rooms import rooms_of, serving_slots, waiting_claims
+from scheduling.services.assignment import assign
+from scheduling.services.pools import create_pool
+
+SIZE: dict[str, Any] = {"cpu_cores": 48, "memory_gb": 192, "storage_gb": 2000, "max_leases": 6, "idle_seconds": 1800}
+
+
+def make_pools(*, now: datetime) -> None:
+    """A pool that is always there, and one on spot instances that comes and goes."""
+    europe = create_pool(
+        name="cml-eu",
+        description="Evening courses and workshops",
+        min_slots=2,
+        warm_slots=1,
+        max_slots=8,
+        actor=SYSTEM,
+        **SIZE,
+    )
+    america = create_pool(
+        name="cml-us",
+        description="Cheap capacity that may be taken away",
+        warm_slots=1,
+        max_slots=6,
+        spot_policy=SpotPolicy.FALLBACK,
+        actor=SYSTEM,
+        **SIZE,
+    )
+    for pool, count in ((europe, 5), (america, 4)):
+        for number in range(1, count + 1):
+            _running_slot(pool, number, now=now)
+
+
+def place_session(session: LabletSession, *, now: datetime) -> bool:
+    """Give a session its place as the tick would have done at that moment."""
+    pool = Pool.objects.get(name=session.pool)
+    mine = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
+    claims = [claim for claim in waiting_claims(pool, 1_000) if claim.id == mine]
+    plan = place(claims, rooms_of(pool, serving_slots(pool)))
+    placed = assign(pool, plan.placed, now=now) == 1
+    session.refresh_from_db()
+    return placed
+
+
+def _running_slot(pool: Pool, number: int, *, now: datetime) -> None:
+    at = now - timedelta(days=8)
+    instance_id = f"sim-{uuid.uuid4().hex[:12]}"
+    slot = Slot.objects.create(
+        pool=pool,
+        number=number,
+        state=SlotState.READY,
+        instance_id=instance_id,
+        endpoint=f"https://{instance_id}.sim",
+        is_spot=pool.spot_policy != SpotPolicy.NEVER,
+        max_leases=pool.max_leases,
+        cpu_cores=pool.cpu_cores,
+        memory_gb=pool.memory_gb,
+        storage_gb=pool.storage_gb,
+        last_state_change=at,
+        idle_since=now,
+    )
+    SimulatedInstance.objects.create(
+        id=instance_id,
+        pool=pool.name,
+        slot_id=str(slot.pk),
+        token=uuid.uuid4().hex,
+        market="spot" if slot.is_spot else "on-demand",
+        launched_at=at,
+    )
