@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Any
 
@@ -16,8 +15,6 @@ app = Celery("lcm")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.set_default()
-
-logger = logging.getLogger("lcm.tasks")
 
 
 @app.on_after_configure.connect

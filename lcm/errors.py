@@ -45,9 +45,18 @@ class InUse(LcmError):
     status = 409
 
 
-class NotPermitted(LcmError):
-    code = "permission_denied"
-    status = 403
+class NotFound(LcmError):
+    """It is not there, or not any more."""
+
+    code = "not_found"
+    status = 404
+
+
+class Unavailable(LcmError):
+    """A part of LCM that this needs does not answer now."""
+
+    code = "unavailable"
+    status = 503
 
 
 class Unprocessable(LcmError):

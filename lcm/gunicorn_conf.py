@@ -15,6 +15,8 @@ worker_class = "asgi"
 # Django has no start-up and shut-down events.
 asgi_lifespan = "off"
 # Less than the supervisor's grace period, so that a long poll does not get the whole server killed.
+# Longer than proxies and clients keep theirs, so that nobody sends into a connection being closed.
+keepalive = 75
 graceful_timeout = 7
 # The application logs its requests itself.
 accesslog = None

@@ -44,10 +44,15 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         trace = f" [{trace_id()[:8]}]" if trace_id() else ""
-        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        fields = "".join(f" {key}={_one_line(value)}" for key, value in _fields(record).items())
         at = datetime.fromtimestamp(record.created).strftime("%H:%M:%S")
         line = f"{at} {record.levelname} {record.name}{trace} {record.getMessage()}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _one_line(value: Any) -> str:
+    """Whatever a caller sent, it makes no new line in the log."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
 
 
 class NotReadyFilter(logging.Filter):

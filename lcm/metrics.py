@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 
+from django.db import DatabaseError
 from prometheus_client import CollectorRegistry, Counter, Histogram, multiprocess
 from prometheus_client.core import REGISTRY, GaugeMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
+
+logger = logging.getLogger(__name__)
 
 REQUESTS = Counter("lcm_http_requests_total", "Requests answered.", ["view", "method", "status"])
 REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
@@ -47,7 +51,11 @@ def exposition() -> bytes:
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     fleet = CollectorRegistry(auto_describe=False)
     fleet.register(FleetCollector())
-    return generate_latest(registry) + generate_latest(fleet)
+    try:
+        return generate_latest(registry) + generate_latest(fleet)
+    except DatabaseError:
+        logger.exception("fleet_figures_failed")
+        return generate_latest(registry)
 
 
 def forget_process(pid: int) -> None:

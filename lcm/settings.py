@@ -98,6 +98,7 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "lcm",
+        "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},
     }
 }
 
@@ -162,7 +163,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "lcm.api.pagination.KeysetPagination",
     "DEFAULT_FILTER_BACKENDS": ["lcm.api.filters.SharedFilterBackend"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["lcm.api.parsers.JsonParser"],
     "DEFAULT_SCHEMA_CLASS": "lcm.api.schema.LcmSchema",
     "EXCEPTION_HANDLER": "lcm.api.errors.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from uuid import UUID
 
 from celery import shared_task
@@ -17,6 +18,7 @@ from lcm.services.sessions import cancel_sessions
 from lcm.web.filters import SessionFilter
 
 CANCEL_BATCH = 500
+CANCEL_BATCHES = 20
 logger = logging.getLogger(__name__)
 
 
@@ -32,14 +34,22 @@ def clean_up() -> None:
 
 
 @shared_task
-def cancel_selected_sessions(filter_query: str, actor_label: str, user_id: str, reason: str) -> None:
-    """Cancel all sessions that match a list's filters, set by set. A second run finds nothing left to do."""
+def cancel_selected_sessions(
+    filter_query: str, asked_at: str, actor_label: str, user_id: str, reason: str
+) -> None:
+    """Cancel the sessions that matched a list's filters when it was asked for, some thousands a run.
+
+    A second run finds nothing left to do; what is left after a run is done by the next one.
+    """
     actor = Actor(label=actor_label, user_id=UUID(user_id))
     filters = SessionFilter(QueryDict(filter_query), queryset=LabletSession.objects.all())
     if not filters.is_valid():
         logger.error("bulk_cancel_refused", extra={"filters": filter_query, "errors": dict(filters.errors)})
         return
-    while batch := list(filters.qs.filter(status__in=list(CANCEL_TO)).order_by("pk")[:CANCEL_BATCH]):
-        cancelled, _ = cancel_sessions(sessions=batch, actor=actor, now=timezone.now(), reason=reason)
+    rows = filters.qs.filter(status__in=list(CANCEL_TO), created_at__lte=datetime.fromisoformat(asked_at))
+    for _ in range(CANCEL_BATCHES):
+        batch = list(rows.order_by("pk")[:CANCEL_BATCH])
+        cancelled, _missed = cancel_sessions(sessions=batch, actor=actor, now=timezone.now(), reason=reason)
         if not cancelled:
-            break
+            return
+    cancel_selected_sessions.delay(filter_query, asked_at, actor_label, user_id, reason)

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.utils.crypto import salted_hmac
 
 from lcm.actors import SYSTEM
 from lcm.services.changelog import log_change
@@ -17,6 +18,7 @@ from scheduling.leases import lease
 from scheduling.metrics import LAUNCHES
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState, SpotPolicy
 from scheduling.runtimes.base import (
+    AnswerLost,
     CapacityRefused,
     Category,
     Instance,
@@ -80,6 +82,8 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
     except RuntimeFailure as error:
         _failed(attempt, error, clock())
         return
+    # Asked before without an answer: the same offering first, whose token finds what was begun.
+    offerings.sort(key=lambda each: each.name != attempt.offering)
     for offering in offerings:
         # The intent first: which offering this attempt asks for.
         LaunchAttempt.objects.filter(pk=attempt.pk).update(offering=offering.name)
@@ -91,8 +95,16 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             refuse_offering(pool, offering.name, until=clock() + REFUSED_FOR)
             LAUNCHES.labels(pool=pool.name, result=Category.CAPACITY).inc()
             continue
+        except AnswerLost as error:
+            # The attempt stays open: it is asked for again, or its instance is found by its token.
+            logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
+            return
         except RuntimeFailure as error:
             _failed(attempt, error, clock())
+            return
+        except Exception as error:
+            logger.exception("launch_failed", extra={"slot": attempt.slot.name})
+            _failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
             return
         record_launch(attempt, instance, now=clock())
         return
@@ -175,10 +187,17 @@ def _stop_pool(pool: Pool, reason: str, now: datetime) -> None:
         log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
 
 
-def _finish(attempt: LaunchAttempt, outcome: AttemptOutcome, now: datetime, **fields: str) -> bool:
+def _finish(
+    attempt: LaunchAttempt, outcome: AttemptOutcome, now: datetime, *, error: str = "", **fields: str
+) -> bool:
     """Close an open attempt once; whoever comes second changes nothing."""
     mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
-    return mine.update(outcome=outcome, finished_at=now, **fields) == 1
+    return mine.update(outcome=outcome, finished_at=now, error=error[:500], **fields) == 1
+
+
+def boot_token(attempt: LaunchAttempt) -> str:
+    """What a worker proves itself with once: the same for an attempt, and not what its tags show."""
+    return salted_hmac("lcm.boot", attempt.token, algorithm="sha256").hexdigest()
 
 
 def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
@@ -190,7 +209,7 @@ def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
         slot_name=slot.name,
         offering=offering,
         user_data=user_data(
-            slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=attempt.token
+            slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=boot_token(attempt)
         ),
         taken=frozenset(others),
     )

@@ -44,13 +44,14 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         if hold is None:
             return None
         take_notices(pool, runtime, clock())
+        # Before the outside is asked: an instance that is launched meanwhile is not one that vanished.
+        slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
         except RuntimeFailure as error:
             logger.warning("describe_failed", extra={"pool": pool.name, "error": str(error)})
             return World(pool, runtime, clock(), {}, [str(error)])
         world = World(pool, runtime, clock(), instances)
-        slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         health = _probe_all(world, slots)
         for slot in slots:
             if not hold.renew():
@@ -68,12 +69,13 @@ def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
     """Write interruption notices down, then acknowledge them: a lost acknowledgement comes again."""
     try:
         for notice in runtime.interruptions():
-            slot = (
-                Slot.objects.select_related("pool").filter(pool=pool, instance_id=notice.instance_id).first()
-            )
+            # Of any pool: pools may share a queue.
+            slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
             if slot is not None:
                 note_interruption(slot=slot, deadline=notice.deadline, now=now)
-            notice.acknowledge()
+            # An unknown one may belong to a launch that is not written down yet: it comes again.
+            if slot is not None or notice.deadline <= now:
+                notice.acknowledge()
     except RuntimeFailure as error:
         logger.warning("notices_failed", extra={"pool": pool.name, "error": str(error)})
 
@@ -82,18 +84,19 @@ def collect_orphans(world: World) -> None:
     """End tagged instances that no slot and no open attempt knows, after a grace period."""
     if not world.runtime.launches:
         return
-    owned = set(
-        Slot.objects.filter(pool=world.pool).exclude(instance_id="").values_list("instance_id", flat=True)
-    )
+    # Awaited before owned: an answer that is written down in between is in one of the two.
     awaited = set(
         LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
             "token", flat=True
         )
     )
+    owned = set(
+        Slot.objects.filter(pool=world.pool).exclude(instance_id="").values_list("instance_id", flat=True)
+    )
     for instance in world.instances.values():
         known = instance.id in owned or instance.token in awaited
         is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
-        if not known and is_old and instance.state in (InstanceState.PENDING, InstanceState.RUNNING):
+        if not known and is_old and instance.state not in (InstanceState.STOPPING, InstanceState.GONE):
             logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
             _terminate(world, instance.id)
 
@@ -173,9 +176,7 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
 
 def _draining(world: World, slot: Slot) -> None:
     """To its end once the leases are gone, or when it is taken away."""
-    if world.instance_of(slot) is None:
-        _vanished(world, slot)
-    elif slot.lease_count == 0:
+    if _expect_instance(world, slot) is not None and slot.lease_count == 0:
         move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
 
 
@@ -195,10 +196,20 @@ def _terminating(world: World, slot: Slot) -> None:
 
 
 def _expect_instance(world: World, slot: Slot) -> Instance | None:
+    """The slot's instance; without one, or with one that is switched off, the slot is done with."""
     instance = world.instance_of(slot)
     if instance is None:
-        _vanished(world, slot)
+        if world.now >= slot.last_state_change + world.runtime.listing_delay:
+            _vanished(world, slot)
+    elif instance.state in (InstanceState.STOPPING, InstanceState.STOPPED):
+        _switched_off(world, slot)
+        return None
     return instance
+
+
+def _switched_off(world: World, slot: Slot) -> None:
+    lose_sessions(slot=slot, reason="its worker was switched off", now=world.now)
+    move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="its instance was switched off")
 
 
 def _vanished(world: World, slot: Slot) -> None:

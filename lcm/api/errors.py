@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -29,11 +31,14 @@ def _answer(error: Exception) -> Response | None:
             return body(status.HTTP_404_NOT_FOUND, "not_found", "There is nothing here, or nothing for you.")
         case PermissionDenied():
             return body(status.HTTP_403_FORBIDDEN, "permission_denied", str(error) or "This is not allowed.")
+        case RequestDataTooBig():
+            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
+            return body(413, "too_large", f"A request holds {limit} MB at most.")
         case exceptions.ValidationError():
             fields = _fields(error.detail)
             return body(error.status_code, "invalid", _first(fields), fields)
         case exceptions.Throttled():
-            seconds = max(1, round(getattr(error, "wait", None) or 1))
+            seconds = max(1, math.ceil(getattr(error, "wait", None) or 1))
             answer = body(error.status_code, "throttled", f"Too many requests; try again in {seconds} s.")
             answer["Retry-After"] = str(seconds)
             return answer

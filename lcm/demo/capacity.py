@@ -14,7 +14,13 @@ from scheduling.selectors.rooms import rooms_of, serving_slots, waiting_claims
 from scheduling.services.assignment import assign
 from scheduling.services.pools import create_pool
 
-SIZE: dict[str, Any] = {"cpu_cores": 48, "memory_gb": 192, "storage_gb": 2000, "max_leases": 6, "idle_seconds": 1800}
+SIZE: dict[str, Any] = {
+    "cpu_cores": 48,
+    "memory_gb": 192,
+    "storage_gb": 2000,
+    "max_leases": 6,
+    "idle_seconds": 1800,
+}
 
 
 def make_pools(*, now: datetime) -> None:

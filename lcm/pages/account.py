@@ -97,7 +97,7 @@ SUGGESTERS = {
 @role_required(Role.OPERATOR)
 def suggest(request: HttpRequest, kind: str) -> HttpResponseBase:
     """Names that match what is being typed, as options of a datalist."""
-    text = str(next(iter(request.GET.values()), ""))[:100]
+    text = str(next(iter(request.GET.values()), ""))[:100].replace("\0", "")
     if kind not in SUGGESTERS:
         return JsonResponse(
             {"code": "not_found", "message": "There is nothing here.", "details": {}}, status=404

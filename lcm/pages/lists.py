@@ -188,7 +188,7 @@ CHANGES = ListPage(
     ],
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint="What, object, who, why",
+    search_hint="In the newest 100,000",
     icon="list-bullet",
     empty_hint="Whatever anyone does here is written down in this log.",
 )

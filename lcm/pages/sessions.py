@@ -14,8 +14,11 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from kombu.exceptions import OperationalError
 
 from lcm import lifecycle
+from lcm.actors import Actor
+from lcm.errors import Unavailable
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession, Priority
 from lcm.pages.lists import SESSIONS
@@ -45,10 +48,12 @@ def session_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = get_object_or_404(sessions.sessions(), pk=pk)
-    transitions = list(session.transitions.all())
+    transitions, now = list(session.transitions.all()), timezone.now()
     context = {
         "session": session,
-        "timeline": timeline_of(session, transitions, now=timezone.now()),
+        "timeline": timeline_of(session, transitions, now=now),
+        "waited": now - session.status_since,
+        "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
         "kernels": session.kernels.all(),
         "changes": changes_of(session),
@@ -170,15 +175,14 @@ def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
         alive = rows.filter(status__in=list(lifecycle.CANCEL_TO))
         count, actor = alive.count(), actor_of(request)
         if count > CANCEL_AT_ONCE and request.POST.get("all"):
-            query = request.POST.get("filter_query", "")
-            cancel_selected_sessions.delay(query, actor.label, str(actor.user_id), reason)
+            _cancel_in_background(request.POST.get("filter_query", ""), actor, reason)
             return f"{count:,} sessions are being cancelled in the background; the change log tells when."
         done, missed = services.cancel_sessions(
             sessions=alive, actor=actor, now=timezone.now(), reason=reason
         )
         noun = SESSIONS.named(done)
         rest = f"; {missed:,} had changed meanwhile" if missed else ""
-        return f"{done:,} {noun} cancelled{rest}."
+        return f"{done:,} {noun} cancelled or being stopped{rest}."
 
     bulk = BulkPage(
         page=SESSIONS,
@@ -190,3 +194,12 @@ def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
         danger=True,
     )
     return bulk_page(request, bulk)
+
+
+def _cancel_in_background(filter_query: str, actor: Actor, reason: str) -> None:
+    try:
+        cancel_selected_sessions.delay(
+            filter_query, timezone.now().isoformat(), actor.label, str(actor.user_id), reason
+        )
+    except OperationalError as error:
+        raise Unavailable("The workers cannot be reached, so nothing was cancelled.") from error

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.cml.topology import Topology, TopologyError, parse_topology
-from lcm.errors import InvalidInput, StateConflict
+from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
@@ -190,7 +190,7 @@ def revert_definition(
     """Go back to what an older revision asked for, as a new revision."""
     target = definition.revisions.filter(number=number).first()
     if target is None:
-        raise InvalidInput({"number": f"{definition} has no revision {number}."})
+        raise NotFound(f"{definition} has no revision {number}.")
     undone = definition.revisions.filter(number=based_on).first()
     return revise_definition(
         definition=definition,

@@ -47,21 +47,23 @@ def create_session(
     now: datetime,
 ) -> LabletSession:
     """Ask for a session: pins the definition's current revision and makes its kernels."""
-    if definition.current_revision is None:
-        raise InvalidInput({"definition": f"{definition} has no requirements yet."})
-    session = LabletSession(
-        definition=definition,
-        revision=definition.current_revision,
-        owner=owner,
-        project=project,
-        starts_at=starts_at,
-        ends_at=ends_at,
-        priority=priority,
-        pool=pool or definition.pool,
-        status_since=now,
-        created_at=now,
-    )
     with transaction.atomic():
+        # Locked: what it asks for and whether it may be asked for are those of this moment.
+        definition = LabletDefinition.objects.select_for_update().get(pk=definition.pk)
+        if definition.current_revision is None:
+            raise InvalidInput({"definition": f"{definition} has no requirements yet."})
+        session = LabletSession(
+            definition=definition,
+            revision=definition.current_revision,
+            owner=owner,
+            project=project,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            priority=priority,
+            pool=pool or definition.pool,
+            status_since=now,
+            created_at=now,
+        )
         _check_request(session, now=now)
         clean(session)
         session.save(force_insert=True)
@@ -212,10 +214,14 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
         )
     # Locked, so that nobody leaves the project while a session is being asked for.
     membership = Membership.objects.select_for_update().filter(project=session.project, user=session.owner)
-    if not membership.exists():
+    if not session.owner.is_active:
+        errors["owner"] = f"The account of {session.owner} has been closed."
+    elif not membership.exists():
         errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
     if session.ends_at <= session.starts_at:
         errors["ends_at"] = "The timeslot has to end after it starts."
+    elif session.ends_at <= now:
+        errors["ends_at"] = "The timeslot is over already."
     elif session.starts_at < now - START_GRACE:
         errors["starts_at"] = "The timeslot starts in the past."
     if errors:

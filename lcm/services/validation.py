@@ -6,7 +6,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
 
-from lcm.errors import InUse, InvalidInput
+from lcm.errors import InUse, InvalidInput, NotFound
 
 
 def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
@@ -33,6 +33,8 @@ def save_checked(
 
 def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
     """Delete, or say what still refers to it."""
+    if not type(obj)._default_manager.select_for_update().filter(pk=obj.pk).exists():
+        raise NotFound(f"{name or obj} was deleted a moment ago.")
     uses = _uses(obj)
     if uses:
         verb = "refers" if len(uses) == 1 and uses[0].startswith("1 ") else "refer"

@@ -165,3 +165,8 @@ def plural(count: int, forms: str) -> str:
 @register.filter
 def is_checkbox(bound: Any) -> bool:
     return getattr(bound.field.widget, "input_type", "") == "checkbox"
+
+
+@register.filter
+def cores(value: Decimal | str) -> str:
+    return "core" if Decimal(str(value)) == 1 else "cores"

@@ -9,6 +9,8 @@ from typing import Any
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
 
 from lcm.access import PUBLIC, Rule
 from lcm.roles import Role, role_of
@@ -23,7 +25,7 @@ def role_required(role: Role) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                return _to_login(request)
             if role_of(request.user) < role:
                 raise PermissionDenied(f"This page is for the role {role.label} and above.")
             return view(request, *args, **kwargs)
@@ -32,6 +34,14 @@ def role_required(role: Role) -> Callable[[View], View]:
         return guarded
 
     return decorate
+
+
+def _to_login(request: HttpRequest) -> HttpResponseBase:
+    """To the log-in and back; for htmx the whole page goes there, not the part it asked for."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect_to_login(request.get_full_path())
+    here = request.htmx.current_url_abs_path or reverse("home")  # type: ignore[attr-defined]
+    return HttpResponseClientRedirect(redirect_to_login(here).url)
 
 
 def public(view: View) -> View:

@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse
 
 from lcm.errors import InvalidInput
@@ -39,7 +38,7 @@ def bulk_page(request: HttpRequest, bulk: BulkPage) -> HttpResponseBase:
         rows, how = selection(request, bulk.page)
     except InvalidInput as error:
         messages.error(request, error.message)
-        return redirect(back)
+        return go(request, Done("", back))
     count = rows.count()
     if not count:
         messages.warning(request, f"No {bulk.page.noun} was selected.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Max, Model, Q, QuerySet
 from django.utils import timezone
 from django_filters.fields import IsoDateTimeField
 
@@ -26,6 +26,7 @@ from lcm.models import (
 )
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 
+SEARCHED_CHANGES = 100_000
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
 _LENGTH = {
     "1h": timedelta(hours=1),
@@ -56,6 +57,16 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
 
     def filter(self, qs: QuerySet[Any], value: list[str]) -> QuerySet[Any]:
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
+
+
+class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
+    """Yes or no; anything else is an error, not everything."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=[("true", "Yes"), ("false", "No")], **kwargs)
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return qs.filter(**{self.field_name: value == "true"}) if value else qs
 
 
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
@@ -108,7 +119,7 @@ class DomainChoices(df.FilterSet):  # type: ignore[misc]
 class SessionFilter(DomainChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
     status = ChoicesFilter(choices=SessionStatus.choices, label="Status")
-    active = df.BooleanFilter(label="Not ended", method="only_active")
+    active = FlagFilter(label="Not ended", method="only_active")
     priority = ChoicesFilter(choices=Priority.choices, label="Priority")
     domain = ChoicesFilter(label="Domain", method="in_domains")
     project = ObjectFilter(Project, field_name="project_id", label="Project")
@@ -134,14 +145,14 @@ class SessionFilter(DomainChoices):
             project__in=list(Project.objects.filter(domain__name__in=value).values_list("pk", flat=True))
         )
 
-    def only_active(self, qs: QuerySet[LabletSession], name: str, value: bool) -> QuerySet[LabletSession]:
-        return qs.filter(status__in=ACTIVE) if value else qs.exclude(status__in=ACTIVE)
+    def only_active(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
+        return qs.filter(status__in=ACTIVE) if value == "true" else qs.exclude(status__in=ACTIVE)
 
 
 class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "description", "version")
     status = ChoicesFilter(choices=DefinitionStatus.choices, label="Status")
-    needs_review = df.BooleanFilter(label="Needs review")
+    needs_review = FlagFilter(label="Needs review")
     system = df.CharFilter(label="System")
     created = PeriodFilter(field_name="created_at", label="Imported")
 
@@ -213,8 +224,16 @@ OBJECT_TYPES = [
 ]
 
 
+class RecentSearchFilter(SearchFilter):
+    """Looks through the newest rows only: a search for nothing must not read a log of years."""
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        newest = ChangeLog.objects.aggregate(Max("pk"))["pk__max"] if value else None
+        return super().filter(qs.filter(pk__gt=newest - SEARCHED_CHANGES) if newest else qs, value)
+
+
 class ChangeFilter(df.FilterSet):  # type: ignore[misc]
-    q = SearchFilter("message", "object_label", "actor", "reason")
+    q = RecentSearchFilter("message", "object_label", "actor", "reason")
     object_type = ChoicesFilter(choices=OBJECT_TYPES, label="Object")
     object_id = df.CharFilter(label="Id", max_length=40)
     actor = df.CharFilter(label="Who", max_length=150)

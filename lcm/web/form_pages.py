@@ -35,7 +35,6 @@ class FormPage:
     text: str = ""
     danger: bool = False
     initial: Mapping[str, Any] = field(default_factory=dict)
-    form_kwargs: Mapping[str, Any] = field(default_factory=dict)
     crumbs: list[tuple[str, str]] = field(default_factory=list)
     template: str = "form.html"
 
@@ -43,7 +42,7 @@ class FormPage:
 def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
     """Show the form, or save and say so; what a service refuses is shown at the field it is about."""
     data = request.POST if request.method == "POST" else None
-    form = page.form(data, request.FILES or None, initial=dict(page.initial), **page.form_kwargs)
+    form = page.form(data, request.FILES or None, initial=dict(page.initial))
     status = 200
     if data is not None:
         done = save_form(form, page.save)

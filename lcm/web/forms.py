@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from lcm.errors import InvalidInput
 
@@ -25,6 +26,8 @@ class PageForm(forms.Form):
         super().__init__(*args, **{"label_suffix": "", **kwargs})
         for field in self.fields.values():
             widget = field.widget
+            if isinstance(field, LocalDateTimeField):
+                field.help_text = f"{field.help_text} Time of {timezone.get_current_timezone_name()}.".strip()
             if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
                 widget.attrs.setdefault("class", "input")
 
@@ -43,6 +46,9 @@ class LocalDateTimeField(forms.DateTimeField):
     """A moment in the person's time zone, with the browser's own picker."""
 
     widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
+    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
+        return {**super().widget_attrs(widget), "step": "60"}
 
 
 class NamedField(forms.CharField):

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 from redis import Redis
 from redis.exceptions import RedisError
@@ -19,14 +19,14 @@ from lcm.models import Heartbeat
 from lcm.web.access import public
 
 
-@require_GET
+@require_safe
 @public
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers."""
     return HttpResponse("ok", content_type="text/plain")
 
 
-@require_GET
+@require_safe
 @public
 def readyz(request: HttpRequest) -> HttpResponse:
     """Everything a request or task needs is there; 503 names what is not."""
@@ -36,7 +36,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
 
 
-@require_GET
+@require_safe
 @public
 def prometheus(request: HttpRequest) -> HttpResponse:
     """Metrics for Prometheus; with METRICS_TOKEN set, only for who knows it."""

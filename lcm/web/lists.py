@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
-from django_filters import BooleanFilter, ChoiceFilter, FilterSet, MultipleChoiceFilter
+from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.errors import InvalidInput
 from lcm.roles import Role, role_of
@@ -18,7 +18,7 @@ from lcm.web.filters import ObjectFilter
 from lcm.web.paging import Page, capped_count, page_of
 
 PAGE_SIZES = (25, 50, 100, 200)
-_NOT_FILTERS = ("cursor", "sort", "size", "format", "page")
+_NOT_FILTERS = ("cursor", "sort", "size", "format")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,6 @@ class ListPage:
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
@@ -81,7 +80,7 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)
     wanted = request.GET.get("format", "")
-    if wanted in ("csv", "json"):
+    if wanted in ("csv", "json") and filterset.is_valid():
         return export(page, filtered, sort=sort, wanted=wanted)
     size = _size(request)
     rows, problem = _rows(request, filtered, sort=sort, size=size)
@@ -110,7 +109,6 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
         "page_actions": [action for action in page.actions if role >= action.role],
         "bulk": [action for action in page.bulk if role >= action.role],
         "crumbs": [(page.title, "")],
-        **page.extra,
     }
     partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "list.html#results" if partial else "list.html", context)
@@ -191,8 +189,8 @@ def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
 
 
 def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """What the filter form has no input for and must not lose: other filters, sort and page size."""
-    shown = {menu["name"] for menu in menus} | {"q", "cursor", "format"}
+    """What the filter form has no input for and must not lose: filters that only links set."""
+    shown = {menu["name"] for menu in menus} | {"q", "cursor", "format", "sort", "size"}
     return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
 
 
@@ -212,8 +210,6 @@ def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
 
 
 def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
-    if isinstance(each, BooleanFilter):
-        return "yes" if value.lower() in ("true", "1", "on") else "no"
     if isinstance(each, ObjectFilter):
         return each.name_of(value)
     choices = dict(getattr(filterset.form.fields[name], "choices", ()))

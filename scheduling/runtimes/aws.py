@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 
@@ -56,7 +55,11 @@ CODES: tuple[tuple[str, type[RuntimeFailure]], ...] = (
 
 
 def is_installed() -> bool:
-    return find_spec("boto3") is not None
+    try:
+        import boto3  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def client(service: str, region: str, endpoint_url: str = "") -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -123,6 +123,7 @@ class Health:
 class RuntimeAdapter(ABC):
     """One pool's way to its instances. Knows nothing of the database's slots; raises `RuntimeFailure`."""
 
+    listing_delay: ClassVar[timedelta] = timedelta(0)  # how long a new instance may be missing from the list
     launches: ClassVar[bool] = True  # False: workers exist already, nothing is started or ended
 
     def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:

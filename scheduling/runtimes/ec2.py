@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from string import Formatter
 from typing import Any, ClassVar
 
@@ -119,6 +120,8 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
     A call that is made again for the same attempt and offering must have the same user data; then EC2
     answers with the instance it started the first time.
     """
+
+    listing_delay = timedelta(seconds=60)
 
     options_type: ClassVar[type[Ec2Options]] = Ec2Options
     page_size: ClassVar[int] = 500

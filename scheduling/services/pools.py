@@ -12,8 +12,9 @@ from lcm.errors import InvalidInput
 from lcm.services.changelog import log_change, take_changes
 from lcm.services.validation import clean, save_checked
 from scheduling.capacity import Resources, resources_of
-from scheduling.models import Phase, Pool
-from scheduling.runtimes.registry import runtime_problems
+from scheduling.models import Phase, Pool, SpotPolicy
+from scheduling.runtimes.base import Market
+from scheduling.runtimes.registry import runtime_for, runtime_problems
 
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "min_slots", "warm_slots", "max_slots",
@@ -81,6 +82,12 @@ def pool_for(*, name: str, system: str, asked: Resources) -> Pool:
 
 def _check_runtime(pool: Pool) -> None:
     problems = runtime_problems(pool.runtime, pool.runtime_settings)
+    if not problems:
+        markets = {offering.market for offering in runtime_for(pool).offerings()}
+        if pool.spot_policy == SpotPolicy.ONLY and Market.SPOT not in markets:
+            raise InvalidInput({"spot_policy": "This runtime has no spot offering."})
+        if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
+            raise InvalidInput({"spot_policy": "This runtime has no on-demand offering."})
     if problems:
         raise InvalidInput(
             {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}

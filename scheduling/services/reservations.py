@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,6 +16,7 @@ from lcm.actors import Actor
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession, Priority
 from lcm.services.changelog import log_change
+from lcm.services.validation import clean
 from scheduling.capacity import Resources, resources_of
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, Slot
 from scheduling.services.pools import pool_for
@@ -53,6 +55,7 @@ def create_reservation(
         expires_at=now + timedelta(seconds=ttl),
         **vars(asked),
     )
+    clean(reservation)
     with transaction.atomic():
         reservation.save(force_insert=True)
         message = f"{reservation} made by {holder} in {found}"
@@ -141,11 +144,16 @@ def end_for_sessions(*, session_ids: Sequence[UUID], pending: Phase, now: dateti
 
 
 def end_reservations(
-    keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = ""
+    keys: Iterable[UUID], *, ready: Phase, pending: Phase, now: datetime, reason: str = "", **still: Any
 ) -> int:
-    """End those that are active, each once: a lease is given back with the row that held it."""
+    """End those that are active, each once: a lease is given back with the row that held it.
+
+    `still` is what must hold of them at the moment they end.
+    """
     with transaction.atomic():
-        locked = Reservation.objects.select_for_update().filter(pk__in=list(keys), phase__in=ACTIVE_PHASES)
+        locked = Reservation.objects.select_for_update().filter(
+            pk__in=list(keys), phase__in=ACTIVE_PHASES, **still
+        )
         rows = list(locked.order_by("pk").values_list("pk", "slot_id", "phase", "pool_id"))
         if not rows:
             return 0
@@ -163,8 +171,10 @@ def end_reservations(
 def _give_back(slot_ids: list[UUID], now: datetime) -> None:
     """Count the leases down; a slot without any is idle from now on."""
     by_count: dict[int, list[UUID]] = {}
-    for slot_id in set(slot_ids):
-        by_count.setdefault(slot_ids.count(slot_id), []).append(slot_id)
+    for slot_id, count in Counter(slot_ids).items():
+        by_count.setdefault(count, []).append(slot_id)
+    # In the order in which a placement locks them, so that the two never wait for each other.
+    list(Slot.objects.select_for_update().filter(pk__in=set(slot_ids)).order_by("pk").values_list("pk"))
     for count, ids in by_count.items():
         Slot.objects.filter(pk__in=ids).update(
             lease_count=F("lease_count") - count,

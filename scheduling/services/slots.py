@@ -10,7 +10,7 @@ from django.db import transaction
 from lcm.actors import SYSTEM, Actor
 from lcm.errors import InvalidInput, StateConflict
 from lcm.services.changelog import log_change
-from scheduling.models import LIVE, Slot, SlotState
+from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot, SlotState
 from scheduling.wake import wake_pool
 
 # Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
@@ -65,6 +65,8 @@ def move_slot(
             return False
         for name, value in fields.items():
             setattr(slot, name, value)
+        if old == SlotState.LAUNCHING and to != SlotState.BOOTING:
+            _call_off(slot, now=now, reason=reason)
         log_change(
             slot,
             actor=actor,
@@ -146,6 +148,13 @@ def note_heartbeat(*, slot: Slot, now: datetime, version: str = "") -> None:
     """A controller has seen the worker."""
     Slot.objects.filter(pk=slot.pk).update(
         last_heartbeat=now, **({"version": version[:60]} if version else {})
+    )
+
+
+def _call_off(slot: Slot, *, now: datetime, reason: str) -> None:
+    """Nobody waits for an answer any more: an instance that still comes is an orphan."""
+    LaunchAttempt.objects.filter(slot=slot, outcome=AttemptOutcome.OPEN).update(
+        outcome=AttemptOutcome.LOST, finished_at=now, error=reason[:500]
     )
 
 

@@ -13,6 +13,11 @@ def expire(tick: TickContext) -> None:
     keys = list(over.values_list("pk", flat=True)[:5_000])
     if keys:
         ended = end_reservations(
-            keys, ready=Phase.EXPIRED, pending=Phase.EXPIRED, now=tick.now, reason="not renewed in time"
+            keys,
+            ready=Phase.EXPIRED,
+            pending=Phase.EXPIRED,
+            now=tick.now,
+            reason="not renewed in time",
+            expires_at__lte=tick.now,
         )
         tick.count("expired", ended)

@@ -22,12 +22,13 @@ def interrupt(tick: TickContext) -> None:
         if deadline <= tick.now:
             lose_sessions(slot=slot, reason=reason, now=tick.now)
             _end(slot, tick)
-        elif slot.state != SlotState.DRAINING:
-            _drain(slot, reason, tick)
+        else:
+            warn_sessions(slot=slot, reason=reason, now=tick.now)
+            if slot.state != SlotState.DRAINING:
+                _drain(slot, tick)
 
 
-def _drain(slot: Slot, reason: str, tick: TickContext) -> None:
-    warn_sessions(slot=slot, reason=reason, now=tick.now)
+def _drain(slot: Slot, tick: TickContext) -> None:
     to = SlotState.TERMINATING if slot.state == SlotState.LAUNCHING else SlotState.DRAINING
     deadline: dict[str, Any] = (
         {} if to == SlotState.TERMINATING else {"state_deadline": slot.interruption_deadline}

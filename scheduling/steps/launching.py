@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from scheduling.capacity import resources_of
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement import slots_needed
 from scheduling.selectors.rooms import empty_room
@@ -59,7 +61,7 @@ def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it."""
     try:
         with transaction.atomic():
-            if not move_slot(slot=slot, to=SlotState.LAUNCHING, now=now, reason=""):
+            if not move_slot(slot=slot, to=SlotState.LAUNCHING, now=now, **_size(slot.pool)):
                 return None
             return LaunchAttempt.objects.create(slot=slot, token=uuid.uuid4().hex, requested_at=now)
     except IntegrityError:
@@ -81,12 +83,9 @@ def _free_places(pool: Pool, wanted: int) -> list[Slot]:
 
 
 def _new_slot(pool: Pool, number: int) -> Slot:
-    return Slot(
-        pool=pool,
-        number=number,
-        max_leases=pool.max_leases,
-        cpu_cores=pool.cpu_cores,
-        memory_gb=pool.memory_gb,
-        storage_gb=pool.storage_gb,
-        gpu=pool.gpu,
-    )
+    return Slot(pool=pool, number=number, **_size(pool))
+
+
+def _size(pool: Pool) -> dict[str, Any]:
+    """What a slot of this pool holds, as the pool is now."""
+    return {"max_leases": pool.max_leases, **vars(resources_of(pool))}

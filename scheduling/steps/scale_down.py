@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from scheduling.models import IN_FLIGHT, Slot, SlotState
+from scheduling.models import Slot, SlotState
 from scheduling.services.slots import move_slot
 from scheduling.steps.context import TickContext
 
@@ -15,9 +15,8 @@ def drain_idle(tick: TickContext) -> None:
     serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
     ready = serving.filter(state=SlotState.READY)
     idle_count = ready.filter(lease_count=0).count()
-    in_flight = serving.filter(state__in=IN_FLIGHT).count()
-    surplus = min(ready.count() + in_flight - pool.floor, idle_count - pool.warm_slots)
-    if surplus <= 0 or tick.unmet:
+    surplus = min(ready.count() - pool.floor, idle_count - pool.warm_slots)
+    if surplus <= 0:
         return
     since = tick.now - timedelta(seconds=pool.idle_seconds)
     idle = ready.select_related("pool").filter(lease_count=0, idle_since__lte=since).order_by("-number")

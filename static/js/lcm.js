@@ -75,6 +75,14 @@ document.addEventListener("reset", (event) => {
   if (event.target.matches("form.results")) setTimeout(() => countSelection(event.target));
 });
 
+// Tell those who cannot see it how many rows a search or filter has left.
+document.addEventListener("htmx:afterSettle", (event) => {
+  const count = document.querySelector("#results [data-count]");
+  if (event.target.id === "results") {
+    document.getElementById("announcer").textContent = count ? count.textContent : "Nothing found";
+  }
+});
+
 // The export takes the filters that are set now.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-export]");

@@ -206,7 +206,7 @@ def test_a_revision_is_reverted_by_a_new_one(api, admin, path, second_revision):
     assert answer.json()["requirements"]["cpu_cores"] == "4.00"
 
 
-@pytest.mark.parametrize(("number", "based_on", "status"), [(7, 2, 400), (1, 1, 409), (2, 2, 400)])
+@pytest.mark.parametrize(("number", "based_on", "status"), [(7, 2, 404), (1, 1, 409), (2, 2, 400)])
 def test_a_revert_that_cannot_be(number, based_on, status, api, admin, path, second_revision):
     answer = api(admin).post(f"{path}revisions/{number}/revert/", {"based_on": based_on, "reason": "x"})
     assert answer.status_code == status

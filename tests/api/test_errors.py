@@ -138,4 +138,4 @@ def test_500_tells_nothing_but_the_number_of_the_request(api, viewer, monkeypatc
 def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
     huge = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
     answer = api(admin).post("/api/lablet-definitions/import/", huge)
-    assert_error(answer, 400, "bad_request")
+    assert_error(answer, 413, "too_large")

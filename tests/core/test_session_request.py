@@ -6,8 +6,16 @@ from decimal import Decimal
 import pytest
 
 from lcm.errors import InvalidInput
-from lcm.models import ChangeLog, DefinitionStatus, Kernel, LabletSession, Priority, SessionTransition
-from lcm.services.definitions import revise_definition
+from lcm.models import (
+    ChangeLog,
+    DefinitionStatus,
+    Kernel,
+    LabletDefinition,
+    LabletSession,
+    Priority,
+    SessionTransition,
+)
+from lcm.services.definitions import revise_definition, set_definition_status
 from lcm.services.sessions import create_session
 from tests.factories import make_definition, make_project
 
@@ -53,7 +61,7 @@ def test_only_an_active_definition_can_be_asked_for(status, word, ask):
 
 
 def test_a_definition_without_requirements_cannot_be_asked_for(ask, active_definition):
-    active_definition.current_revision = None
+    LabletDefinition.objects.filter(pk=active_definition.pk).update(current_revision=None)
     assert list(refused(ask, definition=active_definition)) == ["definition"]
 
 
@@ -147,3 +155,20 @@ def test_it_pins_the_current_revision_and_stays_pinned(ask, active_definition, a
     assert pinned == {before.pk: 1, after.pk: 2}
     assert before.kernels.get(node_label="r1").cpu_cores == Decimal(2)
     assert after.kernels.get(node_label="r1").cpu_cores == Decimal(4)
+
+
+def test_what_counts_is_the_definition_as_it_is_now(ask, active_definition, as_admin):
+    """The caller's copy may be old: the status and the revision are those of the moment of asking."""
+    fresh = LabletDefinition.objects.get(pk=active_definition.pk)
+    set_definition_status(definition=fresh, status=DefinitionStatus.DEPRECATED, actor=as_admin)
+    assert list(refused(ask, definition=active_definition)) == ["definition"]
+
+
+def test_a_timeslot_that_is_over_cannot_be_asked_for(ask, now):
+    slot = {"starts_at": now - timedelta(minutes=14), "ends_at": now - timedelta(minutes=13)}
+    assert list(refused(ask, **slot)) == ["ends_at"]
+
+
+def test_nobody_asks_for_someone_whose_account_is_closed(ask, operator):
+    operator.is_active = False
+    assert list(refused(ask, owner=operator)) == ["owner"]

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from celery import current_app
 from django.contrib.sessions.models import Session
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import Domain, Heartbeat, IdempotentAnswer, LabletSession
@@ -102,7 +103,9 @@ def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
 @pytest.fixture
 def cancel(operator):
     """`cancel(filters)`: the bulk action for all that match, as the worker runs it."""
-    return lambda filters: cancel_selected_sessions(filters, "otto", str(operator.pk), "power cut")
+    return lambda filters: cancel_selected_sessions(
+        filters, timezone.now().isoformat(), "otto", str(operator.pk), "power cut"
+    )
 
 
 def statuses():

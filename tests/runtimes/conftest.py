@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import uuid4
 
-import httpx
 import pytest
 from moto.server import ThreadedMotoServer
 
@@ -19,16 +20,20 @@ REGION = "eu-central-1"
 
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    """The address of an account with a launch template; one for all tests, each has a pool of its own."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+        server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
 @pytest.fixture
 def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """`cloud(service)`: our process's client of an account that is empty but for a launch template."""
+    """`cloud(service)`: our process's client of the account."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -41,21 +46,24 @@ def cloud(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.setattr(SpotNotices, "wait_seconds", 0)
-    reset(moto_url)
-    ec2 = aws.client("ec2", REGION, moto_url)
-    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    ec2.create_launch_template(LaunchTemplateName="cml", LaunchTemplateData={"ImageId": image})
     return lambda service: aws.client(service, REGION, moto_url)
 
 
-def reset(moto_url: str) -> None:
-    httpx.post(f"{moto_url}/moto-api/reset", trust_env=False).raise_for_status()
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test uses: they share one account."""
+    return f"cml-{uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def ec2(cloud: Callable[[str], Any]) -> Any:
     """boto3's own view of the account."""
-    return cloud("ec2")
+    client = cloud("ec2")
+    if not client.describe_launch_templates()["LaunchTemplates"]:
+        client.create_launch_template(
+            LaunchTemplateName="cml", LaunchTemplateData={"ImageId": "ami-0123456789abcdef0"}
+        )
+    return client
 
 
 @pytest.fixture
@@ -72,8 +80,8 @@ def ec2_settings(moto_url: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def runtime(ec2: Any, ec2_settings: dict[str, Any]) -> Ec2Runtime:
-    return Ec2Runtime("cml-eu", ec2_settings)
+def runtime(ec2: Any, ec2_settings: dict[str, Any], unique: str) -> Ec2Runtime:
+    return Ec2Runtime(unique, ec2_settings)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_an_answer_that_is_no_xml_is_lost(runtime, hooked, spot_and_on_demand):
 def test_describe_and_terminate_fail_by_class_too(runtime, answering):
     answering("DescribeInstances", "RequestLimitExceeded", 503)
     answering("TerminateInstances", "UnauthorizedOperation", 403)
-    with pytest.raises(Throttled, match="list the instances of cml-eu"):
+    with pytest.raises(Throttled, match=f"list the instances of {runtime.pool}"):
         list(runtime.describe())
     with pytest.raises(WronglyConfigured, match="terminate i-1"):
         runtime.terminate("i-1")

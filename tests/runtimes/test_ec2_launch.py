@@ -41,14 +41,14 @@ def test_a_launch_is_found_by_its_tags(runtime, ec2, spot_and_on_demand):
     assert found.launched_at.tzinfo is not None
 
 
-def test_the_tags_come_with_the_launch(ec2_settings, ec2, sent, spot_and_on_demand):
-    runtime = Ec2Runtime("cml-eu", {**ec2_settings, "tags": {"cost-centre": "labs"}})
+def test_the_tags_come_with_the_launch(ec2_settings, ec2, sent, unique, spot_and_on_demand):
+    runtime = Ec2Runtime(unique, {**ec2_settings, "tags": {"cost-centre": "labs"}})
     launched = runtime.launch(request_for(spot_and_on_demand[1]))
     tags = {tag["Key"]: tag["Value"] for tag in raw(ec2, launched.id)["Tags"]}
     assert {key: value for key, value in tags.items() if not key.startswith("aws:")} == {
         "Name": "cml-eu-01",
         "cost-centre": "labs",
-        "lcm:pool": "cml-eu",
+        "lcm:pool": unique,
         "lcm:slot": "slot-1",
         "lcm:token": "token-1",
     }
@@ -156,7 +156,7 @@ def test_describe_never_gives_half_a_list(runtime, spot_and_on_demand, hooked, m
 
 def test_only_this_pools_instances_are_seen(runtime, ec2, ec2_settings, spot_and_on_demand):
     mine = runtime.launch(request_for(spot_and_on_demand[1], "mine"))
-    other = Ec2Runtime("cml-us", ec2_settings)
+    other = Ec2Runtime(f"{runtime.pool}-2", ec2_settings)
     theirs = other.launch(request_for(spot_and_on_demand[1], "theirs"))
     ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "cml"}, MinCount=1, MaxCount=1)
     assert [each.id for each in runtime.describe()] == [mine.id]
@@ -212,10 +212,10 @@ def test_nobody_there_is_a_plain_failure(ec2_settings, spot_and_on_demand):
     assert type(caught.value) is RuntimeFailure
 
 
-def test_a_template_that_is_missing_is_a_matter_of_configuration(ec2_settings, spot_and_on_demand):
-    runtime = Ec2Runtime("cml-eu", {**ec2_settings, "launch_template": "lt-0123456789abcdef0"})
-    with pytest.raises(WronglyConfigured, match="InvalidLaunchTemplateId"):
-        runtime.launch(request_for(spot_and_on_demand[1]))
+def test_a_subnet_that_is_missing_is_a_matter_of_configuration(runtime, spot_and_on_demand):
+    nowhere = replace(spot_and_on_demand[1], zone="subnet-0123456789abcdef0")
+    with pytest.raises(WronglyConfigured, match=r"InvalidSubnetID\.NotFound"):
+        runtime.launch(request_for(nowhere))
 
 
 def test_an_impossible_call_is_a_matter_of_configuration(runtime, spot_and_on_demand):

@@ -27,9 +27,9 @@ DEADLINE = datetime(2026, 3, 1, 12, 2, tzinfo=UTC)
 class Queue:
     """A queue whose messages are seen again at once, until they are deleted."""
 
-    def __init__(self, client, name="notices"):
+    def __init__(self, client, name, hidden_for="0"):
         self.client = client
-        attributes = {"VisibilityTimeout": "0"}
+        attributes = {"VisibilityTimeout": hidden_for}
         self.url = client.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
 
     def put(self, *bodies):
@@ -44,8 +44,8 @@ class Queue:
 
 
 @pytest.fixture
-def queue(cloud):
-    return Queue(cloud("sqs"))
+def queue(cloud, unique):
+    return Queue(cloud("sqs"), unique)
 
 
 @pytest.fixture
@@ -73,7 +73,9 @@ def test_a_notice_stays_until_it_is_acknowledged(runtime, queue):
     assert list(runtime.interruptions()) == []
 
 
-def test_more_notices_than_one_call_brings_are_all_read(runtime, queue):
+def test_more_notices_than_one_call_brings_are_all_read(cloud, unique, ec2_settings):
+    queue = Queue(cloud("sqs"), unique, hidden_for="30")
+    runtime = Ec2Runtime(unique, {**ec2_settings, "interruption_queue_url": queue.url})
     names = {f"i-{number:04}" for number in range(25)}
     queue.put(*(about(name) for name in names))
     notices = list(runtime.interruptions())

@@ -15,6 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from rest_framework.test import APIClient
 
 from lcm.models import ChangeLog
+from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_person_token
 
 CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
@@ -62,6 +63,24 @@ PAGES: dict[str, dict[str, str]] = {
     "token_revoke": {"GET": "admin", "POST": "admin"},
     "change_list": {"GET": "viewer"},
     "change_detail": {"GET": "viewer"},
+    "pool_list": {"GET": "viewer"},
+    "pool_create": {"GET": "admin", "POST": "admin"},
+    "pool_detail": {"GET": "viewer"},
+    "pool_board": {"GET": "viewer"},
+    "pool_edit": {"GET": "admin", "POST": "admin"},
+    "slot_list": {"GET": "viewer"},
+    "slot_bulk_cordon": {"POST": "operator"},
+    "slot_bulk_uncordon": {"POST": "operator"},
+    "slot_bulk_drain": {"POST": "operator"},
+    "slot_detail": {"GET": "viewer"},
+    "slot_cordon": {"GET": "operator", "POST": "operator"},
+    "slot_uncordon": {"GET": "operator", "POST": "operator"},
+    "slot_drain": {"GET": "operator", "POST": "operator"},
+    "slot_retry": {"GET": "operator", "POST": "operator"},
+    "slot_terminate": {"GET": "operator", "POST": "operator"},
+    "reservation_list": {"GET": "viewer"},
+    "reservation_cancel": {"GET": "operator", "POST": "operator"},
+    "session_capacity": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},
@@ -96,6 +115,23 @@ API: dict[str, dict[str, str]] = {
     "api:internal-session-list": {"GET": "controller"},
     "api:internal-session-detail": {"GET": "controller"},
     "api:internal-session-transitions": {"POST": "controller"},
+    "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
+    "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin"},
+    "capacity:slot-list": {"GET": "viewer + controller"},
+    "capacity:slot-detail": {"GET": "viewer + controller"},
+    "capacity:slot-cordon": {"POST": "operator"},
+    "capacity:slot-uncordon": {"POST": "operator"},
+    "capacity:slot-drain": {"POST": "operator"},
+    "capacity:slot-retry": {"POST": "operator"},
+    "capacity:slot-terminate": {"POST": "operator"},
+    "capacity:reservation-list": {"GET": "viewer", "POST": "operator"},
+    "capacity:reservation-detail": {"GET": "viewer"},
+    "capacity:reservation-renew": {"POST": "operator"},
+    "capacity:reservation-release": {"POST": "operator"},
+    "capacity:reservation-cancel": {"POST": "operator"},
+    "capacity:tick-list": {"GET": "viewer"},
+    "capacity:internal-slot-heartbeat": {"POST": "controller"},
+    "capacity:internal-slot-interruption": {"POST": "controller"},
     "api:schema": {"GET": "viewer"},
     "api:docs": {"GET": "viewer"},
 }
@@ -129,7 +165,7 @@ def test_every_address_is_in_the_table():
 def test_every_method_of_the_api_is_in_the_table():
     found: dict[str, set[str]] = {}
     for name, pattern in addresses(get_resolver().url_patterns):
-        if name.startswith("api:"):
+        if ":" in name:
             found.setdefault(name, set()).update(methods_of(pattern))
     assert found == {name: set(methods) for name, methods in API.items()}
 
@@ -139,6 +175,10 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
     """What stands in the addresses: ids of things that exist."""
     definition = session.definition
     change = ChangeLog.objects.first()
+    pool = Pool.objects.get(name="cml-eu")
+    slot = Slot.objects.create(
+        pool=pool, number=1, state=SlotState.READY, max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1
+    )
     by_prefix = {
         "session": {"pk": session.pk},
         "internal-session": {"pk": session.pk},
@@ -148,6 +188,10 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "token": {"pk": controller.token.pk},
         "change": {"pk": change.pk},
         "user": {"pk": viewer.pk},
+        "pool": {"pk": pool.pk},
+        "slot": {"pk": slot.pk},
+        "internal-slot": {"pk": slot.pk},
+        "reservation": {"pk": session.reservations.get().pk},
     }
     special = {
         "suggest": {"kind": "people"},
@@ -162,7 +206,7 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
 def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
     if name in places["special"]:
         return reverse(name, kwargs=places["special"][name])
-    plain = name.removeprefix("api:")
+    plain = name.split(":")[-1]
     takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
     if "pk" not in str(takes_id[plain].pattern):
         return reverse(name)

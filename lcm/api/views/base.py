@@ -13,6 +13,7 @@ from lcm.access import Rule
 from lcm.actors import Actor
 from lcm.api.authentication import actor_of
 from lcm.api.idempotency import IdempotentPosts
+from lcm.errors import InvalidInput
 
 M = TypeVar("M", bound=Model)
 
@@ -36,7 +37,11 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
         return data
 
     def given(self, serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-        """Only what the body of a PATCH says."""
+        """Only what the body of a PATCH says; what cannot be changed is refused, not overlooked."""
+        known = {name for name, each in serializer().fields.items() if not each.read_only}
+        unknown = set(request.data) - known if isinstance(request.data, dict) else set()
+        if unknown:
+            raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
         form = serializer(data=request.data, partial=True, context=self.get_serializer_context())
         form.is_valid(raise_exception=True)
         data: dict[str, Any] = form.validated_data

@@ -1,0 +1,187 @@
+"""What the API of capacity shows and takes. No rules: those are in the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from lcm.models import Priority
+from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
+from scheduling.selectors.capacity import POOL_STATES
+from scheduling.services.pools import EDITABLE
+from scheduling.services.reservations import DEFAULT_TTL
+
+AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses what it does not know: a misspelt setting is an error, not a default."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            unknown = sorted(set(map(str, data)) - set(self.fields))
+            if unknown:
+                raise serializers.ValidationError(dict.fromkeys(unknown, ["There is no such field."]))
+        return super().to_internal_value(data)
+
+
+class ResourcesSerializer(StrictSerializer):
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
+    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, required=False)
+
+
+# --- pools -------------------------------------------------------------------------------------------
+
+
+class PoolSerializer(serializers.ModelSerializer[Pool]):
+    state = serializers.ChoiceField(choices=POOL_STATES, read_only=True)
+    ready = serializers.IntegerField(read_only=True, help_text="READY slots.")
+    occupied = serializers.IntegerField(
+        read_only=True, help_text="Slots with an instance, also on its way in or out."
+    )
+    leases = serializers.IntegerField(read_only=True, help_text="Leases held on READY slots.")
+    lease_limit = serializers.IntegerField(read_only=True, help_text="Leases READY slots can hold.")
+    waiting = serializers.IntegerField(read_only=True, help_text="Reservations without a slot.")
+    oldest = serializers.DateTimeField(
+        read_only=True, allow_null=True, help_text="Since when the oldest of them waits."
+    )
+
+    class Meta:
+        model = Pool
+        fields = [
+            "id", "name", "system", "runtime", *EDITABLE, "state", "stopped_reason", "backoff_until",
+            "failures", "refused_offerings", "ready", "occupied", "leases", "lease_limit", "waiting",
+            "oldest", "created_at", "updated_at",
+        ]  # fmt: skip
+
+
+class PoolChangeSerializer(StrictSerializer):
+    """What an Admin may change. How much each may be is the pool's own rule."""
+
+    description = serializers.CharField(max_length=300, allow_blank=True, required=False)
+    enabled = serializers.BooleanField(required=False)
+    runtime_settings = serializers.DictField(required=False, help_text="Those of the pool's runtime.")
+    spot_policy = serializers.ChoiceField(choices=SpotPolicy.choices, required=False)
+    min_slots = serializers.IntegerField(required=False)
+    warm_slots = serializers.IntegerField(required=False)
+    max_slots = serializers.IntegerField(required=False)
+    max_leases = serializers.IntegerField(required=False)
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
+    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, required=False)
+    first_port = serializers.IntegerField(required=False)
+    last_port = serializers.IntegerField(required=False)
+    idle_seconds = serializers.IntegerField(required=False)
+    launch_timeout = serializers.IntegerField(required=False)
+    boot_timeout = serializers.IntegerField(required=False)
+    binding_timeout = serializers.IntegerField(required=False)
+    drain_timeout = serializers.IntegerField(required=False)
+    terminate_timeout = serializers.IntegerField(required=False)
+    reason = serializers.CharField(
+        max_length=500, allow_blank=True, required=False, help_text="Kept in the change log."
+    )
+
+
+class PoolRequestSerializer(PoolChangeSerializer):
+    name = serializers.CharField(max_length=63)
+    system = serializers.CharField(max_length=30, required=False, help_text="`cml`, if left out.")
+    runtime = serializers.CharField(max_length=30, required=False, help_text="`simulated`, if left out.")
+    reason = None  # type: ignore[assignment]
+
+
+# --- slots -------------------------------------------------------------------------------------------
+
+
+class SlotSerializer(serializers.ModelSerializer[Slot]):
+    name = serializers.CharField(read_only=True)
+    pool = serializers.CharField(source="pool.name", read_only=True)
+    pool_id = serializers.UUIDField(read_only=True)
+
+    class Meta:
+        model = Slot
+        fields = [
+            "id", "name", "pool", "pool_id", "number", "state", "reason", "cordoned", "instance_id",
+            "endpoint", "version", "offering", "is_spot", "labels", *AMOUNTS, "max_leases", "lease_count",
+            "last_state_change", "state_deadline", "idle_since", "interruption_deadline", "last_heartbeat",
+            "created_at",
+        ]  # fmt: skip
+
+
+class PortAllocationSerializer(serializers.ModelSerializer[PortAllocation]):
+    class Meta:
+        model = PortAllocation
+        fields = ["port", "name", "session", "leaked", "created_at"]
+
+
+class AttemptSerializer(serializers.ModelSerializer[LaunchAttempt]):
+    class Meta:
+        model = LaunchAttempt
+        fields = [
+            "id", "offering", "requested_at", "finished_at", "outcome", "instance_id", "category", "error",
+        ]  # fmt: skip
+
+
+class SlotDetailSerializer(SlotSerializer):
+    reservations = serializers.ListField(
+        child=serializers.UUIDField(), read_only=True, help_text="Those that hold its leases."
+    )
+    ports = PortAllocationSerializer(many=True, read_only=True)
+    attempts = AttemptSerializer(many=True, read_only=True, help_text="The newest launches.")
+
+    class Meta(SlotSerializer.Meta):
+        fields = [*SlotSerializer.Meta.fields, "reservations", "ports", "attempts"]
+
+
+class HeartbeatSerializer(StrictSerializer):
+    version = serializers.CharField(
+        max_length=60, allow_blank=True, default="", help_text="What the worker runs."
+    )
+
+
+class InterruptionSerializer(StrictSerializer):
+    deadline = serializers.DateTimeField(help_text="When the provider takes the worker away.")
+
+
+# --- reservations and ticks --------------------------------------------------------------------------
+
+
+class ReservationSerializer(serializers.ModelSerializer[Reservation]):
+    pool = serializers.CharField(source="pool.name", read_only=True)
+    slot_name = serializers.CharField(source="slot.name", read_only=True, default=None, allow_null=True)
+    resources = ResourcesSerializer(source="*", read_only=True)
+
+    class Meta:
+        model = Reservation
+        fields = [
+            "id", "pool", "session", "holder", "slot", "slot_name", "phase", "reason", "resources",
+            "port_names", "priority", "preemptible", "attempt", "ttl_seconds", "created_at", "assigned_at",
+            "expires_at", "released_at",
+        ]  # fmt: skip
+
+
+class ReservationRequestSerializer(StrictSerializer):
+    holder = serializers.CharField(
+        max_length=100, required=False, help_text="Who holds it; the caller, if left out."
+    )
+    pool = serializers.CharField(
+        max_length=63, allow_blank=True, default="", help_text="The name of a pool, or a system instead."
+    )
+    system = serializers.CharField(max_length=30, allow_blank=True, default="")
+    resources = ResourcesSerializer()
+    ttl = serializers.IntegerField(default=DEFAULT_TTL, help_text="Seconds until it has to be renewed.")
+    priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
+
+
+class TickSerializer(serializers.ModelSerializer[TickRun]):
+    pool = serializers.CharField(source="pool.name", read_only=True)
+    step_ms = serializers.DictField(child=serializers.FloatField(), read_only=True)
+    counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
+    errors = serializers.DictField(child=serializers.CharField(), read_only=True)  # type: ignore[assignment]
+
+    class Meta:
+        model = TickRun
+        fields = ["id", "pool", "started_at", "duration_ms", "step_ms", "counts", "errors"]

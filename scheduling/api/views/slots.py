@@ -1,0 +1,127 @@
+"""Slots over the API: for people, and for the controllers next to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from lcm.access import CONTROLLER, OPERATOR, VIEWER_OR_CONTROLLER
+from lcm.api.authentication import Controller
+from lcm.api.serializers import ReasonSerializer
+from lcm.api.views.base import LcmViewSet, ReadViewSet
+from lcm.errors import StateConflict
+from scheduling.api import serializers as s
+from scheduling.filters import SlotFilter
+from scheduling.models import LIVE, Slot
+from scheduling.selectors import capacity
+from scheduling.services import slots as services
+
+ATTEMPTS_SHOWN = 20
+
+
+class ScopedSlots(LcmViewSet[Slot]):
+    """People see all slots, a controller those of its pools."""
+
+    queryset = Slot.objects.none()
+    serializer_class = s.SlotSerializer
+
+    def get_queryset(self) -> QuerySet[Slot]:
+        principal: Any = self.request.user
+        if isinstance(principal, Controller):
+            return capacity.slots_in_pools(principal.pools)
+        return capacity.slots()
+
+    def plain(self, slot: Slot) -> Response:
+        return Response(s.SlotSerializer(self.get_queryset().get(pk=slot.pk)).data)
+
+
+@extend_schema(tags=["capacity"])
+class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
+    """Places for workers."""
+
+    filterset_class = SlotFilter
+    sorts = ("-last_state_change", "number", "state", "lease_count", "created_at")
+    access = {
+        "list": VIEWER_OR_CONTROLLER,
+        "retrieve": VIEWER_OR_CONTROLLER,
+        "cordon": OPERATOR,
+        "uncordon": OPERATOR,
+        "drain": OPERATOR,
+        "retry": OPERATOR,
+        "terminate": OPERATOR,
+    }
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return s.SlotDetailSerializer if self.action == "retrieve" else s.SlotSerializer
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        slot = self.get_object()
+        rest = {
+            "reservations": capacity.reservations_on(slot).values_list("pk", flat=True),
+            "ports": s.PortAllocationSerializer(capacity.ports_of(slot), many=True).data,
+            "attempts": s.AttemptSerializer(capacity.attempts_of(slot, ATTEMPTS_SHOWN), many=True).data,
+        }
+        return Response({**s.SlotSerializer(slot).data, **rest})
+
+    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def cordon(self, request: Request, pk: str) -> Response:
+        return self._act(request, services.cordon_slot, cordoned=True)
+
+    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def uncordon(self, request: Request, pk: str) -> Response:
+        return self._act(request, services.cordon_slot, cordoned=False)
+
+    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def drain(self, request: Request, pk: str) -> Response:
+        return self._act(request, services.drain_slot)
+
+    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, pk: str) -> Response:
+        return self._act(request, services.retry_slot)
+
+    @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def terminate(self, request: Request, pk: str) -> Response:
+        return self._act(request, services.terminate_slot)
+
+    def _act(self, request: Request, work: Callable[..., Slot], **given: Any) -> Response:
+        data = self.taken(ReasonSerializer, request)
+        slot = self.get_object()
+        return self.plain(work(slot=slot, **data, **given, actor=self.actor, now=self.now()))
+
+
+@extend_schema(tags=["for controllers"])
+class InternalSlotViewSet(ScopedSlots):
+    """What a controller tells about its workers."""
+
+    access = {"heartbeat": CONTROLLER, "interruption": CONTROLLER}
+
+    @extend_schema(request=s.HeartbeatSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def heartbeat(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.HeartbeatSerializer, request)
+        slot = self.get_object()
+        services.note_heartbeat(slot=slot, now=self.now(), **data)
+        return self.plain(slot)
+
+    @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def interruption(self, request: Request, pk: str) -> Response:
+        """A notice that was told before changes nothing: the first deadline stays."""
+        data = self.taken(s.InterruptionSerializer, request)
+        slot = self.get_object()
+        noted = services.note_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
+        if not noted and slot.state not in LIVE:
+            raise StateConflict(f"{slot} is {slot.get_state_display().lower()} and has no worker to lose.")
+        return self.plain(slot)

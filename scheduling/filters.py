@@ -1,0 +1,114 @@
+"""One FilterSet a list of capacity, for its page and its API alike."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+import django_filters as df
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from lcm.models import LabletSession, Priority
+from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
+from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state
+
+_ID_START = re.compile(r"^[0-9a-f]{4,32}$")
+_SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
+
+
+class PoolFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "description", "system", "runtime")
+    state = ChoicesFilter(
+        choices=[(state, state.capitalize()) for state in POOL_STATES], label="State", method="in_state"
+    )
+    system = df.CharFilter(label="System", max_length=30)
+    runtime = df.CharFilter(label="Runtime", max_length=30)
+
+    class Meta:
+        model = Pool
+        fields: list[str] = []
+
+    def in_state(self, qs: QuerySet[Pool], name: str, value: list[str]) -> QuerySet[Pool]:
+        return qs.alias(is_in=pool_state(timezone.now())).filter(is_in__in=value) if value else qs
+
+
+class PoolChoices(df.FilterSet):  # type: ignore[misc]
+    """The pools to choose from are read once, not for each look at the form."""
+
+    pool = ChoicesFilter(label="Pool", method="in_pools")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.filters["pool"].extra["choices"] = [(name, name) for name in pool_names()]
+
+    def in_pools(self, qs: QuerySet[Any], name: str, value: list[str]) -> QuerySet[Any]:
+        """By the pools' ids, which indexes begin with."""
+        if not value:
+            return qs
+        return qs.filter(pool__in=list(Pool.objects.filter(name__in=value).values_list("pk", flat=True)))
+
+
+class SlotFilter(PoolChoices):
+    q = df.CharFilter(label="Search", max_length=100, method="search")
+    state = ChoicesFilter(choices=SlotState.choices, label="State")
+    cordoned = FlagFilter(label="Cordoned")
+    is_spot = FlagFilter(label="Spot")
+    interrupted = FlagFilter(label="Interrupted", method="only_interrupted")
+
+    class Meta:
+        model = Slot
+        fields: list[str] = []
+
+    def search(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
+        """By what is written on the tile: name, instance, address, offering."""
+        found = Q()
+        for column in ("pool__name", "instance_id", "endpoint", "offering"):
+            found |= Q(**{f"{column}__icontains": value})
+        if named := _SLOT_NAME.match(value):
+            found |= Q(pool__name=named["pool"], number=int(named["number"]))
+        return qs.filter(found)
+
+    def only_interrupted(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
+        return qs.filter(interruption_deadline__isnull=value != "true")
+
+
+class ReservationFilter(PoolChoices):
+    q = df.CharFilter(label="Search", max_length=100, method="search")
+    phase = ChoicesFilter(choices=Phase.choices, label="Phase")
+    active = FlagFilter(label="Not ended", method="only_active")
+    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
+    slot = ObjectFilter(Slot, field_name="slot_id", label="Slot")
+    session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
+    holder = df.CharFilter(label="Holder", max_length=100)
+    created = PeriodFilter(field_name="created_at", label="Asked for")
+
+    class Meta:
+        model = Reservation
+        fields: list[str] = []
+
+    def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
+        """By the start of its or its session's id, or by the holder."""
+        found = Q(holder__icontains=value)
+        start = value.lower().replace("-", "")
+        if _ID_START.match(start):
+            ids = (UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f")))
+            found |= Q(pk__range=ids) | Q(session_id__range=ids)
+        return qs.filter(found)
+
+    def only_active(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
+        return qs.filter(phase__in=ACTIVE_PHASES) if value == "true" else qs.exclude(phase__in=ACTIVE_PHASES)
+
+
+class TickFilter(PoolChoices):
+    failed = FlagFilter(label="With errors", method="only_failed")
+    started = PeriodFilter(field_name="started_at", label="Started")
+
+    class Meta:
+        model = TickRun
+        fields: list[str] = []
+
+    def only_failed(self, qs: QuerySet[TickRun], name: str, value: str) -> QuerySet[TickRun]:
+        return qs.exclude(errors={}) if value == "true" else qs.filter(errors={})

@@ -1,0 +1,132 @@
+"""What each of the lists of capacity shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from lcm.roles import Role
+from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.wording import duration_text
+from scheduling import filters
+from scheduling.models import Phase, Reservation, Slot, SlotState
+from scheduling.selectors import capacity
+
+
+def _pools_lead() -> str:
+    rows = list(capacity.pools(timezone.now()))
+    if not rows:
+        return "**There is no pool yet.** Sessions wait until there is one for their system."
+    ready, waiting = sum(row.ready for row in rows), sum(row.waiting for row in rows)
+    most = sum(row.max_slots for row in rows)
+    halted = sum(row.state in ("stopped", "backing off") for row in rows)
+    claims = "1 reservation waits" if waiting == 1 else f"{waiting:,} reservations wait"
+    first = f"**{ready:,} of {most:,} slots {'is' if ready == 1 else 'are'} ready**, {claims}."
+    if not halted:
+        return first
+    verb = "pool launches nothing" if halted == 1 else "pools launch nothing"
+    return f"{first} **{halted} {verb} at the moment.**"
+
+
+def _slots_lead() -> str:
+    troubled = Slot.objects.filter(state=SlotState.ERROR).count()
+    if not troubled:
+        return "**No slot is in error.**"
+    return f"**{troubled:,} {'slot is' if troubled == 1 else 'slots are'} in error.**"
+
+
+def _reservations_lead() -> str:
+    waiting = Reservation.objects.filter(phase=Phase.PENDING).count()
+    return f"**{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place.** Each is a claim on capacity."
+
+
+def _oldest_wait(row: Any) -> str:
+    return duration_text(timezone.now() - row.oldest) if row.oldest else ""
+
+
+POOLS = ListPage(
+    title="Capacity",
+    noun="pool",
+    plural="pools",
+    rows=lambda: capacity.pools(timezone.now()),
+    filterset=filters.PoolFilter,
+    columns=[
+        Column("Pool", lambda row: row.name, sort="name"),
+        Column("State", lambda row: row.state.capitalize()),
+        Column("System", lambda row: row.system, sort="system"),
+        Column("Runtime", lambda row: row.runtime, sort="runtime"),
+        Column("Ready slots", lambda row: row.ready, numeric=True),
+        Column("Leases", lambda row: row.leases, numeric=True, export_label="Leases used"),
+        Column("Waiting", lambda row: row.waiting, numeric=True),
+        Column("Oldest", _oldest_wait, numeric=True, export_label="Oldest wait"),
+        Column("Min", lambda row: row.min_slots, sort="-min_slots", numeric=True),
+        Column("Warm", lambda row: row.warm_slots, sort="-warm_slots", numeric=True),
+        Column("Max", lambda row: row.max_slots, sort="-max_slots", numeric=True),
+    ],
+    row_template="capacity/pool_row.html",
+    default_sort="name",
+    search_hint="Name, description, system, runtime",
+    icon="server-stack",
+    empty_hint="A pool is a kind of worker: how many there may be, what each can hold, where they come from.",
+    lead=_pools_lead,
+    actions=[
+        PageAction("Slots", "slot_list", Role.VIEWER, "squares-2x2"),
+        PageAction("Reservations", "reservation_list", Role.VIEWER, "ticket"),
+        PageAction("New pool", "pool_create", Role.ADMIN, "plus", primary=True),
+    ],
+)
+
+SLOTS = ListPage(
+    title="Slots",
+    noun="slot",
+    plural="slots",
+    rows=capacity.slots,
+    filterset=filters.SlotFilter,
+    columns=[
+        Column("Slot", lambda row: row.name, sort="number"),
+        Column("State", lambda row: row.get_state_display(), sort="state"),
+        Column("Reason", lambda row: row.reason),
+        Column("Instance", lambda row: row.instance_id),
+        Column("Offering", lambda row: row.offering),
+        Column("Leases", lambda row: row.lease_count, sort="-lease_count", numeric=True),
+        Column("Since", lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
+    ],
+    row_template="capacity/slot_row.html",
+    default_sort="-last_state_change",
+    search_hint="Slot, pool, instance, address, offering",
+    icon="squares-2x2",
+    empty_hint="Slots are made when a pool launches its first workers.",
+    lead=_slots_lead,
+    bulk=[
+        BulkAction("Cordon…", "slot_bulk_cordon", Role.OPERATOR),
+        BulkAction("Uncordon…", "slot_bulk_uncordon", Role.OPERATOR),
+        BulkAction("Drain…", "slot_bulk_drain", Role.OPERATOR, danger=True),
+    ],
+)
+
+RESERVATIONS = ListPage(
+    title="Reservations",
+    noun="reservation",
+    plural="reservations",
+    rows=capacity.reservations,
+    filterset=filters.ReservationFilter,
+    columns=[
+        Column("Reservation", lambda row: str(row.pk), export_label="Id"),
+        Column("Phase", lambda row: row.get_phase_display(), sort="phase"),
+        Column("For", lambda row: str(row.session_id or row.holder)),
+        Column("Pool", lambda row: row.pool.name),
+        Column("Slot", lambda row: row.slot.name if row.slot else ""),
+        Column("CPU", lambda row: row.cpu_cores, numeric=True, export_label="CPU cores"),
+        Column("Memory", lambda row: row.memory_gb, numeric=True, export_label="Memory GB"),
+        Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
+        Column("Expires", lambda row: row.expires_at, numeric=True),
+        Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="capacity/reservation_row.html",
+    default_sort="-created_at",
+    search_hint="Id, session, holder",
+    icon="ticket",
+    empty_hint="Every session makes one; a client of the API can hold one without a session.",
+    lead=_reservations_lead,
+)

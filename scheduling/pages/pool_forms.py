@@ -1,0 +1,116 @@
+"""The forms of a pool: its fields are the model's, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+
+from lcm.web.forms import PageForm
+from scheduling.models import Pool
+from scheduling.runtimes.registry import runtime_names
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Pool": ("description", "enabled"),
+    "How many": ("min_slots", "warm_slots", "max_slots", "max_leases", "idle_seconds"),
+    "What a slot holds": ("cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port"),
+    "Where they come from": ("spot_policy", "runtime_settings"),
+    "How long each step may take": (
+        "launch_timeout",
+        "boot_timeout",
+        "binding_timeout",
+        "drain_timeout",
+        "terminate_timeout",
+    ),
+}
+EDITED = tuple(name for names in GROUPS.values() for name in names)
+LABELS = {
+    "min_slots": "Minimum of slots",
+    "warm_slots": "Warm slots",
+    "max_slots": "Maximum of slots",
+    "max_leases": "Leases a slot",
+    "idle_seconds": "Idle time, s",
+    "cpu_cores": "CPU, cores",
+    "memory_gb": "Memory, GB",
+    "storage_gb": "Storage, GB",
+    "gpu": "GPUs",
+    "spot_policy": "Market",
+    "launch_timeout": "Launch, s",
+    "boot_timeout": "Boot, s",
+    "binding_timeout": "Binding, s",
+    "drain_timeout": "Drain, s",
+    "terminate_timeout": "Terminate, s",
+}
+HELP = {
+    "enabled": "When off, it takes no new sessions and launches nothing.",
+    "min_slots": "Kept even when nobody asks.",
+    "max_slots": "For demand, minimum and warm slots together.",
+    "max_leases": "Sessions on one slot at the same time.",
+    "idle_seconds": "A slot without a session is drained after this long.",
+    "first_port": "The first port given to sessions.",
+    "last_port": "The last one.",
+    "runtime_settings": "A JSON object, for example {“boot_seconds”: 20}.",
+}
+NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."
+
+
+class PoolFields(PageForm):
+    """The model's fields; the rules are the service's."""
+
+    leading: tuple[str, ...] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields = {**_model_fields(self.leading), **self.fields}
+
+    def clean_runtime_settings(self) -> dict[str, Any]:
+        settings = self.cleaned_data["runtime_settings"]
+        if settings in (None, ""):
+            return {}
+        if not isinstance(settings, dict):
+            raise forms.ValidationError(NOT_JSON)
+        return settings
+
+    def groups(self) -> Iterator[tuple[str, list[Any]]]:
+        """The fields as the page shows them."""
+        for title, names in GROUPS.items():
+            first = self.leading if title == "Pool" else ()
+            yield title, [self[name] for name in (*first, *names)]
+        if "reason" in self.fields:
+            yield "Why", [self["reason"]]
+
+
+class PoolForm(PoolFields):
+    """What an Admin may change."""
+
+    reason = forms.CharField(
+        max_length=500, required=False, help_text="Kept in the change log with your name."
+    )
+
+
+class NewPoolForm(PoolFields):
+    leading = ("name", "system", "runtime")
+
+
+def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
+    fields: dict[str, Any] = forms.fields_for_model(
+        Pool,
+        fields=[*leading, *EDITED],
+        labels=LABELS,
+        help_texts={"name": "Small letters, digits and hyphens.", **HELP},
+        widgets={
+            "runtime_settings": forms.Textarea(
+                attrs={"rows": 6, "class": "input mono", "spellcheck": "false"}
+            )
+        },
+        error_messages={"runtime_settings": {"invalid": NOT_JSON}},
+    )
+    fields["runtime_settings"].required = False
+    if "runtime" in fields:
+        choices = [(name, name) for name in runtime_names()]
+        fields["runtime"] = forms.ChoiceField(choices=choices, initial="simulated")
+    for field in fields.values():
+        if not isinstance(field.widget, forms.CheckboxInput):
+            field.widget.attrs.setdefault("class", "input")
+    return fields

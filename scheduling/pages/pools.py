@@ -1,0 +1,132 @@
+"""Pool pages: the list, the board, create and edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
+
+from lcm.errors import InvalidInput
+from lcm.roles import Role
+from lcm.selectors.organisation import changes_of
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.lists import list_page
+from scheduling.models import OCCUPIED, Pool, SlotState
+from scheduling.pages.lists import POOLS
+from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm
+from scheduling.pages.tiles import board_of, resource_meters, with_binding
+from scheduling.pages.wording import counts_text, pool_notices, pool_sentence
+from scheduling.selectors.capacity import figures_of, pools, ticks
+from scheduling.services.pools import create_pool, update_pool
+
+TICKS_SHOWN = 10
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def pool_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, POOLS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    live = _live(pk)
+    pool = live["pool"]
+    crumbs = [("Capacity", reverse("pool_list")), (pool.name, "")]
+    context = {**live, "changes": changes_of(pool), "crumbs": crumbs}
+    return render(request, "capacity/pool.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def pool_board(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The part of a pool's page that is asked for again while it is looked at."""
+    return render(request, "capacity/board.html", _live(pk))
+
+
+def _live(pk: UUID) -> dict[str, Any]:
+    now = timezone.now()
+    pool = get_object_or_404(pools(now), pk=pk)
+    figures = figures_of(pool)
+    meters = with_binding(resource_meters(figures.taken, figures.room))
+    return {
+        "pool": pool,
+        "now": now,
+        "figures": figures,
+        "meters": meters,
+        "failed": figures.in_states([SlotState.ERROR]),
+        "sentence": pool_sentence(pool, figures, now=now),
+        "notices": list(pool_notices(pool, now=now)),
+        "board": board_of(pool, now=now, occupied=figures.in_states([*OCCUPIED, SlotState.ERROR])),
+        "ticks": [
+            (tick, counts_text(tick.counts))
+            for tick in ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN]
+        ],
+    }
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def pool_create(request: HttpRequest) -> HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> Done:
+        try:
+            pool = create_pool(**data, actor=actor_of(request))
+        except InvalidInput as error:
+            raise at_form_fields(error) from error
+        return Done(f"Pool {pool} created.", reverse("pool_detail", args=[pool.pk]))
+
+    page = FormPage(
+        title="New pool",
+        text="A kind of worker: how many there may be, what each can hold, and where they come from.",
+        form=NewPoolForm,
+        submit="Create pool",
+        save=save,
+        back=reverse("pool_list"),
+        crumbs=[("Capacity", reverse("pool_list")), ("New pool", "")],
+        template="capacity/pool_form.html",
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    pool = get_object_or_404(Pool, pk=pk)
+    home = reverse("pool_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        try:
+            update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
+        except InvalidInput as error:
+            raise at_form_fields(error) from error
+        return Done(f"Pool {pool} saved.", home)
+
+    page = FormPage(
+        title=f"Edit {pool}",
+        text=f"Workers for {pool.system} from the runtime {pool.runtime}. "
+        "A change ends a stop by configuration and any back-off; slots that run keep their size.",
+        form=PoolForm,
+        submit="Save pool",
+        save=save,
+        back=home,
+        initial={name: getattr(pool, name) for name in EDITED},
+        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Edit", "")],
+        template="capacity/pool_form.html",
+    )
+    return form_page(request, page)
+
+
+def at_form_fields(error: InvalidInput) -> InvalidInput:
+    """A setting of the runtime is shown at the field in which all of them are written."""
+    fields: dict[str, list[str]] = {}
+    for name, texts in error.fields.items():
+        fields.setdefault(name.split(".", 1)[0], []).extend(texts)
+    return InvalidInput(fields)

@@ -1,0 +1,73 @@
+"""Reservation pages, and the panel that shows a session's capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
+
+from lcm.models import LabletSession
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import ReasonForm
+from lcm.web.lists import list_page
+from scheduling.pages.lists import RESERVATIONS
+from scheduling.selectors import capacity
+from scheduling.services.reservations import cancel_reservation
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def reservation_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, RESERVATIONS)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    reservation = get_object_or_404(capacity.reservations(), pk=pk)
+    back = reverse("reservation_list")
+
+    def save(data: Mapping[str, Any]) -> Done:
+        cancel_reservation(
+            reservation=reservation, reason=data["reason"], actor=actor_of(request), now=timezone.now()
+        )
+        return Done(f"Reservation {reservation.short_id} cancelled.", back)
+
+    page = FormPage(
+        title=f"Cancel reservation {reservation.short_id}?",
+        text=f"{reservation.holder or 'Its session'} loses its claim in {reservation.pool}.",
+        form=ReasonForm,
+        submit="Cancel reservation",
+        danger=True,
+        save=save,
+        back=back,
+        crumbs=[("Reservations", back), (reservation.short_id, ""), ("Cancel", "")],
+    )
+    return form_page(request, page)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """A panel of a session's page; without JavaScript a page of its own."""
+    session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
+    context = {
+        "session": session,
+        "claims": capacity.reservations_of(session, limit=10),
+        "ports": capacity.ports_of_session(session),
+        "crumbs": [
+            ("Sessions", reverse("session_list")),
+            (session.short_id, reverse("session_detail", args=[pk])),
+            ("Capacity", ""),
+        ],
+    }
+    template = "capacity/session.html#panel" if request.htmx else "capacity/session.html"  # type: ignore[attr-defined]
+    return render(request, template, context)

@@ -1,0 +1,200 @@
+"""Slot pages: the list, one slot, and what an Operator may do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm.errors import LcmError
+from lcm.roles import Role
+from lcm.selectors.organisation import changes_of
+from lcm.web.access import role_required
+from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import ReasonForm
+from lcm.web.lists import list_page
+from scheduling.models import LIVE, Slot, SlotState
+from scheduling.pages.lists import SLOTS
+from scheduling.pages.ports import port_map, ports_by_session
+from scheduling.pages.tiles import meters_of
+from scheduling.pages.wording import slot_notices, slot_sentence
+from scheduling.selectors import capacity
+from scheduling.services import slots as services
+
+LEASES_SHOWN = 50
+ATTEMPTS_SHOWN = 10
+DRAINABLE = (SlotState.READY, SlotState.BOOTING, SlotState.BINDING)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def slot_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, SLOTS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    slot, now = _get(pk), timezone.now()
+    ports = capacity.ports_of(slot)
+    context = {
+        "slot": slot,
+        "sentence": slot_sentence(slot, now=now),
+        "notices": list(slot_notices(slot, now=now)),
+        "meters": meters_of(slot, capacity.use_of(slot.pool, [slot])[slot.pk]),
+        "claims": ports_by_session(list(capacity.reservations_on(slot)[:LEASES_SHOWN]), ports),
+        "ports": port_map(slot.pool, ports),
+        "attempts": capacity.attempts_of(slot, ATTEMPTS_SHOWN),
+        "changes": changes_of(slot),
+        "can": {
+            "cordon": slot.state in LIVE and not slot.cordoned,
+            "uncordon": slot.state in LIVE and slot.cordoned,
+            "drain": slot.state in DRAINABLE,
+            "retry": slot.state == SlotState.ERROR,
+            "terminate": slot.state in LIVE and not slot.lease_count,
+        },
+        "crumbs": [*_crumbs(slot)[:2], (slot.name, "")],
+    }
+    return render(request, "capacity/slot.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    text = "It gets no more sessions. Those on it stay, and it is not drained for being idle."
+    return _ask(request, pk, verb="Cordon", done="is cordoned", text=text, work=_cordon)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    text = "It may get sessions again."
+    return _ask(request, pk, verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    text = "It gets no more sessions. Those on it run to their end; then the worker is ended."
+    return _ask(
+        request, pk, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    text = "It may be used at once, and the pool's wait after failures ends."
+    return _ask(request, pk, verb="Retry", done="may be used again", text=text, work=services.retry_slot)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    text = "Its worker is ended now. This is refused while sessions are on it."
+    return _ask(
+        request,
+        pk,
+        verb="Terminate",
+        done="is being ended",
+        text=text,
+        work=services.terminate_slot,
+        danger=True,
+    )
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def slot_bulk_cordon(request: HttpRequest) -> HttpResponseBase:
+    return _ask_for_many(request, "Cordon", "They get no more sessions; those on them stay.", _cordon)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def slot_bulk_uncordon(request: HttpRequest) -> HttpResponseBase:
+    return _ask_for_many(request, "Uncordon", "They may get sessions again.", _uncordon)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def slot_bulk_drain(request: HttpRequest) -> HttpResponseBase:
+    effect = "Sessions on them run to their end; then the workers are ended."
+    return _ask_for_many(request, "Drain", effect, services.drain_slot, danger=True)
+
+
+def _cordon(**given: Any) -> Slot:
+    return services.cordon_slot(cordoned=True, **given)
+
+
+def _uncordon(**given: Any) -> Slot:
+    return services.cordon_slot(cordoned=False, **given)
+
+
+def _ask(
+    request: HttpRequest,
+    pk: UUID,
+    *,
+    verb: str,
+    done: str,
+    text: str,
+    work: Callable[..., Slot],
+    danger: bool = False,
+) -> HttpResponseBase:
+    """The dialog of one action: says what will happen and asks why."""
+    slot = _get(pk)
+    home = reverse("slot_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
+        return Done(f"{slot} {done}.", home)
+
+    page = FormPage(
+        title=f"{verb} {slot}?",
+        text=text,
+        form=ReasonForm,
+        submit=f"{verb} slot",
+        danger=danger,
+        save=save,
+        back=home,
+        crumbs=[*_crumbs(slot), (verb, "")],
+    )
+    return form_page(request, page)
+
+
+def _ask_for_many(
+    request: HttpRequest, verb: str, effect: str, work: Callable[..., Slot], *, danger: bool = False
+) -> HttpResponseBase:
+    def for_each(rows: QuerySet[Slot], reason: str) -> str:
+        actor, now = actor_of(request), timezone.now()
+        done, refused = 0, 0
+        for slot in rows:
+            try:
+                work(slot=slot, reason=reason, actor=actor, now=now)
+                done += 1
+            except LcmError:
+                refused += 1
+        rest = f"; {refused:,} could not be, in the state they are in" if refused else ""
+        return f"{verb}ed {done:,} {SLOTS.named(done)}{rest}."
+
+    bulk = BulkPage(page=SLOTS, list_url="slot_list", verb=verb, effect=effect, work=for_each, danger=danger)
+    return bulk_page(request, bulk)
+
+
+def _get(pk: UUID) -> Slot:
+    return get_object_or_404(capacity.slots(), pk=pk)
+
+
+def _crumbs(slot: Slot) -> list[tuple[str, str]]:
+    return [
+        ("Capacity", reverse("pool_list")),
+        (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
+        (slot.name, reverse("slot_detail", args=[slot.pk])),
+    ]

@@ -1,0 +1,143 @@
+"""A pool's board: each slot as a tile, each empty place as a dashed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from lcm.web.wording import amount_text, duration_text
+from scheduling.capacity import Resources, resources_of
+from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
+from scheduling.pages.wording import countdown, overdue
+from scheduling.selectors.capacity import Use, board_slots, empty_places, use_of
+
+MOST_TILES = 200
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How much of something is taken."""
+
+    label: str
+    unit: str
+    taken: Decimal
+    most: Decimal
+    binds: bool = False
+
+    @property
+    def share(self) -> Decimal:
+        return self.taken / self.most if self.most else Decimal(0)
+
+    @property
+    def text(self) -> str:
+        return f"{amount_text(self.taken)} / {amount_text(self.most)}"
+
+    @property
+    def percent(self) -> int:
+        return int(self.share * 100)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One place of the board."""
+
+    name: str
+    look: str
+    word: str
+    pk: UUID | None = None
+    slot: Slot | None = None
+    mark: str = ""
+    title: str = ""
+    text: str = ""
+    countdown: str = ""
+    meters: list[Meter] = field(default_factory=list)
+    stage: Meter | None = None
+    age: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    tiles: list[Tile]
+    hidden: int
+
+
+def board_of(pool: Pool, *, now: datetime, occupied: int, limit: int = MOST_TILES) -> Board:
+    """The tiles of a pool: not more than a page can hold, those that need someone first."""
+    slots = board_slots(pool, now=now, limit=limit)
+    uses = use_of(pool, slots)
+    tiles = [slot_tile(slot, uses[slot.pk], now=now) for slot in slots]
+    places = empty_places(pool, limit=limit - len(tiles))
+    tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
+    return Board(tiles, max(max(pool.max_slots, occupied) - len(tiles), 0))
+
+
+def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:
+    title, text, left = _trouble(slot, now)
+    mark = ("bad" if slot.state == SlotState.ERROR else "warn") if title else ""
+    return Tile(
+        name=slot.name,
+        look="CORDONED" if slot.cordoned else slot.state,
+        word=f"{slot.get_state_display()}, cordoned" if slot.cordoned else slot.get_state_display(),
+        pk=slot.pk,
+        slot=slot,
+        mark=mark,
+        title=title,
+        text=text,
+        countdown=left,
+        meters=meters_of(slot, use) if slot.state in (SlotState.READY, SlotState.DRAINING) else [],
+        stage=_stage(slot, now) if slot.state in IN_FLIGHT else None,
+        age=duration_text(now - slot.last_state_change),
+    )
+
+
+def meters_of(slot: Slot, use: Use) -> list[Meter]:
+    """What is taken of a worker; the resource that runs out first is marked."""
+    pool = slot.pool
+    ports = Decimal(pool.last_port - pool.first_port + 1)
+    return with_binding(
+        [*resource_meters(use.taken, resources_of(slot)), Meter("Ports", "", Decimal(use.ports), ports)]
+    )
+
+
+def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
+    meters = [
+        Meter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
+        Meter("Memory", "GB", taken.memory_gb, room.memory_gb),
+        Meter("Disk", "GB", taken.storage_gb, room.storage_gb),
+        Meter("GPU", "", taken.gpu, room.gpu),
+    ]
+    return [meter for meter in meters if meter.most]
+
+
+def with_binding(meters: list[Meter]) -> list[Meter]:
+    fullest = max((meter.share for meter in meters), default=Decimal(0))
+    return [
+        Meter(each.label, each.unit, each.taken, each.most, binds=each.share == fullest > 0)
+        for each in meters
+    ]
+
+
+def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
+    """What needs someone: a title, a sentence and a countdown; empty when all is well."""
+    if slot.interruption_deadline:
+        left = slot.interruption_deadline - now
+        gone = "Gone in" if left > timedelta(0) else "Its time is over."
+        return "Interrupted by the provider.", gone, countdown(left) if left > timedelta(0) else ""
+    if slot.state == SlotState.ERROR:
+        wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
+        again = f"Tried again in {duration_text(wait)}" if wait > timedelta(0) else "Tried again soon"
+        return f"{(slot.reason or 'Failed').rstrip('.')}.", again, ""
+    if overdue(slot, now=now) and slot.state_deadline:
+        return f"Overdue by {duration_text(now - slot.state_deadline)}.", "Ended at the next look", ""
+    return "", "", ""
+
+
+def _stage(slot: Slot, now: datetime) -> Meter | None:
+    """How much of the time for this state is gone."""
+    if slot.state_deadline is None:
+        return None
+    whole = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))
+    gone = Decimal(round((now - slot.last_state_change).total_seconds()))
+    return Meter(slot.get_state_display(), "s", max(gone, Decimal(0)), whole)

@@ -1,0 +1,208 @@
+"""Reading capacity: pools with their use and demand, slots, reservations, ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models.functions import Coalesce
+
+from lcm.models import LabletSession
+from scheduling.capacity import Resources, resources_of
+from scheduling.models import (
+    OCCUPIED,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    PortAllocation,
+    Reservation,
+    Slot,
+    SlotState,
+    TickRun,
+)
+from scheduling.selectors.rooms import NAMES, rooms_of
+
+POOL_STATES = ("enabled", "off", "stopped", "backing off")
+# What a session's definition has and no list shows.
+_LONG = ("topology_yaml", "nodes", "links")
+
+
+def pools(now: datetime) -> QuerySet[Any]:
+    """Pools with their state, their use (slots and leases) and what waits for them."""
+    slots, ready = Slot.objects.all(), Slot.objects.filter(state=SlotState.READY)
+    waiting = Reservation.objects.filter(phase=Phase.PENDING)
+    return Pool.objects.annotate(
+        state=pool_state(now),
+        occupied=Coalesce(_for_each(slots.filter(state__in=OCCUPIED), Count("pk")), 0),
+        ready=Coalesce(_for_each(ready, Count("pk")), 0),
+        leases=Coalesce(_for_each(ready, Sum("lease_count")), 0),
+        lease_limit=Coalesce(_for_each(ready, Sum("max_leases")), 0),
+        waiting=Coalesce(_for_each(waiting, Count("pk")), 0),
+        oldest=_for_each(waiting, Min("created_at")),
+    )
+
+
+def pool_state(now: datetime) -> Case:
+    """Whether new slots may come, in one of `POOL_STATES`."""
+    return Case(
+        When(enabled=False, then=Value("off")),
+        When(~Q(stopped_reason=""), then=Value("stopped")),
+        When(backoff_until__gt=now, then=Value("backing off")),
+        default=Value("enabled"),
+    )
+
+
+def pool_names() -> list[str]:
+    return list(Pool.objects.order_by("name").values_list("name", flat=True))
+
+
+def pools_in_short() -> str:
+    return f"{Pool.objects.count():,}"
+
+
+def slots() -> QuerySet[Slot]:
+    return Slot.objects.select_related("pool")
+
+
+def slots_in_pools(names: Iterable[str]) -> QuerySet[Slot]:
+    """What a controller sees."""
+    return slots().filter(pool__name__in=list(names))
+
+
+def reservations() -> QuerySet[Reservation]:
+    """Reservations with whom they are for and where they are."""
+    rows = Reservation.objects.select_related("pool", "slot__pool", "session__definition", "session__owner")
+    return rows.defer(*(f"session__definition__{name}" for name in _LONG))
+
+
+def reservations_on(slot: Slot) -> QuerySet[Reservation]:
+    """Those that hold a lease of the slot, the largest first."""
+    return reservations().filter(slot=slot, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
+
+
+def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
+    """A session's claims, the one of its present attempt first."""
+    return list(reservations().filter(session=session).order_by("-attempt", "-created_at")[:limit])
+
+
+def ports_of_session(session: LabletSession) -> list[PortAllocation]:
+    return list(session.port_allocations.order_by("port").select_related("slot__pool"))
+
+
+def ticks() -> QuerySet[TickRun]:
+    return TickRun.objects.select_related("pool")
+
+
+def attempts_of(slot: Slot, limit: int) -> list[LaunchAttempt]:
+    return list(slot.attempts.order_by("-requested_at", "-pk")[:limit])
+
+
+def ports_of(slot: Slot) -> list[PortAllocation]:
+    """The taken ports of a slot, in order, with the sessions that have them."""
+    return list(slot.ports.order_by("port").select_related("session"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """What is taken of a slot."""
+
+    taken: Resources
+    ports: int
+
+
+def use_of(pool: Pool, rows: list[Slot]) -> dict[UUID, Use]:
+    """What is taken of slots of one pool; two queries for all."""
+    whole = pool.last_port - pool.first_port + 1
+    return {
+        slot.pk: Use(resources_of(slot) - room.free, whole - room.ports)
+        for slot, room in zip(rows, rooms_of(pool, rows), strict=True)
+    }
+
+
+@dataclass(frozen=True)
+class PoolFigures:
+    """A pool in numbers."""
+
+    by_state: dict[str, int]
+    leases: int
+    lease_limit: int
+    room: Resources
+    taken: Resources
+    waiting: int
+    waiting_without_session: int
+    oldest: datetime | None
+
+    @property
+    def ready(self) -> int:
+        return self.by_state.get(SlotState.READY, 0)
+
+    def in_states(self, states: Iterable[str]) -> int:
+        return sum(self.by_state.get(state, 0) for state in states)
+
+
+def figures_of(pool: Pool) -> PoolFigures:
+    sums: Any = {name: Sum(name) for name in NAMES}
+    rows: Any = Slot.objects.filter(pool=pool).order_by().values("state")
+    states = {
+        row["state"]: row
+        for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), most=Sum("max_leases"), **sums)
+    }
+    ready = states.get(SlotState.READY, {})
+    held = Reservation.objects.filter(pool=pool, phase=Phase.READY, slot__state=SlotState.READY)
+    queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
+        waiting=Count("pk"), bare=Count("pk", filter=Q(session=None)), oldest=Min("created_at")
+    )
+    return PoolFigures(
+        by_state={state: row["slots"] for state, row in states.items()},
+        leases=ready.get("held") or 0,
+        lease_limit=ready.get("most") or 0,
+        room=_resources(ready),
+        taken=_resources(held.aggregate(**sums)),
+        waiting=queue["waiting"],
+        waiting_without_session=queue["bare"],
+        oldest=queue["oldest"],
+    )
+
+
+def board_slots(pool: Pool, *, now: datetime, limit: int) -> list[Slot]:
+    """A pool's slots that are not empty: what needs someone first, then what moves, then the fullest."""
+    troubled = Q(state=SlotState.ERROR) | Q(interruption_deadline__isnull=False)
+    overdue = Q(state_deadline__lt=now) & ~Q(state=SlotState.DRAINING, lease_count__gt=0)
+    order = Case(
+        When(troubled | overdue, then=Value(0)),
+        When(state=SlotState.READY, then=Value(2)),
+        default=Value(1),
+    )
+    rows: QuerySet[Any] = Slot.objects.filter(pool=pool).exclude(state=SlotState.EMPTY).annotate(place=order)
+    found: list[Slot] = list(rows.order_by("place", F("lease_count").desc(), "number")[:limit])
+    for slot in found:
+        slot.pool = pool
+    return found
+
+
+def empty_places(pool: Pool, *, limit: int) -> list[tuple[int, UUID | None]]:
+    """Numbers without an instance, with the slot where one was before; as many as may be filled."""
+    rows = Slot.objects.filter(pool=pool).values_list("number", "state", "pk")
+    known = {number: (state, pk) for number, state, pk in rows}
+    taken = sum(state != SlotState.EMPTY for state, _ in known.values())
+    free = [
+        (number, known[number][1] if number in known else None)
+        for number in range(1, pool.max_slots + 1)
+        if number not in known or known[number][0] == SlotState.EMPTY
+    ]
+    return free[: max(min(limit, pool.max_slots - taken), 0)]
+
+
+def _for_each(rows: QuerySet[Any], value: Any) -> Subquery:
+    """A figure over a pool's rows."""
+    mine = rows.filter(pool=OuterRef("pk")).order_by().values("pool")
+    return Subquery(mine.annotate(figure=value).values("figure"))
+
+
+def _resources(row: Any) -> Resources:
+    return Resources(*(row.get(name) or Decimal(0) for name in NAMES))

@@ -1,0 +1,26 @@
+"""The pages of capacity."""
+
+from django.urls import path
+
+from scheduling.pages import pools, reservations, slots
+
+urlpatterns = [
+    path("pools/", pools.pool_list, name="pool_list"),
+    path("pools/new", pools.pool_create, name="pool_create"),
+    path("pools/<uuid:pk>/", pools.pool_detail, name="pool_detail"),
+    path("pools/<uuid:pk>/board", pools.pool_board, name="pool_board"),
+    path("pools/<uuid:pk>/edit", pools.pool_edit, name="pool_edit"),
+    path("slots/", slots.slot_list, name="slot_list"),
+    path("slots/cordon", slots.slot_bulk_cordon, name="slot_bulk_cordon"),
+    path("slots/uncordon", slots.slot_bulk_uncordon, name="slot_bulk_uncordon"),
+    path("slots/drain", slots.slot_bulk_drain, name="slot_bulk_drain"),
+    path("slots/<uuid:pk>/", slots.slot_detail, name="slot_detail"),
+    path("slots/<uuid:pk>/cordon", slots.slot_cordon, name="slot_cordon"),
+    path("slots/<uuid:pk>/uncordon", slots.slot_uncordon, name="slot_uncordon"),
+    path("slots/<uuid:pk>/drain", slots.slot_drain, name="slot_drain"),
+    path("slots/<uuid:pk>/retry", slots.slot_retry, name="slot_retry"),
+    path("slots/<uuid:pk>/terminate", slots.slot_terminate, name="slot_terminate"),
+    path("reservations/", reservations.reservation_list, name="reservation_list"),
+    path("reservations/<uuid:pk>/cancel", reservations.reservation_cancel, name="reservation_cancel"),
+    path("sessions/<uuid:pk>/capacity", reservations.session_capacity, name="session_capacity"),
+]

@@ -1,0 +1,76 @@
+"""What becomes of the sessions of a slot that goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcm.lifecycle import SessionStatus
+from scheduling.models import Phase, PortAllocation
+from scheduling.services.losing import lose_sessions, warn_sessions
+from tests.scheduling.fleet import active_of, phases
+
+S = SessionStatus
+ON_A_SLOT = [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING]
+
+
+@pytest.mark.parametrize("status", ON_A_SLOT)
+def test_a_warning_sends_back_what_has_not_started_and_stops_the_rest(fleet, lab_on, status):
+    slot = fleet.slot()
+    session = lab_on(slot, status)
+    told = warn_sessions(slot=slot, reason="spot is gone soon", now=fleet.clock())
+    session.refresh_from_db()
+    slot.refresh_from_db()
+    waits = status in (S.SCHEDULED, S.INSTANTIATING)
+    assert session.status == (S.PENDING if waits else S.STOPPING)
+    assert told == (status != S.STOPPING)
+    assert slot.lease_count == (0 if waits else 1)
+
+
+@pytest.mark.parametrize("status", ON_A_SLOT)
+def test_a_loss_sends_back_what_has_not_started_and_fails_the_rest(fleet, lab_on, status):
+    slot = fleet.slot()
+    session = lab_on(slot, status)
+    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    session.refresh_from_db()
+    slot.refresh_from_db()
+    waits = status in (S.SCHEDULED, S.INSTANTIATING)
+    assert session.status == (S.PENDING if waits else S.FAILED)
+    assert slot.lease_count == 0
+    assert not PortAllocation.objects.filter(session=session).exists()
+    assert session.transitions.last().reason == "its worker vanished"
+
+
+def test_a_session_that_waits_again_has_a_claim_of_its_next_attempt(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot)
+    lose_sessions(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
+    old, new = session.reservations.order_by("attempt")
+    assert (old.attempt, old.phase, old.slot_id) == (1, Phase.RELEASED, slot.pk)
+    assert (new.attempt, new.phase, new.slot_id) == (2, Phase.PENDING, None)
+    assert active_of(session) == new
+
+
+def test_only_this_slot_is_concerned(fleet, lab_on):
+    first, second = fleet.slot(), fleet.slot()
+    lost, kept = lab_on(first, S.RUNNING), lab_on(second, S.RUNNING)
+    lose_sessions(slot=first, reason="gone", now=fleet.clock())
+    lost.refresh_from_db(), kept.refresh_from_db()
+    assert (lost.status, kept.status) == (S.FAILED, S.RUNNING)
+
+
+def test_bare_claims_fail_with_the_slot_and_say_why(fleet):
+    slot = fleet.slot()
+    claims = [fleet.put(fleet.reservation(), slot) for _ in range(3)]
+    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    assert phases(claims) == [Phase.FAILED] * 3
+    claims[0].refresh_from_db()
+    slot.refresh_from_db()
+    assert (claims[0].reason, slot.lease_count) == ("its worker vanished", 0)
+
+
+def test_losing_a_slot_twice_changes_nothing_more(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot, S.RUNNING)
+    for _ in range(2):
+        lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+    assert session.transitions.filter(to_status=S.FAILED).count() == 1

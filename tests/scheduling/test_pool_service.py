@@ -1,0 +1,97 @@
+"""Pools: what may be stored, and what mending one ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcm.errors import InvalidInput
+from lcm.models import ChangeLog
+from scheduling.models import Pool
+from scheduling.services.pools import create_pool, update_pool
+
+WRONG = [
+    ({"min_slots": 5}, "__all__"),
+    ({"warm_slots": 5}, "__all__"),
+    ({"max_slots": 0}, "max_slots"),
+    ({"min_slots": -1}, "min_slots"),
+    ({"max_leases": 0}, "max_leases"),
+    ({"first_port": 80}, "__all__"),
+    ({"first_port": 9000}, "__all__"),
+    ({"last_port": 70_000}, "__all__"),
+    ({"cpu_cores": 0}, "__all__"),
+    ({"idle_seconds": 0}, "idle_seconds"),
+    ({"spot_policy": "sometimes"}, "spot_policy"),
+    ({"runtime_settings": {"launch_secnods": 3}}, "runtime_settings.launch_secnods"),
+    ({"runtime_settings": {"launch_seconds": -3}}, "runtime_settings.launch_seconds"),
+    ({"colour": "blue"}, "colour"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG)
+def test_a_pool_that_cannot_be_is_refused_by_field_and_not_stored(db, as_admin, wrong, field):
+    with pytest.raises(InvalidInput) as error:
+        create_pool(name="new", actor=as_admin, **wrong)
+    assert field in error.value.fields
+    assert not Pool.objects.exists()
+    assert not ChangeLog.objects.filter(event="pool_created").exists()
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG)
+def test_a_change_that_cannot_be_is_refused_by_field_and_not_stored(pool, as_admin, wrong, field):
+    before = Pool.objects.filter(pk=pool.pk).values().get()
+    with pytest.raises(InvalidInput) as error:
+        update_pool(pool=pool, actor=as_admin, **wrong)
+    assert field in error.value.fields
+    assert Pool.objects.filter(pk=pool.pk).values().get() == before
+    assert not ChangeLog.objects.filter(event="pool_edited").exists()
+
+
+@pytest.mark.parametrize("name", ["cml-eu", "", "Not a name", "x" * 64])
+def test_a_name_that_is_taken_or_is_none_is_refused(pool, as_admin, name):
+    with pytest.raises(InvalidInput) as error:
+        create_pool(name=name, actor=as_admin)
+    assert "name" in error.value.fields
+    assert Pool.objects.count() == 1
+
+
+def test_an_unknown_runtime_is_refused_and_the_known_ones_named(db, as_admin):
+    with pytest.raises(InvalidInput, match="simulated") as error:
+        create_pool(name="new", runtime="magic", actor=as_admin)
+    assert "runtime" in error.value.fields
+    assert not Pool.objects.exists()
+
+
+@pytest.mark.parametrize("fixed", ["name", "system", "runtime"])
+def test_what_makes_a_pool_what_it_is_does_not_change(pool, as_admin, fixed):
+    with pytest.raises((InvalidInput, TypeError)):
+        update_pool(pool=pool, actor=as_admin, **{fixed: "other"})
+
+
+def test_a_change_is_logged_with_before_and_after(pool, as_admin):
+    update_pool(pool=pool, actor=as_admin, max_slots=9, min_slots=0, reason="new course")
+    entry = ChangeLog.objects.get(event="pool_edited")
+    assert (entry.before, entry.after, entry.reason) == ({"max_slots": 4}, {"max_slots": 9}, "new course")
+
+
+def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, as_admin):
+    fleet = tuned(
+        stopped_reason="wrong image",
+        backoff_until="2027-01-01T00:00:00Z",
+        failures=3,
+        refused_offerings={"large": "2027-01-01T00:00:00+00:00"},
+    )
+    update_pool(pool=fleet.pool, actor=as_admin, runtime_settings={"launch_seconds": 1})
+    pool = fleet.fresh()
+    assert (pool.stopped_reason, pool.backoff_until, pool.failures) == ("", None, 0)
+    assert pool.refused_offerings == {}
+
+
+def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
+    fleet = tuned(stopped_reason="wrong image")
+    update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
+    assert fleet.fresh().stopped_reason == "wrong image"
+    assert not ChangeLog.objects.filter(event="pool_edited").exists()
+
+
+def test_the_floor_is_the_larger_of_minimum_and_warm():
+    assert Pool(min_slots=2, warm_slots=3).floor == Pool(min_slots=3, warm_slots=0).floor == 3

@@ -1,0 +1,82 @@
+"""Ports of a worker: the first free ones, all or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling.models import Pool, PortAllocation
+from scheduling.services.ports import choose_ports, free_ports, release_ports, taken_ports
+
+SMALL = Pool(first_port=2000, last_port=2005)
+
+
+@pytest.mark.parametrize(
+    ("taken", "count", "chosen"),
+    [
+        (set(), 2, [2000, 2001]),
+        (set(), 0, []),
+        ({2000, 2002}, 2, [2001, 2003]),
+        ({2000, 2001, 2002, 2003}, 2, [2004, 2005]),
+        ({1999, 9000}, 6, [2000, 2001, 2002, 2003, 2004, 2005]),
+    ],
+    ids=["the first", "none", "around what is taken", "to the last", "others outside the range"],
+)
+def test_the_first_free_ports_are_chosen_and_taken_from_then_on(taken, count, chosen):
+    now_taken = set(taken)
+    assert choose_ports(SMALL, now_taken, count) == chosen
+    assert now_taken == taken | set(chosen)
+    assert free_ports(SMALL, now_taken) == free_ports(SMALL, taken) - count
+
+
+def test_too_few_ports_give_none_at_all():
+    taken = {2000, 2001, 2002, 2003, 2004}
+    with pytest.raises(ValueError, match="2 ports asked for, 1 free"):
+        choose_ports(SMALL, taken, 2)
+    assert taken == {2000, 2001, 2002, 2003, 2004}
+
+
+def ports(slot, **fields):
+    return list(PortAllocation.objects.filter(slot=slot, **fields).values_list("port", flat=True))
+
+
+def test_a_session_gets_its_ports_with_its_slot_by_the_names_of_its_template(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot)
+    rows = PortAllocation.objects.filter(session=session).values_list("slot", "port", "name")
+    assert list(rows) == [(slot.pk, 2000, "r1_serial"), (slot.pk, 2001, "host_pat")]
+
+
+def test_ports_that_leaked_are_skipped_and_stay_taken_when_the_lab_is_gone(fleet, lab_on):
+    slot = fleet.slot()
+    PortAllocation.objects.create(slot=slot, port=2000, name="found", leaked=True)
+    session = lab_on(slot)
+    assert ports(slot, session=session) == [2001, 2002]
+    PortAllocation.objects.filter(session=session, port=2001).update(leaked=True)
+    release_ports([session.pk])
+    assert ports(slot) == [2000, 2001]
+
+
+def test_each_slot_has_its_own_ports(fleet, lab_on):
+    first, second = fleet.slot(), fleet.slot()
+    lab_on(first)
+    lab_on(second)
+    assert ports(first) == ports(second) == [2000, 2001]
+    assert taken_ports([first.pk]) == {first.pk: {2000, 2001}}
+
+
+def test_a_slot_without_enough_ports_gets_no_session(tuned, lab):
+    fleet = tuned(first_port=2000, last_port=2002)
+    slot = fleet.slot()
+    first, second = lab(), lab()
+    report = fleet.clean_tick()
+    assert report.counts["placed"] == 1
+    assert ports(slot) == [2000, 2001]
+    assert {first.port_allocations.count(), second.port_allocations.count()} == {0, 2}
+
+
+def test_two_slots_serve_what_the_ports_of_one_cannot(tuned, lab):
+    fleet = tuned(first_port=2000, last_port=2002)
+    slots = [fleet.slot(), fleet.slot()]
+    lab(), lab()
+    assert fleet.clean_tick().counts["placed"] == 2
+    assert [ports(slot) for slot in slots] == [[2000, 2001]] * 2

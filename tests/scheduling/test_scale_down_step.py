@@ -1,0 +1,130 @@
+"""Step 6: idle slots go, within limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from scheduling.models import SlotState
+from scheduling.services.reservations import release_reservation
+from scheduling.services.slots import cordon_slot
+from scheduling.steps import scale_down
+from scheduling.steps.scale_down import drain_idle
+
+S = SlotState
+
+
+def drained(fleet, *, minutes=60) -> int:
+    fleet.clock.advance(minutes=minutes)
+    tick = fleet.context()
+    drain_idle(tick)
+    return tick.counts.get("drained", 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "ready", "expected"),
+    [
+        ({}, 0, 0),
+        ({}, 2, 2),
+        ({"min_slots": 1}, 3, 2),
+        ({"warm_slots": 2}, 3, 1),
+        ({"min_slots": 3, "warm_slots": 1}, 3, 0),
+        ({"min_slots": 1, "warm_slots": 3}, 4, 1),
+        ({"min_slots": 4}, 3, 0),
+    ],
+)
+def test_down_to_the_minimum_and_the_warm_slots(tuned, policy, ready, expected):
+    fleet = tuned(**policy)
+    for _ in range(ready):
+        fleet.slot()
+    assert drained(fleet) == expected
+    assert Counter(fleet.states()) == Counter({S.READY: ready - expected, S.DRAINING: expected})
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(599, 0), (600, 1)])
+def test_only_what_was_idle_for_long_enough(fleet, seconds, expected):
+    fleet.slot()
+    assert drained(fleet, minutes=seconds / 60) == expected
+
+
+def test_idle_is_counted_from_the_last_release(fleet, as_admin):
+    slot = fleet.slot()
+    claims = [fleet.put(fleet.reservation(ttl=9999), slot) for _ in range(2)]
+    for claim in claims:
+        fleet.clock.advance(minutes=30)
+        release_reservation(reservation=claim, actor=as_admin, now=fleet.clock())
+    slot.refresh_from_db()
+    assert slot.idle_since == fleet.clock()
+    assert drained(fleet, minutes=9) == 0
+    assert drained(fleet, minutes=1) == 1
+
+
+def test_the_highest_numbers_go_first(tuned):
+    fleet = tuned(min_slots=1)
+    for _ in range(3):
+        fleet.slot()
+    drained(fleet)
+    assert fleet.states() == [S.READY, S.DRAINING, S.DRAINING]
+
+
+def test_a_slot_with_a_lease_stays(fleet):
+    fleet.put(fleet.reservation(ttl=9999), fleet.slot())
+    assert drained(fleet) == 0
+
+
+def test_a_slot_that_gets_a_lease_at_the_last_moment_stays(fleet, monkeypatch):
+    slot = fleet.slot()
+    real = scale_down.move_slot
+
+    def placed_first(**fields):
+        fleet.put(fleet.reservation(ttl=9999), slot)
+        return real(**fields)
+
+    monkeypatch.setattr(scale_down, "move_slot", placed_first)
+    assert drained(fleet) == 0
+    slot.refresh_from_db()
+    assert (slot.state, slot.lease_count) == (S.READY, 1)
+
+
+def test_cordoned_slots_neither_count_nor_drain(tuned, as_operator):
+    fleet = tuned(min_slots=1)
+    slots = [fleet.slot(), fleet.slot()]
+    cordon_slot(slot=slots[1], cordoned=True, reason="look", actor=as_operator, now=fleet.clock())
+    assert drained(fleet) == 0
+
+
+def test_slots_on_their_way_do_not_stand_in_for_those_that_serve(tuned):
+    fleet = tuned(min_slots=2)
+    for state in (S.READY, S.READY, S.BOOTING, S.LAUNCHING):
+        fleet.slot(state)
+    assert drained(fleet) == 0
+
+
+def test_busy_slots_count_for_the_minimum_but_not_as_warm(tuned):
+    fleet = tuned(min_slots=2, warm_slots=1)
+    slots = [fleet.slot() for _ in range(4)]
+    for slot in slots[:2]:
+        fleet.put(fleet.reservation(ttl=9999), slot)
+    assert drained(fleet) == 1
+    assert [slot.state for slot in fleet.slots()] == [S.READY, S.READY, S.READY, S.DRAINING]
+
+
+def test_a_claim_that_fits_nowhere_does_not_keep_idle_slots(tuned):
+    fleet = tuned(cpu_cores=16)
+    fleet.slot()
+    claim = fleet.reservation(12, ttl=86_400)
+    tuned(cpu_cores=8)
+    type(fleet.slots()[0]).objects.update(cpu_cores=8)
+    fleet.clock.advance(hours=1)
+    report = fleet.clean_tick()
+    claim.refresh_from_db()
+    assert (claim.phase, report.counts) == ("PENDING", {"unmet": 1, "drained": 1})
+
+
+def test_a_drained_slot_says_why_and_until_when(fleet):
+    fleet.slot()
+    drained(fleet)
+    slot = fleet.slots()[0]
+    assert (slot.reason, slot.state_deadline) == ("idle", fleet.clock() + timedelta(seconds=120))
