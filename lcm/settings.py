@@ -182,6 +182,9 @@ SPECTACULAR_SETTINGS = {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+        "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
+        "SlotStateEnum": "scheduling.models.slots.SlotState",
+        "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }
 

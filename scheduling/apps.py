@@ -17,12 +17,9 @@ class SchedulingConfig(AppConfig):
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the session's page and the change log's filter."""
     from lcm.web import filters, navigation, panels
-    from scheduling.selectors.capacity import pools_in_short
 
     places = ("/pools/", "/slots/", "/reservations/")
-    entry = navigation.Entry(
-        "capacity", "Capacity", "pool_list", places, "server-stack", count=pools_in_short
-    )
+    entry = navigation.Entry("capacity", "Capacity", "pool_list", places, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]

@@ -42,17 +42,13 @@ def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tu
         (
             group,
             [
-                (entry, _count(entry, counts), request.path.startswith(entry.prefix))
+                (entry, counts.get(entry.key, ""), request.path.startswith(entry.prefix))
                 for entry in group.entries
                 if role >= entry.role
             ],
         )
         for group in GROUPS
     ]
-
-
-def _count(entry: Entry, counts: dict[str, str]) -> str:
-    return entry.count() if entry.count else counts.get(entry.key, "")
 
 
 def _counts() -> dict[str, str]:

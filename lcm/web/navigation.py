@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lcm.roles import Role
@@ -16,7 +15,6 @@ class Entry:
     prefix: str | tuple[str, ...]
     icon: str
     role: Role = Role.VIEWER
-    count: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         if isinstance(data, dict):
             unknown = sorted(set(map(str, data)) - set(self.fields))
             if unknown:
-                raise serializers.ValidationError(dict.fromkeys(unknown, ["There is no such field."]))
+                raise serializers.ValidationError({name: ["There is no such field."] for name in unknown})
         return super().to_internal_value(data)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -113,10 +113,7 @@ def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
 
 def with_binding(meters: list[Meter]) -> list[Meter]:
     fullest = max((meter.share for meter in meters), default=Decimal(0))
-    return [
-        Meter(each.label, each.unit, each.taken, each.most, binds=each.share == fullest > 0)
-        for each in meters
-    ]
+    return [replace(each, binds=each.share == fullest > 0) for each in meters]
 
 
 def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:

@@ -36,9 +36,7 @@ def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
 def pool_notices(pool: Pool, *, now: datetime) -> Iterator[Notice]:
     """Why nothing is launched, or not everything that is on offer."""
     if not pool.enabled:
-        text = (
-            "It takes no new sessions and launches nothing; what it holds runs on. Edit it to switch it on."
-        )
+        text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
         yield Notice("warn", "tri", "The pool is switched off.", text)
     if pool.stopped_reason:
         why = f"{pool.stopped_reason.rstrip('.')}. Nothing is launched until its settings are changed."

@@ -61,10 +61,6 @@ def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
-def pools_in_short() -> str:
-    return f"{Pool.objects.count():,}"
-
-
 def slots() -> QuerySet[Slot]:
     return Slot.objects.select_related("pool")
 

@@ -19,7 +19,7 @@ class Part:
 
     def command(self, extra: Sequence[str]) -> list[str]:
         marks = ["-m", " and ".join(f"not {mark}" for mark in self.without)] if self.without else []
-        return [sys.executable, "-m", "pytest", "-n", "2", *marks, *extra]
+        return [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", *marks, *extra]
 
     def run(self, extra: Sequence[str]) -> "Outcome":
         left_out = f" without {', '.join(self.without)}" if self.without else ""

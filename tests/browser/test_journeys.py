@@ -37,7 +37,7 @@ def ask_for_session(page: Page, definition: str) -> None:
     page.get_by_label("Project").fill("academy / ccna-spring")
     page.get_by_label("Owner").fill("ccna-spring-01")
     page.get_by_role("button", name="Ask for session").click()
-    expect(page.get_by_text("It has been waiting for a place")).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
 
 
 def test_a_wrong_password_is_said_at_the_form(open_page, complaints):
@@ -169,7 +169,7 @@ def test_bulk_cancel_of_what_is_ticked(open_page):
     expect(dialog).to_contain_text("Cancel 2 sessions?")
     dialog.get_by_label("Reason").fill("Course moved")
     dialog.get_by_role("button", name="Cancel 2 sessions").click()
-    expect(page.locator(".toast")).to_contain_text("2 sessions cancelled.")
+    expect(page.locator(".toast")).to_contain_text("2 sessions cancelled")
     page.goto(f"/sessions/?q={name}&status=CANCELLED")
     expect(page.locator("tbody tr")).to_have_count(2)
 
@@ -183,7 +183,7 @@ def test_bulk_actions_take_all_that_match_when_asked(open_page):
     expect(dialog).to_contain_text(re.compile(r"Cancel (3[89]|[4-9]\d) sessions\?"))
     dialog.get_by_label("Reason").fill("Nothing is left to cancel in them")
     dialog.get_by_role("button", name=re.compile("Cancel .* sessions")).click()
-    expect(page.locator(".toast")).to_contain_text("0 sessions cancelled.")
+    expect(page.locator(".toast")).to_contain_text("0 sessions cancelled")
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
@@ -247,3 +247,29 @@ def test_a_token_is_shown_once(open_page):
     expect(page.get_by_role("row", name=name)).to_contain_text("Revoked")
     answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
     assert answer.status == 401
+
+
+def test_a_row_stays_ticked_after_a_search(open_page):
+    page = open_page("operator", "/sessions/")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile("q=ccna"))
+    page.locator("tbody .select").first.check()
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("tbody .select:checked")).to_have_count(1)
+
+
+def test_a_sort_survives_a_filter_set_after_it(open_page):
+    page = open_page("viewer", "/sessions/")
+    page.get_by_role("link", name="Ends").click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile("q=ccna"))
+    expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
+
+
+def test_an_expired_log_in_sends_the_whole_page_to_the_log_in(open_page):
+    page = open_page("viewer", "/sessions/?status=RUNNING")
+    page.context.clear_cookies(name="lcm_session")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
+    expect(page.locator("main")).to_have_count(1)

@@ -52,6 +52,7 @@ class FakeRuntime(RuntimeAdapter):
         self.on_offer = list(offerings) or [Offering("large")]
         self.calls: list[tuple[str, str]] = []
         self.made: dict[str, Instance] = {}
+        self.launched = 0
         self.error: Exception | None = None
         self.refused: set[str] = set()
         self.loses_answers = False
@@ -123,7 +124,8 @@ class FakeRuntime(RuntimeAdapter):
         for instance in self.made.values():
             if instance.token == request.token:
                 return instance
-        number = len(self.calls)
+        self.launched += 1
+        number = self.launched
         return self.add(
             f"i-{number:04}",
             state=InstanceState.PENDING,

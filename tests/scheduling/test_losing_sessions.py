@@ -30,7 +30,7 @@ def test_a_warning_sends_back_what_has_not_started_and_stops_the_rest(fleet, lab
 def test_a_loss_sends_back_what_has_not_started_and_fails_the_rest(fleet, lab_on, status):
     slot = fleet.slot()
     session = lab_on(slot, status)
-    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock.advance(minutes=1))
     session.refresh_from_db()
     slot.refresh_from_db()
     waits = status in (S.SCHEDULED, S.INSTANTIATING)

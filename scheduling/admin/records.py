@@ -1,0 +1,40 @@
+"""What scheduling keeps about its own work."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin
+from scheduling.models import Lease, SimulatedInstance, TickRun
+
+
+@admin.register(TickRun)
+class TickAdmin(ReadOnlyAdmin):
+    note = "Ticks are kept for two days; ticks in a row that do the same are one row."
+    note_page = "pool_list"
+    list_display = ("__str__", "started_at", "duration_ms", "counts", "errors")
+    list_filter = ("pool", "started_at")
+    list_select_related = ("pool",)
+    search_fields = ("pool__name",)
+    ordering = ("-started_at", "-id")
+    sortable_by = ("started_at",)
+
+
+@admin.register(Lease)
+class LeaseAdmin(LoggedAdmin):
+    note = "Who runs a tick, a launch or a look at a pool. A lease ends by itself; deleting one ends it now."
+    may_add = may_change = False
+    list_display = ("name", "holder", "expires_at")
+    search_fields = ("name", "holder")
+    ordering = ("name",)
+
+
+@admin.register(SimulatedInstance)
+class SimulatedInstanceAdmin(LoggedAdmin):
+    note = "The world of the simulated runtime. An instance that is deleted has vanished for its slot."
+    may_add = may_change = False
+    list_display = ("id", "pool", "market", "launched_at", "ended_at", "interrupted_at")
+    list_filter = ("market", "launched_at")
+    search_fields = ("id", "pool", "slot_id", "token")
+    ordering = ("-launched_at", "id")
+    sortable_by = ("launched_at",)

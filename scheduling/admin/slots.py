@@ -1,0 +1,146 @@
+"""Slots, what was tried to fill them, and their ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from lcm.admin.actions import ReasonForm, ask_first
+from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from scheduling.models import LaunchAttempt, PortAllocation, Slot
+from scheduling.services import slots as services
+
+STATE = (
+    "state",
+    "reason",
+    "cordoned",
+    "lease_count",
+    "last_state_change",
+    "state_deadline",
+    "idle_since",
+    "interruption_deadline",
+    "last_heartbeat",
+)
+WORKER = ("instance_id", "endpoint", "version", "offering", "is_spot")
+SIZE = ("cpu_cores", "memory_gb", "storage_gb", "gpu", "max_leases")
+
+
+class AttemptInline(ReadOnlyInline):
+    model = LaunchAttempt
+    fields = ("requested_at", "finished_at", "outcome", "offering", "instance_id", "category", "error")
+
+
+class PortInline(ReadOnlyInline):
+    model = PortAllocation
+    fields = ("port", "name", "session", "leaked", "created_at")
+
+
+@admin.register(Slot)
+class SlotAdmin(LoggedAdmin):
+    note = "A slot's state is changed by the actions of this list; only its labels are edited here."
+    note_page = "slot_list"
+    may_add = may_delete = False
+    list_display = (
+        "name",
+        "state",
+        "cordoned",
+        "instance_id",
+        "offering",
+        "lease_count",
+        "last_state_change",
+    )
+    list_filter = ("state", "cordoned", "is_spot", "pool")
+    list_select_related = ("pool",)
+    search_fields = ("pool__name", "instance_id", "endpoint")
+    ordering = ("pool__name", "number")
+    sortable_by = ("state", "lease_count", "last_state_change")
+    inlines = (AttemptInline, PortInline)
+    actions = ("cordon", "uncordon", "drain", "retry", "terminate")
+    fieldsets = (
+        (None, {"fields": ("id", "pool", "number", "labels")}),
+        ("State", {"fields": STATE}),
+        ("Worker", {"fields": WORKER}),
+        ("Size", {"fields": SIZE}),
+        ("Dates", {"fields": ("created_at", "updated_at")}),
+    )
+    readonly_fields = ("id", "pool", "number", *STATE, *WORKER, *SIZE, "created_at", "updated_at")
+
+    @admin.action(description="Cordon the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        return self._ask(request, queryset, "Cordon", "cordoned", services.cordon_slot, cordoned=True)
+
+    @admin.action(description="Uncordon the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        return self._ask(request, queryset, "Uncordon", "uncordoned", services.cordon_slot, cordoned=False)
+
+    @admin.action(description="Drain the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        return self._ask(request, queryset, "Drain", "draining", services.drain_slot)
+
+    @admin.action(description="Retry the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def retry(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        return self._ask(request, queryset, "Retry", "free to be used again", services.retry_slot)
+
+    @admin.action(description="Terminate the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def terminate(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        return self._ask(request, queryset, "Terminate", "being ended", services.terminate_slot)
+
+    def _ask(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Slot],
+        verb: str,
+        done: str,
+        work: Callable[..., Slot],
+        **given: Any,
+    ) -> TemplateResponse | None:
+        def save(slot: Slot, values: dict[str, Any]) -> None:
+            work(slot=slot, actor=actor_of(request), now=timezone.now(), **given, **values)
+
+        return ask_first(
+            self,
+            request,
+            queryset.select_related("pool"),
+            form_class=ReasonForm,
+            title=f"{verb} slots",
+            submit=f"{verb} these slots",
+            save=save,
+            done=done,
+        )
+
+
+@admin.register(LaunchAttempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    note = "An attempt is written by the tick and closed by the launch."
+    note_page = "slot_list"
+    list_display = ("__str__", "slot", "outcome", "offering", "category", "requested_at", "finished_at")
+    list_filter = ("outcome", "category", "requested_at")
+    list_select_related = ("slot__pool",)
+    search_fields = ("token", "instance_id", "slot__pool__name")
+    ordering = ("-requested_at", "-id")
+    sortable_by = ("requested_at",)
+
+
+@admin.register(PortAllocation)
+class PortAdmin(LoggedAdmin):
+    note = "Ports come and go with sessions. A leaked one that is known to be free can be deleted."
+    note_page = "slot_list"
+    may_add = may_change = False
+    list_display = ("port", "slot", "name", "session", "leaked", "created_at")
+    list_filter = ("leaked", "created_at")
+    list_select_related = ("slot__pool", "session")
+    search_fields = ("name", "slot__pool__name")
+    ordering = ("slot_id", "port")
+    sortable_by = ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or obj.leaked)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        super().delete_queryset(request, queryset.filter(leaked=True))
