@@ -1,7 +1,7 @@
 """The addresses of LCM."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from lcm.pages import account, definition_import, definitions, organisation, sessions, tokens
 from lcm.web import errors, health
@@ -65,5 +65,6 @@ urlpatterns = [
     path("", include("scheduling.urls")),
     path("api/", include("lcm.api.urls")),
     path("api/", include("scheduling.api.urls")),
+    re_path(r"^api/.*", errors.unknown_call, name="unknown_call"),
     path("admin/", admin.site.urls),
 ]

@@ -187,12 +187,13 @@ def _terminating(world: World, slot: Slot) -> None:
     instance = world.instance_of(slot)
     if instance is None or not world.runtime.launches:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now)
-    elif _overdue(world, slot):
+        return
+    if instance.state != InstanceState.STOPPING:
+        _terminate(world, instance.id)
+    if _overdue(world, slot):
         until = world.now + backoff(1)
         why = "its instance did not end in time"
         move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=why, state_deadline=until)
-    elif instance.state != InstanceState.STOPPING:
-        _terminate(world, instance.id)
 
 
 def _expect_instance(world: World, slot: Slot) -> Instance | None:

@@ -6,8 +6,10 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
 
 from lcm.logs import request_id
+from lcm.web.access import public
 
 
 def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
@@ -22,6 +24,13 @@ def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
 def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
     text = "The address may be wrong, or what was here has been deleted."
     return _page(request, 404, "not_found", "There is nothing here", text)
+
+
+@csrf_exempt
+@public
+def unknown_call(request: HttpRequest) -> HttpResponse:
+    """An address of the API that is none: in the API's form, also where Django would show its own page."""
+    return not_found(request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -33,6 +34,11 @@ class PoolForm(PoolModelForm):
         return dict(settings)
 
 
+def _groups() -> Iterator[tuple[str, Any]]:
+    for title, names in GROUPS.items():
+        yield title, {"fields": names}
+
+
 @admin.register(Pool)
 class PoolAdmin(LoggedAdmin):
     note = "Pools are made and edited on the Capacity page, which shows what a change does."
@@ -46,7 +52,7 @@ class PoolAdmin(LoggedAdmin):
     sortable_by = ("name", "max_slots")
     fieldsets = (
         (None, {"fields": ("name", "system", "runtime")}),
-        *((title, {"fields": names}) for title, names in GROUPS.items()),
+        *_groups(),
         ("Launching", {"fields": LAUNCHING}),
         ("Dates", {"fields": ("created_at", "updated_at")}),
     )

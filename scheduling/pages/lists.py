@@ -21,7 +21,9 @@ def _pools_lead() -> str:
     ready, waiting = sum(row.ready for row in rows), sum(row.waiting for row in rows)
     most = sum(row.max_slots for row in rows)
     halted = sum(row.state in ("stopped", "backing off") for row in rows)
-    claims = "1 reservation waits" if waiting == 1 else f"{waiting:,} reservations wait"
+    claims = (
+        f"{waiting:,} reservations wait" if waiting > 1 else f"{'1' if waiting else 'no'} reservation waits"
+    )
     first = f"**{ready:,} of {most:,} slots {'is' if ready == 1 else 'are'} ready**, {claims}."
     if not halted:
         return first

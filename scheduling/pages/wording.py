@@ -86,8 +86,9 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
         yield Notice("warn", "tri", "The provider takes this worker away.", text)
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None
-        again = f" Tried again in {duration_text(wait)}." if wait and wait > timedelta(0) else ""
-        yield Notice("bad", "oct", slot.reason or "No reason was given.", f"{again} Retry to use it at once.")
+        again = f"Tried again in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
+        why = f"{(slot.reason or 'No reason was given').rstrip('.')}."
+        yield Notice("bad", "oct", why, f"{again}Retry to use it at once.")
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)

@@ -63,7 +63,7 @@ class FakeRuntime(RuntimeAdapter):
         self.notices: list[Interruption] = []
 
     @classmethod
-    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
         return {}
 
     def offerings(self) -> Iterable[Offering]:

@@ -12,7 +12,9 @@ from scheduling.steps.expire import expire
 from tests.scheduling.fleet import phases
 
 
-@pytest.mark.parametrize(("seconds", "phase"), [(59, Phase.PENDING), (60, Phase.EXPIRED), (600, Phase.EXPIRED)])
+@pytest.mark.parametrize(
+    ("seconds", "phase"), [(59, Phase.PENDING), (60, Phase.EXPIRED), (600, Phase.EXPIRED)]
+)
 def test_a_waiting_claim_expires_at_the_end_of_its_time(fleet, seconds, phase):
     claim = fleet.reservation(ttl=60)
     fleet.clock.advance(seconds=seconds)

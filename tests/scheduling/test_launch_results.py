@@ -26,7 +26,9 @@ S = SlotState
 SPOT, ON_DEMAND = Offering("spot-a", Market.SPOT), Offering("large-a")
 
 
-@pytest.mark.parametrize(("failures", "minutes"), [(0, 5), (1, 5), (2, 10), (3, 20), (4, 30), (5, 30), (999, 30)])
+@pytest.mark.parametrize(
+    ("failures", "minutes"), [(0, 5), (1, 5), (2, 10), (3, 20), (4, 30), (5, 30), (999, 30)]
+)
 def test_back_off_doubles_from_five_to_thirty_minutes(failures, minutes):
     assert backoff(failures) == timedelta(minutes=minutes)
 

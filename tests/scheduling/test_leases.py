@@ -14,14 +14,20 @@ MINUTE = timedelta(minutes=1)
 
 
 def test_two_holders_only_one_has_it(clock):
-    with lease("tick", length=MINUTE, clock=clock) as first, lease("tick", length=MINUTE, clock=clock) as second:
+    with (
+        lease("tick", length=MINUTE, clock=clock) as first,
+        lease("tick", length=MINUTE, clock=clock) as second,
+    ):
         assert first is not None
         assert second is None
         assert first.renew()
 
 
 def test_different_names_do_not_wait_for_one_another(clock):
-    with lease("one", length=MINUTE, clock=clock) as first, lease("two", length=MINUTE, clock=clock) as second:
+    with (
+        lease("one", length=MINUTE, clock=clock) as first,
+        lease("two", length=MINUTE, clock=clock) as second,
+    ):
         assert first is not None
         assert second is not None
 

@@ -63,7 +63,12 @@ def test_binding_waits_for_the_worker_to_answer(fleet):
     fleet.runtime.health = Health(True, version="2.9.1")
     now = fleet.clock.advance(seconds=5)
     fleet.reconcile()
-    assert (state_of(slot), slot.version, slot.idle_since, slot.state_deadline) == (S.READY, "2.9.1", now, None)
+    assert (state_of(slot), slot.version, slot.idle_since, slot.state_deadline) == (
+        S.READY,
+        "2.9.1",
+        now,
+        None,
+    )
 
 
 def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
@@ -260,7 +265,9 @@ def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collect
     fleet.runtime.ends_at_once = False
     fleet.clock.advance(seconds=300)
     fleet.reconcile()
+    assert state_of(slot) == S.ERROR
     fleet.runtime.ends_at_once = True
+    fleet.runtime.turn(slot.instance_id, InstanceState.RUNNING)
     fleet.clock.advance(seconds=300)
     for _ in range(3):
         fleet.round(60)
@@ -319,7 +326,7 @@ def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(
     assert state_of(slot) == S.BOOTING
 
 
-def test_notices_are_written_down_and_then_acknowledged(fleet):
+def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_until_they_are_over(fleet):
     slot = fleet.slot()
     acknowledged = []
     deadline = fleet.clock() + timedelta(minutes=2)
@@ -331,7 +338,10 @@ def test_notices_are_written_down_and_then_acknowledged(fleet):
     fleet.reconcile()
     slot.refresh_from_db()
     assert slot.interruption_deadline == deadline
-    assert acknowledged == [slot.instance_id, "i-unknown"]
+    assert acknowledged == [slot.instance_id]
+    fleet.clock.advance(minutes=2)
+    fleet.reconcile()
+    assert acknowledged[1:] == [slot.instance_id, "i-unknown"]
 
 
 def test_one_reconciler_a_pool_at_a_time(fleet):

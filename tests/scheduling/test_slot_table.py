@@ -58,7 +58,12 @@ def test_an_empty_slot_remembers_nothing_of_its_instance(fleet, old):
     assert move_slot(slot=slot, to=S.EMPTY, now=fleet.clock())
     slot.refresh_from_db()
     assert (slot.instance_id, slot.endpoint, slot.version, slot.offering) == ("", "", "", "")
-    assert (slot.cordoned, slot.is_spot, slot.interruption_deadline, slot.idle_since) == (False, False, None, None)
+    assert (slot.cordoned, slot.is_spot, slot.interruption_deadline, slot.idle_since) == (
+        False,
+        False,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("new", sorted(ALLOWED[S.LAUNCHING] - {S.BOOTING}))

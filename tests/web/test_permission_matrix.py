@@ -136,6 +136,8 @@ API: dict[str, dict[str, str]] = {
     "api:docs": {"GET": "viewer"},
 }
 TABLE = PAGES | API
+# Answers everybody with 404.
+NO_CALL = "unknown_call"
 CASES = [(name, method, rule) for name, methods in TABLE.items() for method, rule in methods.items()]
 
 
@@ -159,7 +161,7 @@ def methods_of(pattern: URLPattern) -> set[str]:
 
 def test_every_address_is_in_the_table():
     found = {name for name, _ in addresses(get_resolver().url_patterns)}
-    assert found == set(TABLE)
+    assert found == {*TABLE, NO_CALL}
 
 
 def test_every_method_of_the_api_is_in_the_table():
@@ -262,3 +264,9 @@ def test_pages_refuse_methods_they_do_not_have(client, admin, places):
             if name != "login" and name != "logout":
                 response = client.generic(method, address_of(name, places))
                 assert response.status_code == 405, (name, method)
+
+
+def test_an_unknown_call_is_answered_in_the_form_of_the_api(client):
+    for method in ("get", "post", "delete"):
+        response = getattr(client, method)("/api/no/such/call")
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")

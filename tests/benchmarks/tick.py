@@ -1,0 +1,130 @@
+"""One tick over pending sessions × slots: seconds by step, against a floor, and how it grows.
+
+The floor is what no tick can do without: reading the waiting rows, and one bare UPDATE of as many rows as
+the tick changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+
+from tests.benchmarks.measuring import print_table, start_django
+
+SIZES = ((1_000, 200), (5_000, 1_000), (20_000, 4_000))
+STEPS = ("expire", "interrupt", "place", "launch", "keep", "scale_down")
+WARM_UP = (200, 40)
+TARGETS = {("READY but full", 4_000): 0.5, ("READY", 4_000): 2.0}
+
+
+@dataclass
+class Measured:
+    """One tick: how long it took, what it did, and the floor for that."""
+
+    seconds: float
+    floor: float
+    step_ms: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def main() -> None:
+    start_django()
+    from django.db import connection
+
+    from tests.benchmarks.fill_capacity import CASES, CapacityFiller
+
+    filler = CapacityFiller()
+    rows = []
+    for case in CASES:
+        _measure(filler, case, *WARM_UP)
+        last: Measured | None = None
+        for pending, slots in _sizes():
+            print(f"{connection.vendor}: {case}, {pending:,} × {slots:,} …", file=sys.stderr, flush=True)
+            found = _measure(filler, case, pending, slots)
+            rows.append(_row(case, pending, slots, found, last))
+            last = found
+    print_table(
+        f"One tick, pending × slots, {connection.vendor}",
+        [
+            "slots",
+            "size",
+            "s",
+            *(f"{step} ms" for step in STEPS),
+            "floor s",
+            "÷ floor",
+            "growth",
+            "did",
+            "target",
+        ],
+        rows,
+    )
+
+
+def _sizes() -> tuple[tuple[int, int], ...]:
+    """All of them, or the first few where BENCH_SIZES says so."""
+    return SIZES[: int(os.environ.get("BENCH_SIZES", len(SIZES)))]
+
+
+def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
+    from django.utils import timezone
+
+    from scheduling.metrics import TickMetrics
+    from scheduling.runtimes.registry import runtime_for
+    from scheduling.tick import scheduling_tick
+
+    pool = filler.fill(case, pending=pending, slots=slots)
+    begun = time.perf_counter()
+    report = scheduling_tick(pool, runtime_for(pool), timezone.now, TickMetrics())
+    seconds = time.perf_counter() - begun
+    assert report is not None
+    assert not report.errors, report.errors
+    pool = filler.fill(case, pending=pending, slots=slots)
+    floor = _floor(pool, report.counts.get("placed", 0), len(report.attempts))
+    return Measured(seconds, floor, report.step_ms, report.counts)
+
+
+def _floor(pool, placed: int, launched: int) -> float:  # type: ignore[no-untyped-def]
+    """Read the queue; write as many reservations and slots as the tick did, all with the same values."""
+    from django.db import connection, transaction
+
+    from scheduling.models import Phase, Reservation, Slot, SlotState
+
+    waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
+    some_slot = Slot.objects.filter(pool=pool).first()
+    chosen = list(waiting.values_list("pk", flat=True)[:placed])
+    empty = list(
+        Slot.objects.filter(pool=pool, state=SlotState.EMPTY).values_list("pk", flat=True)[:launched]
+    )
+    query, params = waiting.order_by("-priority", "created_at", "pk").query.sql_with_params()
+    begun = time.perf_counter()
+    with connection.cursor() as cursor:
+        cursor.execute(query, params)
+        cursor.fetchall()
+    with transaction.atomic():
+        if chosen:
+            Reservation.objects.filter(pk__in=chosen).update(phase=Phase.READY, slot=some_slot)
+        if empty:
+            Slot.objects.filter(pk__in=empty).update(state=SlotState.LAUNCHING)
+    return time.perf_counter() - begun
+
+
+def _row(case: str, pending: int, slots: int, found: Measured, last: Measured | None) -> list[str]:
+    did = [f"{found.counts[name]:,} {name.replace('_', ' ')}" for name in found.counts if name != "unmet"]
+    target = TARGETS.get((case, slots))
+    return [
+        case,
+        f"{pending:,} × {slots:,}",
+        f"{found.seconds:.2f}",
+        *(f"{found.step_ms[step]:.0f}" for step in STEPS),
+        f"{found.floor:.3f}",
+        f"{found.seconds / found.floor:.1f}",
+        f"× {found.seconds / last.seconds:.1f}" if last else "",
+        ", ".join(did) or "nothing",
+        f"< {target:g} s" if target else "",
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""The list of pools and a pool's board."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from scheduling.models import Pool, SlotState, TickRun
+from scheduling.pages import tiles
+from scheduling.services.slots import note_interruption
+from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve
+
+HTMX = {"HX-Request": "true"}
+
+
+def detail(pool):
+    return reverse("pool_detail", args=[pool.pk])
+
+
+def test_the_list_shows_use_demand_and_policy(by, viewer, pool, now, words):
+    ready = make_slot(pool, 1)
+    make_slot(pool, 2, SlotState.BOOTING)
+    put_on(ready, reserve(pool, now), now)
+    reserve(pool, now - timedelta(minutes=4))
+    page = by(viewer).get("/pools/")
+    assert "1 of 6 slots is ready , 1 reservation waits." in words(page)
+    assert "cml-eu Evening courses Enabled cml simulated 1 of 6 1 of 10 1 4 min ago 0 0 6" in words(page)
+
+
+def test_the_list_says_when_there_is_no_pool(by, viewer, words):
+    assert "There is no pool yet." in words(by(viewer).get("/pools/"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "said"),
+    [
+        ({"enabled": False}, "off", "Off"),
+        ({"stopped_reason": "no such template"}, "stopped", "Stopped by its configuration"),
+        ({"backoff_until": timedelta(minutes=9), "failures": 2}, "backing off", "Backing off until"),
+        ({}, "enabled", "Enabled"),
+    ],
+)
+def test_a_pools_state_is_said_and_filtered_by(by, viewer, pool, now, words, fields, state, said):
+    other = pool_named("cml-other", enabled=state == "off" or state != "enabled")
+    if state != "enabled":
+        fields = {
+            key: now + value if isinstance(value, timedelta) else value for key, value in fields.items()
+        }
+        Pool.objects.filter(pk=pool.pk).update(**fields)
+        Pool.objects.filter(pk=other.pk).update(enabled=state != "off" and True, stopped_reason="")
+    page = by(viewer).get("/pools/", {"state": state})
+    assert said in words(page)
+    assert [row.name for row in page.context["rows"].rows] == ["cml-eu"]
+
+
+def test_the_list_is_searched_and_exported(by, viewer, pool):
+    pool_named("gpu-lab", system="gpu")
+    client = by(viewer)
+    assert [row.name for row in client.get("/pools/?q=gpu").context["rows"].rows] == ["gpu-lab"]
+    body = b"".join(client.get("/pools/?format=csv").streaming_content).decode()
+    assert body.splitlines()[0].startswith("Pool,State,System,Runtime,Ready slots,Leases used")
+    assert len(body.splitlines()) == 3
+
+
+def test_a_pool_says_first_how_it_is(by, viewer, pool, session, now, words):
+    for number in (1, 2, 3):
+        make_slot(pool, number)
+    make_slot(pool, 4, SlotState.BINDING)
+    session.reservations.update(created_at=now - timedelta(minutes=4))
+    page = by(viewer).get(detail(pool))
+    assert "3 of 6 slots are ready; 1 session waits, for 4 min" in words(page)
+    assert "1 slot is on the way." in words(page)
+
+
+@pytest.mark.parametrize(
+    ("ready", "waiting", "said"),
+    [
+        (0, 0, "None of 6 slots is ready; nothing waits."),
+        (1, 0, "1 of 6 slots is ready; nothing waits."),
+        (2, 2, "2 of 6 slots are ready; 2 reservations wait, the oldest for 1 h"),
+    ],
+)
+def test_the_sentence_counts(by, viewer, pool, now, words, ready, waiting, said):
+    for number in range(ready):
+        make_slot(pool, number + 1)
+    for hours in range(waiting):
+        reserve(pool, now - timedelta(hours=hours))
+    assert said in words(by(viewer).get(detail(pool)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"enabled": False}, "The pool is switched off. It takes no new sessions and launches nothing"),
+        (
+            {"stopped_reason": "There is no launch template “lt-1”."},
+            "There is no launch template “lt-1”. Nothing is launched until its settings are changed.",
+        ),
+        ({"backoff": 300, "failures": 2}, "Nothing is launched after 2 failures. It goes on by itself at"),
+        ({"backoff": 90}, "Nothing is launched, as there was no capacity. It goes on by itself at"),
+        ({"refused": 120}, "m5.metal was refused. There was no capacity for it. It is asked for again in"),
+    ],
+)
+def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now, words, fields, said):
+    if "backoff" in fields:
+        fields = {**fields, "backoff_until": now + timedelta(seconds=fields["backoff"])}
+        del fields["backoff"]
+    if "refused" in fields:
+        until = now + timedelta(seconds=fields["refused"])
+        fields = {"refused_offerings": {"m5.metal": until.isoformat()}}
+    Pool.objects.filter(pk=pool.pk).update(**fields)
+    assert said in words(by(viewer).get(detail(pool)))
+
+
+def test_what_is_over_is_not_told_any_more(by, viewer, pool, now, words):
+    before = now - timedelta(seconds=5)
+    Pool.objects.filter(pk=pool.pk).update(
+        backoff_until=before, refused_offerings={"m5.metal": before.isoformat()}
+    )
+    page = by(viewer).get(detail(pool))
+    assert "m5.metal" not in words(page)
+    assert "Nothing is launched" not in words(page)
+
+
+def tiles_of(page):
+    return {tile.name: tile for tile in page.context["board"].tiles}
+
+
+def test_the_board_has_a_tile_for_each_slot_and_each_empty_place(by, viewer, pool, session, now, words):
+    full = make_slot(pool, 3, is_spot=True)
+    put_session_on(full, session, now, 2000, 2001)
+    make_slot(pool, 1, SlotState.EMPTY)
+    page = by(viewer).get(detail(pool))
+    assert [tile.name for tile in page.context["board"].tiles] == [
+        f"cml-eu-0{number}" for number in (3, 1, 2, 4, 5, 6)
+    ]
+    assert "cml-eu-03 Ready CPU 4 / 16 Memory 3.5 / 64 Disk 7 / 500 Ports 2 / 6,000 spot" in words(page)
+    binding = {meter.label for meter in tiles_of(page)["cml-eu-03"].meters if meter.binds}
+    assert binding == {"CPU"}
+    assert page.content.decode().count("tile-empty") == 5
+    assert page.context["board"].hidden == 0
+
+
+def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, words):
+    make_slot(pool, 1)
+    make_slot(pool, 2, SlotState.BOOTING, state_deadline=now - timedelta(seconds=40))
+    make_slot(pool, 3, SlotState.ERROR, reason="Not authorized.", state_deadline=now + timedelta(minutes=10))
+    interrupted = make_slot(pool, 4, is_spot=True)
+    note_interruption(slot=interrupted, deadline=now + timedelta(seconds=110), now=now)
+    make_slot(pool, 5, cordoned=True)
+    make_slot(pool, 6, SlotState.LAUNCHING, state_deadline=now + timedelta(seconds=300))
+    page = by(viewer).get(detail(pool))
+    order = [tile.name[-1] for tile in page.context["board"].tiles]
+    assert order == ["2", "3", "4", "6", "1", "5"]
+    marks = {name[-1]: tile.mark for name, tile in tiles_of(page).items()}
+    assert marks == {"1": "", "2": "warn", "3": "bad", "4": "warn", "5": "", "6": ""}
+    text = words(page)
+    assert "Overdue by 40 s" in text or "Overdue by 41 s" in text
+    assert "Not authorized. Tried again in" in text
+    assert "Interrupted by the provider. Gone in 01:4" in text
+    assert "Ready, cordoned" in text
+    assert " / 300 s" in text
+
+
+def test_a_slot_that_drains_may_take_as_long_as_its_leases(by, viewer, pool, now, words):
+    slot = make_slot(pool, 1, SlotState.DRAINING, state_deadline=now - timedelta(hours=1))
+    put_on(slot, reserve(pool, now), now)
+    assert "Overdue" not in words(by(viewer).get(detail(pool)))
+
+
+def test_a_board_shows_no_more_than_it_can(by, viewer, pool, now, words, monkeypatch):
+    for number in (1, 2, 3, 4):
+        make_slot(pool, number)
+    monkeypatch.setattr(tiles.board_of, "__kwdefaults__", {"limit": 3})
+    page = by(viewer).get(detail(pool))
+    assert len(page.context["board"].tiles) == 3
+    assert "3 more places are not shown. Show all slots as a list" in words(page)
+
+
+def test_slots_beyond_a_lowered_maximum_are_still_shown(by, viewer, pool):
+    for number in (1, 2, 5):
+        make_slot(pool, number)
+    Pool.objects.filter(pk=pool.pk).update(max_slots=2)
+    page = by(viewer).get(detail(pool))
+    assert sorted(tiles_of(page)) == ["cml-eu-01", "cml-eu-02", "cml-eu-05"]
+
+
+def test_the_last_ticks_tell_what_they_did_and_what_failed(by, viewer, pool, now, words):
+    for minute in range(12):
+        TickRun.objects.create(
+            pool=pool,
+            started_at=now - timedelta(minutes=minute),
+            duration_ms=40 + minute,
+            counts={"placed": 3, "launched_for_demand": 1} if minute == 0 else {},
+            errors={"place": "OperationalError: gone"} if minute == 1 else {},
+        )
+    page = by(viewer).get(detail(pool))
+    assert len(page.context["ticks"]) == 10
+    assert "placed 3, launched for demand 1 none 40 ms" in words(page)
+    assert "nothing to do place OperationalError: gone 41 ms" in words(page)
+
+
+def test_the_live_part_is_asked_for_again_and_asks_again(by, viewer, pool):
+    page = by(viewer).get(reverse("pool_board", args=[pool.pk]), headers=HTMX)
+    body = page.content.decode()
+    assert "<html" not in body
+    assert 'hx-trigger="every 10s"' in body
+    assert body.lstrip().startswith('<div id="live"')
+    assert "cml-eu-06" in body
+
+
+def test_a_pool_that_is_not_there_is_not_found(by, viewer, session):
+    assert by(viewer).get(f"/pools/{session.pk}/").status_code == 404
+    assert by(viewer).get(f"/slots/{session.pk}/").status_code == 404
+
+
+@pytest.mark.parametrize(("who", "sees"), [("viewer", False), ("operator", False), ("admin", True)])
+def test_only_an_admin_is_offered_to_edit(by, pool, who, sees, request):
+    page = by(request.getfixturevalue(who)).get(detail(pool))
+    assert (reverse("pool_edit", args=[pool.pk]) in page.content.decode()) is sees
+
+
+def test_capacity_is_in_the_side_bar_and_marked_on_its_pages(by, viewer, pool):
+    client = by(viewer)
+    for path in ("/pools/", "/slots/", "/reservations/", detail(pool)):
+        assert '<a href="/pools/" aria-current="page">' in client.get(path).content.decode()
+    assert '<a href="/pools/">' in client.get("/sessions/").content.decode()

@@ -1,0 +1,90 @@
+"""What holds after everything that may happen to a pool."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.db.models import Count, Sum
+
+from lcm.lifecycle import FINAL
+from scheduling.capacity import resources_of
+from scheduling.models import (
+    ACTIVE_PHASES,
+    IN_FLIGHT,
+    OCCUPIED,
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    PortAllocation,
+    Reservation,
+    Slot,
+    SlotState,
+)
+from scheduling.selectors.rooms import NAMES
+
+
+def check_rows(pool: Pool) -> None:
+    """The invariants that can be read from the database alone."""
+    slots = list(Slot.objects.filter(pool=pool))
+    check_leases(slots)
+    check_limits(pool, slots)
+    check_ports(pool)
+    check_sessions(pool)
+    check_attempts(slots)
+
+
+def check_leases(slots: list[Slot]) -> None:
+    """lease_count is the number of READY reservations on the slot, and never above its limit."""
+    held = Counter(
+        Reservation.objects.filter(slot__in=slots, phase=Phase.READY).values_list("slot_id", flat=True)
+    )
+    for slot in slots:
+        assert slot.lease_count == held[slot.pk], f"{slot}: {slot.lease_count} counted, {held[slot.pk]} held"
+        assert slot.lease_count <= slot.max_leases
+        if slot.state in (SlotState.EMPTY, SlotState.ERROR, *IN_FLIGHT):
+            assert slot.lease_count == 0, f"{slot} is {slot.state} and has leases"
+
+
+def check_limits(pool: Pool, slots: list[Slot]) -> None:
+    """Never more slots than the maximum, never more on a slot than it has."""
+    assert len([slot for slot in slots if slot.state in OCCUPIED]) <= pool.max_slots
+    sums = {f"sum_{name}": Sum(name) for name in NAMES}
+    used = Reservation.objects.filter(slot__in=slots, phase=Phase.READY).values("slot_id").annotate(**sums)
+    capacity = {slot.pk: vars(resources_of(slot)) for slot in slots}
+    for row in used.order_by():
+        for name in NAMES:
+            assert row[f"sum_{name}"] <= capacity[row["slot_id"]][name], f"too much {name} on a slot"
+
+
+def check_ports(pool: Pool) -> None:
+    """No port twice on a slot, and ports only of sessions that hold the slot."""
+    ports = list(PortAllocation.objects.filter(slot__pool=pool).values_list("slot_id", "port", "session_id"))
+    assert len({(slot, port) for slot, port, _ in ports}) == len(ports)
+    holding = set(
+        Reservation.objects.filter(pool=pool, phase=Phase.READY, session__isnull=False).values_list(
+            "slot_id", "session_id"
+        )
+    )
+    assert {(slot, session) for slot, _, session in ports if session} <= holding
+
+
+def check_sessions(pool: Pool) -> None:
+    """One active reservation a session that lives, none for one that has ended."""
+    active = Reservation.objects.filter(pool=pool, phase__in=ACTIVE_PHASES, session__isnull=False)
+    twice = active.order_by().values("session_id").annotate(count=Count("pk")).filter(count__gt=1)
+    assert not twice.exists()
+    assert not active.filter(session__status__in=FINAL).exists()
+    assert not active.filter(session__status="PENDING", phase=Phase.READY).exists()
+
+
+def check_attempts(slots: list[Slot]) -> None:
+    """An open attempt belongs to a slot that launches, and such a slot has one."""
+    awaited = set(
+        LaunchAttempt.objects.filter(slot__in=slots, outcome=AttemptOutcome.OPEN).values_list(
+            "slot_id", flat=True
+        )
+    )
+    assert awaited == {slot.pk for slot in slots if slot.state == SlotState.LAUNCHING}
+    owned = [slot.instance_id for slot in slots if slot.instance_id]
+    assert len(set(owned)) == len(owned)
