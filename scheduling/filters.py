@@ -94,8 +94,8 @@ class ReservationFilter(PoolChoices):
         found = Q(holder__icontains=value)
         start = value.lower().replace("-", "")
         if _ID_START.match(start):
-            ids = (UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f")))
-            found |= Q(pk__range=ids) | Q(session_id__range=ids)
+            first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
+            found |= Q(pk__range=(first, last)) | Q(session__gte=first, session__lte=last)
         return qs.filter(found)
 
     def only_active(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:

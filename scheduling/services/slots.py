@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,8 @@ from django.db import transaction
 
 from lcm.actors import SYSTEM, Actor
 from lcm.errors import InvalidInput, StateConflict
-from lcm.services.changelog import log_change
+from lcm.models import ChangeLog
+from lcm.services.changelog import entry_for, log_change, log_changes
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot, SlotState
 from scheduling.wake import wake_pool
 
@@ -67,19 +69,33 @@ def move_slot(
             setattr(slot, name, value)
         if old == SlotState.LAUNCHING and to != SlotState.BOOTING:
             _call_off(slot, now=now, reason=reason)
-        log_change(
-            slot,
-            actor=actor,
-            event="slot_state",
-            message=f"{slot}: {old.label} → {to.label}",
-            reason=reason,
-            before={"state": old},
-            after={"state": to},
-            now=now,
-        )
+        log_changes([_step(slot, old, to, actor, reason, now)])
         if to in (SlotState.READY, SlotState.EMPTY):
             wake_pool(slot.pool)
     return True
+
+
+def move_slots(
+    *, slots: Sequence[Slot], old: SlotState, to: SlotState, now: datetime, reason: str = "", **fields: Any
+) -> list[Slot]:
+    """One step for many slots of a pool together; those that moved on meanwhile stay out of it."""
+    if to not in FOLLOWING[old] or old == SlotState.LAUNCHING or to == SlotState.EMPTY:
+        raise ValueError(f"{old} to {to} is not a step for many slots at once")
+    with transaction.atomic():
+        locked = Slot.objects.select_for_update().filter(pk__in=[slot.pk for slot in slots], state=old)
+        won = set(locked.order_by("pk").values_list("pk", flat=True))
+        moved = [slot for slot in slots if slot.pk in won]
+        if not moved:
+            return []
+        timeout = moved[0].pool.timeout_of(to)
+        fields.setdefault("state_deadline", now + timeout if timeout else None)
+        fields |= {"state": to, "reason": reason[:500], "last_state_change": now}
+        Slot.objects.filter(pk__in=won).update(**fields)
+        for slot in moved:
+            for name, value in fields.items():
+                setattr(slot, name, value)
+        log_changes(_step(slot, old, to, SYSTEM, reason, now) for slot in moved)
+    return moved
 
 
 def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: datetime) -> Slot:
@@ -148,6 +164,19 @@ def note_heartbeat(*, slot: Slot, now: datetime, version: str = "") -> None:
     """A controller has seen the worker."""
     Slot.objects.filter(pk=slot.pk).update(
         last_heartbeat=now, **({"version": version[:60]} if version else {})
+    )
+
+
+def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, now: datetime) -> ChangeLog:
+    return entry_for(
+        slot,
+        actor=actor,
+        event="slot_state",
+        message=f"{slot}: {old.label} → {to.label}",
+        reason=reason,
+        before={"state": old},
+        after={"state": to},
+        now=now,
     )
 
 

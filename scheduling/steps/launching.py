@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from scheduling.capacity import resources_of
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement import slots_needed
 from scheduling.selectors.rooms import empty_room
-from scheduling.services.slots import move_slot
+from scheduling.services.slots import move_slots
 from scheduling.steps.context import TickContext
+
+# Launches that are begun in one transaction.
+COMMIT = 500
 
 
 def launch_for_demand(tick: TickContext) -> None:
@@ -41,13 +45,13 @@ def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
     """Write the intent for up to this many launches: a slot each, an open attempt each."""
     if wanted <= 0 or not may_launch(tick.pool, tick.now):
         return
-    for slot in _free_places(tick.pool, wanted):
+    places = _free_places(tick.pool, wanted)
+    for start in range(0, len(places), COMMIT):
         if not tick.still_mine():
             return
-        attempt = begin_launch(slot, now=tick.now)
-        if attempt is not None:
-            tick.attempts.append(attempt.pk)
-            tick.count(name, 1)
+        begun = begin_launch_of(places[start : start + COMMIT], now=tick.now)
+        tick.attempts.extend(attempt.pk for attempt in begun)
+        tick.count(name, len(begun))
 
 
 def may_launch(pool: Pool, now: datetime) -> bool:
@@ -58,14 +62,18 @@ def may_launch(pool: Pool, now: datetime) -> bool:
 
 
 def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
-    """EMPTY → LAUNCHING together with the attempt that will fill it."""
-    try:
-        with transaction.atomic():
-            if not move_slot(slot=slot, to=SlotState.LAUNCHING, now=now, **_size(slot.pool)):
-                return None
-            return LaunchAttempt.objects.create(slot=slot, token=uuid.uuid4().hex, requested_at=now)
-    except IntegrityError:
-        return None
+    """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
+    return next(iter(begin_launch_of([slot], now=now)), None)
+
+
+def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttempt]:
+    """The same for many slots of a pool; those that are not EMPTY any more stay out of it."""
+    with transaction.atomic():
+        won = move_slots(
+            slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
+        )
+        attempts = [LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now) for slot in won]
+        return LaunchAttempt.objects.bulk_create(attempts)
 
 
 def _free_places(pool: Pool, wanted: int) -> list[Slot]:

@@ -56,7 +56,7 @@ def _sent(form: Any) -> list[tuple[str, Any]]:
             sent += [(f"{field.html_name}_{index}", str(part)) for index, part in enumerate(parts)]
         elif isinstance(value, list):
             sent.append((field.html_name, [str(getattr(each, "pk", each)) for each in value]))
-        elif value not in (None, False):
+        elif value is not None and value is not False:
             sent.append((field.html_name, str(value)))
     return sent
 

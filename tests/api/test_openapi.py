@@ -20,7 +20,8 @@ def addresses(patterns, prefix):
     for each in patterns:
         route = prefix + str(each.pattern)
         if isinstance(each, URLPattern):
-            yield route
+            if each.name != "unknown_call":
+                yield route
         else:
             yield from addresses(each.url_patterns, route)
 

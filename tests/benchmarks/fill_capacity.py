@@ -38,7 +38,8 @@ CASES: dict[str, tuple[tuple[SlotState, bool], ...]] = {
     "mixed": (EMPTY, READY, FULL, FULL),
 }
 OLD = (
-    TickRun, LaunchAttempt, PortAllocation, Reservation, SessionTransition, Kernel, LabletSession, Slot, ChangeLog,
+    TickRun, LaunchAttempt, PortAllocation, Reservation, SessionTransition, Kernel, LabletSession, Slot,
+    ChangeLog,
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_a_pool_is_made(by, admin, db):
 
 
 def test_settings_of_the_runtime_may_be_left_empty(by, admin, db):
-    by(admin).post("/pools/new", {**GOOD, "runtime_settings": " "})
+    by(admin).post("/pools/new", {**GOOD, "runtime_settings": ""})
     assert Pool.objects.get(name="cml-new").runtime_settings == {}
 
 

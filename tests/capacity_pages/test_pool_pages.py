@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from scheduling.models import Pool, SlotState, TickRun
@@ -41,23 +42,31 @@ def test_the_list_says_when_there_is_no_pool(by, viewer, words):
     ],
 )
 def test_a_pools_state_is_said_and_filtered_by(by, viewer, pool, now, words, fields, state, said):
-    other = pool_named("cml-other", enabled=state == "off" or state != "enabled")
-    if state != "enabled":
-        fields = {
-            key: now + value if isinstance(value, timedelta) else value for key, value in fields.items()
-        }
+    pool_named("cml-other", enabled=state != "enabled")
+    if state == "off":
+        Pool.objects.filter(name="cml-other").update(stopped_reason="another")
+    if "backoff_until" in fields:
+        fields = {**fields, "backoff_until": now + fields["backoff_until"]}
+    if fields:
         Pool.objects.filter(pk=pool.pk).update(**fields)
-        Pool.objects.filter(pk=other.pk).update(enabled=state != "off" and True, stopped_reason="")
     page = by(viewer).get("/pools/", {"state": state})
     assert said in words(page)
     assert [row.name for row in page.context["rows"].rows] == ["cml-eu"]
 
 
+def exported(response):
+    async def read():
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_list_is_searched_and_exported(by, viewer, pool):
     pool_named("gpu-lab", system="gpu")
     client = by(viewer)
     assert [row.name for row in client.get("/pools/?q=gpu").context["rows"].rows] == ["gpu-lab"]
-    body = b"".join(client.get("/pools/?format=csv").streaming_content).decode()
+    body = exported(client.get("/pools/?format=csv"))
     assert body.splitlines()[0].startswith("Pool,State,System,Runtime,Ready slots,Leases used")
     assert len(body.splitlines()) == 3
 
@@ -148,7 +157,8 @@ def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, wor
     interrupted = make_slot(pool, 4, is_spot=True)
     note_interruption(slot=interrupted, deadline=now + timedelta(seconds=110), now=now)
     make_slot(pool, 5, cordoned=True)
-    make_slot(pool, 6, SlotState.LAUNCHING, state_deadline=now + timedelta(seconds=300))
+    until = now + timedelta(seconds=300)
+    make_slot(pool, 6, SlotState.LAUNCHING, state_deadline=until, last_state_change=now)
     page = by(viewer).get(detail(pool))
     order = [tile.name[-1] for tile in page.context["board"].tiles]
     assert order == ["2", "3", "4", "6", "1", "5"]

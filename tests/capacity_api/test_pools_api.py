@@ -1,0 +1,132 @@
+"""Pools and ticks over the API."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.models import ChangeLog
+from scheduling.models import Pool, SlotState, TickRun
+from tests.capacity_pages.stage import make_slot, put_on, reserve
+
+POOLS = "/api/pools/"
+
+
+def names(client, **query):
+    return [row["name"] for row in client.get(POOLS, query).json()["results"]]
+
+
+def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
+    put_on(make_slot(pool, 1), reserve(pool, now), now)
+    make_slot(pool, 2, SlotState.BOOTING)
+    reserve(pool, now - timedelta(minutes=4))
+    body = api(viewer).get(f"{POOLS}{pool.pk}/").json()
+    shown = ("name", "state", "ready", "occupied", "leases", "lease_limit", "waiting", "max_slots")
+    assert {name: body[name] for name in shown} == {
+        "name": "cml-eu",
+        "state": "enabled",
+        "ready": 1,
+        "occupied": 2,
+        "leases": 1,
+        "lease_limit": 10,
+        "waiting": 1,
+        "max_slots": 6,
+    }
+    assert body["oldest"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_pools_are_filtered_by_state(api, viewer, pool, other_pool, now):
+    Pool.objects.filter(pk=pool.pk).update(backoff_until=now + timedelta(minutes=5))
+    client = api(viewer)
+    assert names(client) == ["cml-eu", "cml-us"]
+    assert names(client, state="backing off") == ["cml-eu"]
+    assert names(client, q="us") == ["cml-us"]
+    assert client.get(POOLS, {"state": "asleep"}).status_code == 400
+
+
+def test_a_pool_is_made(api, admin, db):
+    asked = {"name": "gpu-lab", "system": "gpu", "max_slots": 3, "runtime_settings": {"boot_seconds": 9}}
+    answer = api(admin).post(POOLS, asked)
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["name"], body["runtime"], body["max_slots"], body["ready"]) == ("gpu-lab", "simulated", 3, 0)
+    assert ChangeLog.objects.get(event="pool_created").object_id == body["id"]
+
+
+def test_the_same_request_twice_makes_one_pool(api, admin, db):
+    client = api(admin)
+    asked = {"name": "gpu-lab"}
+    first = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
+    again = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
+    assert first.json() == again.json()
+    assert Pool.objects.count() == 1
+
+
+WRONG = [
+    ({"name": "cml-eu"}, "name", "already exists"),
+    ({"name": "Not A Slug"}, "name", "letters"),
+    ({}, "name", "required"),
+    ({"name": "new", "min_slots": 9, "max_slots": 2}, "__all__", "The minimum cannot exceed the maximum"),
+    ({"name": "new", "min_slots": -1}, "min_slots", "greater than or equal to 0"),
+    ({"name": "new", "max_slots": 10**30}, "max_slots", "less than or equal to 20000"),
+    ({"name": "new", "cpu_cores": "lots"}, "cpu_cores", "number"),
+    ({"name": "new", "memory_gb": "-3"}, "__all__", "A slot needs CPU and memory."),
+    ({"name": "new", "runtime": "docker"}, "runtime", "There is no runtime “docker”"),
+    (
+        {"name": "new", "runtime_settings": {"boot_second": 1}},
+        "runtime_settings.boot_second",
+        "did you mean “boot_seconds”?",
+    ),
+    ({"name": "new", "runtime_settings": [1]}, "runtime_settings", "dictionary"),
+    ({"name": "new", "runtime_settings": {"boot_seconds": -1}}, "runtime_settings.boot_seconds", "from 0"),
+    ({"name": "new", "spot_policy": "sometimes"}, "spot_policy", "not a valid choice"),
+    ({"name": "new", "max_slot": 3}, "max_slot", "There is no such field."),
+    ({"name": "new", "first_port": 9000}, "__all__", "Ports go from 1024 to 65535"),
+]
+
+
+@pytest.mark.parametrize(("asked", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_bad_input_is_refused_and_stores_nothing(api, admin, pool, asked, field, said):
+    answer = api(admin).post(POOLS, asked)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert said in " ".join(answer.json()["details"][field])
+    assert list(Pool.objects.values_list("name", flat=True)) == ["cml-eu"]
+
+
+def test_a_pool_is_changed(api, admin, pool):
+    Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template")
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", {"max_slots": 9, "reason": "More courses"})
+    assert answer.status_code == 200
+    assert (answer.json()["max_slots"], answer.json()["stopped_reason"]) == (9, "")
+    entry = ChangeLog.objects.get(event="pool_edited")
+    assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"min_slots": 99}, "__all__"),
+        ({"name": "other"}, "name"),
+        ({"runtime": "static"}, "runtime"),
+        ({"stopped_reason": ""}, "stopped_reason"),
+        ({"runtime_settings": {"nonsense": 1}}, "runtime_settings.nonsense"),
+    ],
+)
+def test_a_bad_change_is_refused(api, admin, pool, change, field):
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert answer.status_code == 400
+    assert field in answer.json()["details"]
+    pool.refresh_from_db()
+    assert (pool.name, pool.min_slots, pool.runtime_settings) == ("cml-eu", 0, {})
+
+
+def test_ticks_are_listed_and_filtered(api, viewer, pool, other_pool, now):
+    TickRun.objects.create(pool=pool, started_at=now, duration_ms=7, counts={"placed": 2})
+    TickRun.objects.create(pool=other_pool, started_at=now, duration_ms=9, errors={"place": "gone"})
+    client = api(viewer)
+    rows = client.get("/api/ticks/", {"pool": "cml-eu"}).json()["results"]
+    assert [(row["pool"], row["duration_ms"], row["counts"]) for row in rows] == [
+        ("cml-eu", 7, {"placed": 2})
+    ]
+    failed = client.get("/api/ticks/", {"failed": "true"}).json()["results"]
+    assert [row["errors"] for row in failed] == [{"place": "gone"}]
+    assert len(client.get("/api/ticks/", {"failed": "false"}).json()["results"]) == 1

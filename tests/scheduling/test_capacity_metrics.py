@@ -1,0 +1,64 @@
+"""What Prometheus sees of a pool."""
+
+from __future__ import annotations
+
+from prometheus_client import REGISTRY
+
+from scheduling.metrics import TickMetrics, capacity_figures
+from scheduling.models import SlotState
+from scheduling.runtimes.base import CapacityRefused
+from scheduling.tick import scheduling_tick
+
+
+def figures() -> dict[str, dict[tuple[str, ...], float]]:
+    return {
+        metric.name: {tuple(sample.labels.values()): sample.value for sample in metric.samples}
+        for metric in capacity_figures()
+    }
+
+
+def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
+    fleet = tuned(warm_slots=3)
+    slot = fleet.slot()
+    fleet.slot(), fleet.slot(SlotState.BOOTING)
+    fleet.put(fleet.reservation(), slot)
+    fleet.reservation(), fleet.reservation()
+    seen = figures()
+    assert seen["lcm_slots"] == {("cml-eu", "READY"): 2, ("cml-eu", "BOOTING"): 1}
+    assert seen["lcm_reservations"] == {("cml-eu", "PENDING"): 2, ("cml-eu", "READY"): 1}
+    assert seen["lcm_unmet_demand"] == {("cml-eu",): 2}
+    assert seen["lcm_oldest_pending_seconds"][("cml-eu",)] >= 0
+    assert (seen["lcm_leases_used"], seen["lcm_leases_limit"]) == ({("cml-eu",): 1}, {("cml-eu",): 20})
+    assert seen["lcm_warm_deficit"] == {("cml-eu",): 2}
+
+
+def test_an_empty_pool_has_figures_too(pool):
+    assert figures()["lcm_warm_deficit"] == {("cml-eu",): 0}
+
+
+def value(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0
+
+
+def test_a_tick_is_timed_by_step_and_its_placements_counted(fleet):
+    fleet.slot()
+    fleet.reservation()
+    names = [("lcm_tick_seconds_count", {}), ("lcm_tick_step_seconds_count", {"step": "place"})]
+    before = [value(name, pool="cml-eu", **labels) for name, labels in names]
+    placed = value("lcm_placements_total", pool="cml-eu")
+    scheduling_tick(fleet.fresh(), fleet.runtime, fleet.clock, TickMetrics())
+    after = [value(name, pool="cml-eu", **labels) for name, labels in names]
+    assert [new - old for new, old in zip(after, before, strict=True)] == [1, 1]
+    assert value("lcm_placements_total", pool="cml-eu") == placed + 1
+
+
+def test_launches_are_counted_by_their_result(fleet):
+    before = {
+        name: value("lcm_launches_total", pool="cml-eu", result=name) for name in ("launched", "capacity")
+    }
+    fleet.slot(SlotState.BOOTING)
+    fleet.slot(SlotState.LAUNCHING)
+    fleet.runtime.error = CapacityRefused("none left")
+    fleet.launch()
+    after = {name: value("lcm_launches_total", pool="cml-eu", result=name) for name in before}
+    assert {name: after[name] - before[name] for name in before} == {"launched": 1, "capacity": 1}

@@ -1,0 +1,251 @@
+"""Real processes on PostgreSQL: two at work on one pool, and ones that are killed at the worst moment."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from lcm.actors import SYSTEM
+from lcm.errors import StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.sessions import cancel_session
+from lcm.supervisor.children import die_with_parent
+from scheduling import wake
+from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, SimulatedInstance, SlotState
+from scheduling.runtimes.simulated import SimulatedRuntime
+from scheduling.services.pools import create_pool
+from scheduling.services.reservations import release_reservation
+from tests.bench.control_plane import ROOT, wait_until
+from tests.bench.environment import clean_environment
+from tests.factories import make_definition, make_person, make_project, make_session
+from tests.scheduling.fakes import Clock
+from tests.scheduling.fleet import Fleet
+from tests.scheduling.invariants import check_rows
+
+pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
+S = SlotState
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+class Now(Clock):
+    """The real time, moved on by what was skipped."""
+
+    def __init__(self) -> None:
+        self.skipped = timedelta()
+
+    def __call__(self):
+        return timezone.now() + self.skipped
+
+    def advance(self, **delta: float):
+        self.skipped += timedelta(**delta)
+        return self()
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch):
+    monkeypatch.setattr(wake, "_send", lambda _: None)
+
+
+@pytest.fixture
+def sim(db) -> Fleet:
+    """A pool of six simulated workers that start at once, with room for four labs each."""
+    pool = create_pool(
+        name="cml-eu",
+        actor=SYSTEM,
+        max_slots=6,
+        max_leases=5,
+        runtime_settings={"launch_seconds": 0, "boot_seconds": 0},
+    )
+    clock = Now()
+    runtime = SimulatedRuntime(pool.name, pool.runtime_settings)
+    runtime.clock = clock
+    return Fleet(pool, clock, runtime)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start(pool, mode, …)`: a worker process; whatever is left of them is killed at the end."""
+    started: list[subprocess.Popen[str]] = []
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
+    env = clean_environment(
+        DATABASE_URL=url, DATA_DIR=str(tmp_path), LOG_LEVEL="ERROR", DATABASE_POOL_SIZE="0"
+    )
+
+    def begin(pool: Pool, *arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.scheduling.worker_process", str(pool.pk), *map(str, arguments)],
+            cwd=ROOT,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def check(fleet: Fleet) -> None:
+    """The invariants, on one snapshot of a database that others write to."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        check_rows(Pool.objects.get(pk=fleet.pool.pk))
+        alive = list(SimulatedInstance.objects.filter(ended_at=None).values_list("slot_id", "id", "token"))
+        owned = {slot.instance_id for slot in fleet.slots()}
+        awaited = {attempt.token for attempt in fleet.open_attempts()}
+    assert max(Counter(slot for slot, _, _ in alive).values(), default=0) <= 1, "two instances for one slot"
+    assert [row for row in alive if row[1] not in owned and row[2] not in awaited] == []
+
+
+def finish(process: subprocess.Popen[str]) -> Counter[str]:
+    """What a worker did; it may not have met an error."""
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    done: Counter[str] = Counter(json.loads(out.splitlines()[-1]))
+    assert not [name for name in done if name.startswith("error")], done
+    return done
+
+
+def settle(fleet: Fleet) -> None:
+    """Demand has ended and time passes: nothing is left."""
+    for _ in range(12):
+        fleet.round(150)
+        check_rows(fleet.fresh())
+    assert set(fleet.states()) <= {S.EMPTY}
+    assert not SimulatedInstance.objects.filter(ended_at=None).exists()
+    assert not Reservation.objects.filter(phase__in=ACTIVE_PHASES).exists()
+
+
+@pytest.mark.parametrize("lease_ms", [60_000, 3], ids=["leases hold", "leases are lost in the middle"])
+def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(sim, start, lease_ms):
+    owner = make_person("otto")
+    lab = make_definition("campus", pool="cml-eu", now=sim.clock())
+    project = make_project("academy", "ccna", owner)
+    workers = [start(sim.pool, "work", 12, lease_ms) for _ in range(2)]
+    chance = random.Random(5)
+    looks = 0
+    while any(worker.poll() is None for worker in workers):
+        if chance.random() < 0.6 and _active().count() < 60:
+            make_session(lab, project, owner, now=timezone.now())
+            sim.reservation(chance.choice([1, 2, 4]), ttl=600)
+        else:
+            end_one(chance)
+        check(sim)
+        looks += 1
+    done = finish(workers[0]) + finish(workers[1])
+    assert looks > 10
+    assert done["ticks"] > 20
+    assert done["placed"] > 10
+    assert done["launched_for_demand"] > 0
+    assert done["left to the other"] + done["lease lost"] > 0
+    assert Reservation.objects.filter(phase=Phase.READY).exists()
+    for _ in range(_active().count() + 1):
+        end_one(chance)
+    assert not _active().exists()
+    settle(sim)
+
+
+def _active():
+    return Reservation.objects.filter(phase__in=ACTIVE_PHASES).order_by("created_at", "pk")
+
+
+def end_one(chance: random.Random) -> None:
+    """Give back one claim, whoever holds it; a session that a worker moved meanwhile is left for later."""
+    claims = list(_active().select_related("session"))
+    if not claims:
+        return
+    claim = chance.choice(claims)
+    if claim.session is None:
+        release_reservation(reservation=claim, actor=SYSTEM, now=timezone.now())
+        return
+    for _ in range(5):
+        session = LabletSession.objects.get(pk=claim.session_id)
+        if session.status == SessionStatus.CANCELLED:
+            return
+        try:
+            cancel_session(session=session, actor=SYSTEM, now=timezone.now(), reason="no more")
+        except StateConflict:
+            continue
+        return
+
+
+def kill_at(fleet: Fleet, start: Start, point: str, tmp_path: Path) -> None:
+    file = tmp_path / "reached"
+    worker = start(fleet.pool, "hang", point, file)
+    wait_until(lambda: file.exists() or worker.poll() is not None, f"the worker is {point}", 60)
+    assert worker.poll() is None, worker.communicate()[1]
+    worker.kill()
+    worker.wait(10)
+
+
+@pytest.mark.parametrize("point", ["inside the placement", "before the placement"])
+def test_a_worker_that_is_killed_in_the_middle_of_a_tick_leaves_nothing_half_done(
+    sim, start, tmp_path, point
+):
+    claims = [sim.reservation(2, ttl=3600) for _ in range(4)]
+    kill_at(sim, start, point, tmp_path)
+    assert {claim.phase for claim in Reservation.objects.all()} == {Phase.PENDING}
+    check(sim)
+    sim.clock.advance(seconds=61)
+    report = sim.clean_tick()
+    assert report.counts["placed"] == len(claims)
+    check(sim)
+    for claim in claims:
+        release_reservation(reservation=claim, actor=SYSTEM, now=sim.clock())
+    settle(sim)
+
+
+@pytest.mark.parametrize(
+    ("point", "instances"), [("between intent and call", 0), ("between call and record", 1)]
+)
+def test_a_worker_that_is_killed_between_launch_and_record_is_repaired_by_the_next(
+    sim, start, tmp_path, point, instances
+):
+    claim = sim.reservation(2, ttl=3600)
+    kill_at(sim, start, point, tmp_path)
+    assert (sim.states(), SimulatedInstance.objects.count()) == ([S.LAUNCHING], instances)
+    check(sim)
+    sim.clock.advance(seconds=121)
+    for _ in range(4):
+        sim.round(1)
+        check(sim)
+    claim.refresh_from_db()
+    assert (claim.phase, sim.states(), SimulatedInstance.objects.count()) == (Phase.READY, [S.READY], 1)
+    release_reservation(reservation=claim, actor=SYSTEM, now=sim.clock())
+    settle(sim)
+
+
+def test_an_instance_whose_launch_was_given_up_is_collected(sim, start, tmp_path):
+    """The record died with the worker and the slot was called off: the instance is nobody's, and ends."""
+    claim = sim.reservation(2, ttl=3600)
+    kill_at(sim, start, "between call and record", tmp_path)
+    release_reservation(reservation=claim, actor=SYSTEM, now=sim.clock())
+    from scheduling.services.slots import terminate_slot
+
+    terminate_slot(slot=sim.slots()[0], reason="not needed", actor=SYSTEM, now=sim.clock())
+    sim.reconcile()
+    assert SimulatedInstance.objects.filter(ended_at=None).count() == 1
+    sim.clock.advance(minutes=11)
+    sim.reconcile()
+    assert not SimulatedInstance.objects.filter(ended_at=None).exists()
+    began = time.monotonic()
+    settle(sim)
+    assert time.monotonic() - began < 60
