@@ -40,6 +40,7 @@ def make_pools(*, now: datetime) -> None:
         warm_slots=1,
         max_slots=6,
         spot_policy=SpotPolicy.FALLBACK,
+        runtime_settings={"spot": True, "refuse_percent": 20, "boot_seconds": 15},
         actor=SYSTEM,
         **SIZE,
     )

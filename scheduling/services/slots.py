@@ -165,6 +165,7 @@ def note_heartbeat(*, slot: Slot, now: datetime, version: str = "") -> None:
     Slot.objects.filter(pk=slot.pk).update(
         last_heartbeat=now, **({"version": version[:60]} if version else {})
     )
+    wake_pool(slot.pool)
 
 
 def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, now: datetime) -> ChangeLog:
