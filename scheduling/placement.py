@@ -80,7 +80,7 @@ def slots_needed(claims: Sequence[Claim], empty: Room, limit: int) -> int:
     """How many slots like this one the claims would fill, up to a limit; what never fits counts nothing."""
     open_rooms: list[Room] = []
     pointers: dict[tuple[Resources, int], int] = {}
-    for claim in in_order(claims):
+    for claim in in_order(claims) if limit > 0 else ():
         if not empty.takes(claim):
             continue
         shape = (claim.asked, claim.ports)
@@ -89,8 +89,7 @@ def slots_needed(claims: Sequence[Claim], empty: Room, limit: int) -> int:
             index += 1
         if index == len(open_rooms):
             if len(open_rooms) == limit:
-                pointers[shape] = index
-                continue
+                return limit
             open_rooms.append(Room(empty.id, empty.free, empty.leases, empty.ports))
         pointers[shape] = index
         open_rooms[index].take(claim)

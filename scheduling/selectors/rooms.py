@@ -20,11 +20,10 @@ NAMES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 def serving_slots(pool: Pool) -> list[Slot]:
     """READY slots that may get sessions, by number."""
-    return list(
-        Slot.objects.filter(
-            pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None
-        ).order_by("number")
+    serving = Slot.objects.filter(
+        pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None
     )
+    return list(serving.order_by("number").only("id", "max_leases", "lease_count", *NAMES))
 
 
 def rooms_of(pool: Pool, slots: Sequence[Slot]) -> list[Room]:

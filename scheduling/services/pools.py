@@ -44,11 +44,12 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
         old, new = take_changes(pool, changes)
         _check_runtime(pool)
         clean(pool)
-        if new:
+        if new or pool.stopped_reason or pool.backoff_until:
             pool.stopped_reason, pool.backoff_until, pool.failures, pool.refused_offerings = "", None, 0, {}
             resets = ["stopped_reason", "backoff_until", "failures", "refused_offerings"]
             pool.save(update_fields=[*new, *resets, "updated_at"])
-            message = f"pool {pool} edited: {', '.join(name.replace('_', ' ') for name in new)}"
+            what = ", ".join(name.replace("_", " ") for name in new) or "it starts again"
+            message = f"pool {pool} edited: {what}"
             log_change(
                 pool, actor=actor, event="pool_edited", message=message, reason=reason, before=old, after=new
             )

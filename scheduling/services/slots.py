@@ -127,7 +127,8 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
     """End the instance now; refused while sessions are on it."""
     _need_reason(reason)
     if slot.lease_count:
-        raise StateConflict(f"{slot} has {slot.lease_count} leases: drain it, or stop its sessions first.")
+        leases = "a lease" if slot.lease_count == 1 else f"{slot.lease_count} leases"
+        raise StateConflict(f"{slot} has {leases}: drain it, or stop its sessions first.")
     if slot.state not in LIVE or not move_slot(
         slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, actor=actor, unleased=True
     ):

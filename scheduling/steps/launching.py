@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from scheduling.capacity import resources_of
-from scheduling.models import IN_FLIGHT, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement import slots_needed
 from scheduling.selectors.rooms import empty_room
 from scheduling.services.slots import move_slots
@@ -25,7 +25,8 @@ def launch_for_demand(tick: TickContext) -> None:
     if not tick.unmet:
         return
     in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
-    needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=tick.pool.max_slots)
+    most = in_flight + tick.pool.max_slots - _occupied(tick.pool)
+    needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=most)
     begin_launches(tick, needed - in_flight, "launched_for_demand")
 
 
@@ -78,8 +79,7 @@ def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttem
 
 def _free_places(pool: Pool, wanted: int) -> list[Slot]:
     """EMPTY slots within the maximum, made when there are too few of them."""
-    occupied = Slot.objects.filter(pool=pool).exclude(state__in=(SlotState.EMPTY, SlotState.ERROR)).count()
-    wanted = min(wanted, pool.max_slots - occupied)
+    wanted = min(wanted, pool.max_slots - _occupied(pool))
     if wanted <= 0:
         return []
     numbers = set(Slot.objects.filter(pool=pool).values_list("number", flat=True))
@@ -92,6 +92,11 @@ def _free_places(pool: Pool, wanted: int) -> list[Slot]:
 
 def _new_slot(pool: Pool, number: int) -> Slot:
     return Slot(pool=pool, number=number, **_size(pool))
+
+
+def _occupied(pool: Pool) -> int:
+    """What counts against the maximum."""
+    return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
 
 
 def _size(pool: Pool) -> dict[str, Any]:

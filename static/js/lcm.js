@@ -28,6 +28,11 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.menu")));
 
+// What is polled waits while nobody looks.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && !event.detail.requestConfig.triggeringEvent) event.preventDefault();
+});
+
 // The dialog opens when htmx has put something into it, and gives the focus back when it closes.
 let opener = null;
 document.addEventListener("htmx:beforeRequest", (event) => {

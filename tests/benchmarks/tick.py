@@ -1,7 +1,7 @@
 """One tick over pending sessions × slots: seconds by step, against a floor, and how it grows.
 
 The floor is what no tick can do without: reading the waiting rows, and one bare UPDATE of as many rows as
-the tick changed.
+the tick changed. CPU seconds are those of our process, without the database's.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Measured:
     """One tick: how long it took, what it did, and the floor for that."""
 
     seconds: float
+    cpu: float
     floor: float
     step_ms: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -51,6 +52,7 @@ def main() -> None:
             "slots",
             "size",
             "s",
+            "CPU s",
             *(f"{step} ms" for step in STEPS),
             "floor s",
             "÷ floor",
@@ -75,14 +77,14 @@ def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: 
     from scheduling.tick import scheduling_tick
 
     pool = filler.fill(case, pending=pending, slots=slots)
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     report = scheduling_tick(pool, runtime_for(pool), timezone.now, TickMetrics())
-    seconds = time.perf_counter() - begun
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     assert report is not None
     assert not report.errors, report.errors
     pool = filler.fill(case, pending=pending, slots=slots)
     floor = _floor(pool, report.counts.get("placed", 0), len(report.attempts))
-    return Measured(seconds, floor, report.step_ms, report.counts)
+    return Measured(seconds, cpu, floor, report.step_ms, report.counts)
 
 
 def _floor(pool, placed: int, launched: int) -> float:  # type: ignore[no-untyped-def]
@@ -117,6 +119,7 @@ def _row(case: str, pending: int, slots: int, found: Measured, last: Measured | 
         case,
         f"{pending:,} × {slots:,}",
         f"{found.seconds:.2f}",
+        f"{found.cpu:.2f}",
         *(f"{found.step_ms[step]:.0f}" for step in STEPS),
         f"{found.floor:.3f}",
         f"{found.seconds / found.floor:.1f}",

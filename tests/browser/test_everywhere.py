@@ -24,6 +24,11 @@ PAGES = [
     "/domains/new",
     "/projects/",
     "/projects/{project}/",
+    "/pools/",
+    "/pools/{pool}/",
+    "/slots/",
+    "/slots/{slot}/",
+    "/reservations/",
     "/tokens/",
     "/tokens/new",
     "/changes/",
@@ -33,12 +38,15 @@ PAGES = [
 def real_paths(page: Page) -> list[str]:
     """The pages with ids of things that exist."""
     places = {}
-    for kind, lists in {
+    lists = {
         "session": "sessions/?status=RUNNING",
         "definition": "definitions/",
         "project": "projects/",
-    }.items():
-        page.goto(f"/{lists}")
+        "pool": "pools/",
+        "slot": "slots/",
+    }
+    for kind, path in lists.items():
+        page.goto(f"/{path}")
         href = page.locator("td.card-title a").first.get_attribute("href") or ""
         places[kind] = href.rstrip("/").split("/")[-1]
     return [path.format(**places) for path in PAGES]

@@ -86,10 +86,16 @@ def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, 
     assert pool.refused_offerings == {}
 
 
-def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
+def test_saving_a_stopped_pool_as_it_is_starts_it_again(tuned, as_admin):
+    """The cause may have been mended outside."""
     fleet = tuned(stopped_reason="wrong image")
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
-    assert fleet.fresh().stopped_reason == "wrong image"
+    assert fleet.fresh().stopped_reason == ""
+
+
+def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
+    fleet = tuned()
+    update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 

@@ -141,7 +141,7 @@ def test_an_operator_says_why(fleet, as_operator, action):
 def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
     slot = fleet.slot()
     fleet.put(fleet.reservation(), slot)
-    with pytest.raises(StateConflict, match="1 leases"):
+    with pytest.raises(StateConflict, match="has a lease"):
         terminate_slot(slot=slot, reason="now", actor=as_operator, now=fleet.clock())
 
 
