@@ -55,6 +55,9 @@ class CapacityFiller:
         self.lab = make_definition("bench", pool="bench", now=self.now)
         self.revision = self.lab.current_revision
         assert self.revision is not None
+        one = self._session(SessionStatus.PENDING)
+        amounts = ("node_label", "node_definition", "cpu_cores", "memory_gb", "storage_gb", "gpu")
+        self.parts = [{name: getattr(each, name) for name in amounts} for each in kernels_for(one)]
         self.port_names = [port["name"] for port in self.revision.port_template]
 
     def fill(self, case: str, *, pending: int, slots: int) -> Pool:
@@ -125,11 +128,13 @@ class CapacityFiller:
         )
 
     def _kernels(self, session: LabletSession) -> list[Kernel]:
-        kernels = kernels_for(session)
-        if session.status == SessionStatus.RUNNING:
-            for kernel in kernels:
-                kernel.status, kernel.started_at = KernelStatus.RUNNING, self.now
-        return kernels
+        running = session.status == SessionStatus.RUNNING
+        status = KernelStatus.RUNNING if running else KernelStatus.PENDING
+        started_at = self.now if running else None
+        return [
+            Kernel(id=self._id(), session=session, status=status, started_at=started_at, **part)
+            for part in self.parts
+        ]
 
     def _claim(self, session: LabletSession, slot: Slot | None = None) -> Reservation:
         amounts: dict[str, Any] = session.revision.requirements
@@ -164,7 +169,13 @@ def insert(rows: Sequence[models.Model]) -> None:
         connection.cursor() as cursor,
         cursor.copy(f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN') as copy,
     ):
+        plain = [None if isinstance(field, models.JSONField) else field.attname for field in fields]
         for row in rows:
             copy.write_row(
-                [field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields]
+                [
+                    getattr(row, name)
+                    if name
+                    else field.get_db_prep_save(field.pre_save(row, True), connection)
+                    for name, field in zip(plain, fields, strict=True)
+                ]
             )

@@ -77,28 +77,27 @@ def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: 
     from scheduling.tick import scheduling_tick
 
     pool = filler.fill(case, pending=pending, slots=slots)
+    floor = _floor(pool)
     begun, cpu = time.perf_counter(), time.process_time()
     report = scheduling_tick(pool, runtime_for(pool), timezone.now, TickMetrics())
     seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     assert report is not None
     assert not report.errors, report.errors
-    pool = filler.fill(case, pending=pending, slots=slots)
-    floor = _floor(pool, report.counts.get("placed", 0), len(report.attempts))
     return Measured(seconds, cpu, floor, report.step_ms, report.counts)
 
 
-def _floor(pool, placed: int, launched: int) -> float:  # type: ignore[no-untyped-def]
-    """Read the queue; write as many reservations and slots as the tick did, all with the same values."""
+def _floor(pool) -> float:  # type: ignore[no-untyped-def]
+    """Read the queue; write as many reservations and slots as the tick will, all with the same values."""
     from django.db import connection, transaction
 
     from scheduling.models import Phase, Reservation, Slot, SlotState
 
+    slots = Slot.objects.filter(pool=pool)
+    placed = slots.filter(state=SlotState.READY, lease_count=0).count()
     waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
-    some_slot = Slot.objects.filter(pool=pool).first()
+    some_slot = slots.first()
     chosen = list(waiting.values_list("pk", flat=True)[:placed])
-    empty = list(
-        Slot.objects.filter(pool=pool, state=SlotState.EMPTY).values_list("pk", flat=True)[:launched]
-    )
+    empty = list(slots.filter(state=SlotState.EMPTY).values_list("pk", flat=True))
     query, params = waiting.order_by("-priority", "created_at", "pk").query.sql_with_params()
     begun = time.perf_counter()
     with connection.cursor() as cursor:
@@ -109,6 +108,7 @@ def _floor(pool, placed: int, launched: int) -> float:  # type: ignore[no-untype
             Reservation.objects.filter(pk__in=chosen).update(phase=Phase.READY, slot=some_slot)
         if empty:
             Slot.objects.filter(pk__in=empty).update(state=SlotState.LAUNCHING)
+        transaction.set_rollback(True)
     return time.perf_counter() - begun
 
 

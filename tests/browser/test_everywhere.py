@@ -135,9 +135,9 @@ def test_keyboard_only_from_log_in_to_a_session(open_page):
 def test_everything_works_without_javascript(open_page):
     page = open_page("operator", "/sessions/", java_script_enabled=False)
     page.locator("summary", has_text="Status").click()
-    page.get_by_role("checkbox", name="Pending").check()
+    page.get_by_role("checkbox", name="Scheduled").check()
     page.get_by_role("button", name="Apply").click()
-    expect(page.locator(".chip")).to_have_text("Status: Pending")
+    expect(page.locator(".chip")).to_have_text("Status: Scheduled")
     page.get_by_role("link", name="Ends").click()
     expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
     page.locator("tbody .select").first.check()
