@@ -169,13 +169,13 @@ def insert(rows: Sequence[models.Model]) -> None:
         connection.cursor() as cursor,
         cursor.copy(f'COPY "{model._meta.db_table}" ({columns}) FROM STDIN') as copy,
     ):
-        plain = [None if isinstance(field, models.JSONField) else field.attname for field in fields]
         for row in rows:
+            values = [field.pre_save(row, True) for field in fields]
             copy.write_row(
                 [
-                    getattr(row, name)
-                    if name
-                    else field.get_db_prep_save(field.pre_save(row, True), connection)
-                    for name, field in zip(plain, fields, strict=True)
+                    field.get_db_prep_save(value, connection)
+                    if isinstance(field, models.JSONField)
+                    else value
+                    for field, value in zip(fields, values, strict=True)
                 ]
             )
