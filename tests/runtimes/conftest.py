@@ -18,6 +18,12 @@ from scheduling.runtimes.spot_notices import SpotNotices
 REGION = "eu-central-1"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "moto_url" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
     """The address of an account with a launch template; one for all tests, each has a pool of its own."""

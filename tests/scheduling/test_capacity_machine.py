@@ -340,6 +340,7 @@ class CapacityMachine(RuleBasedStateMachine):
         cancel_session(session=session, actor=SYSTEM, now=self.clock(), reason="no more")
 
 
+@pytest.mark.slow
 def test_whatever_happens_a_pool_keeps_its_promises_and_settles():
     plan = settings(max_examples=15, stateful_step_count=20, deadline=None, print_blob=True)
     run_state_machine_as_test(CapacityMachine, settings=plan)
