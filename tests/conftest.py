@@ -30,6 +30,16 @@ from tests.factories import (
 Caller = User | TokenHolder | None
 
 
+# Pages by the hundred: left out of make test-fast.
+SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def plain_settings(settings: Any) -> None:
     """No Redis, no slow hashes, no manifest of static files; CONFIG may be changed and is restored."""
