@@ -30,8 +30,8 @@ from tests.factories import (
 Caller = User | TokenHolder | None
 
 
-# Pages by the hundred: left out of make test-fast.
-SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api")
+# Pages by the hundred and servers: left out of make test-fast.
+SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api", "runtimes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
