@@ -1,0 +1,37 @@
+"""How the scheduler learns of fair share: an app that knows the factors registers where to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from scheduling.models import Pool
+
+
+class Standing(NamedTuple):
+    """Where someone stands: a factor a level, compared from the left; the higher goes first.
+
+    Rules that know one number only put it into `user` and leave the others equal.
+    """
+
+    domain: float = 1.0
+    project: float = 1.0
+    user: float = 1.0
+
+
+# (user, project) → standing; who is not in it has used nothing.
+Standings = Mapping[tuple[UUID, UUID], Standing]
+Reader = Callable[[Pool], Standings]
+
+_readers: list[Reader] = []
+
+
+def register_standings(reader: Reader) -> None:
+    """Called once, when the app that computes factors starts."""
+    _readers[:] = [reader]
+
+
+def standings_of(pool: Pool) -> Standings:
+    """The present standings in a pool; empty when nobody computes them."""
+    return _readers[0](pool) if _readers else {}
