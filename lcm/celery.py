@@ -32,7 +32,13 @@ def keep_our_logging(**kwargs: Any) -> None:
 @signals.beat_init.connect
 def prove_at_once(**kwargs: Any) -> None:
     """The first heartbeat does not wait for an interval, so that LCM is ready as soon as it can be."""
+    from lcm.periodic import all_specs
+
     app.send_task("lcm.tasks.beat_heartbeat")
+    for spec in all_specs():
+        if spec.initial_delay is not None:
+            delay = min(spec.initial_delay, spec.interval).total_seconds()
+            app.send_task(spec.task, args=spec.args, countdown=delay, expires=delay + spec.expires)
 
 
 @signals.task_prerun.connect

@@ -35,3 +35,9 @@ def register_standings(reader: Reader) -> None:
 def standings_of(pool: Pool) -> Standings:
     """The present standings in a pool; empty when nobody computes them."""
     return _readers[0](pool) if _readers else {}
+
+
+def is_ordered_by_fair_share(pool: Pool) -> bool:
+    """Whether the pool's scheduler asks for standings: it has no list of plugins, or “fairshare” is in it."""
+    plugins = getattr(pool, "scheduler_plugins", None)
+    return plugins is None or "fairshare" in [str(getattr(each, "name", each)) for each in plugins]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
 from django.utils import timezone
 
+from lcm.errors import NotFound
+from scheduling.coordinator import process_handler, process_observer
 from scheduling.launching import perform_launch
 from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, TickRun
 from scheduling.reconciler import reconcile_pool
 from scheduling.runtimes.registry import runtime_for
+from scheduling.services.observing import forget_runs
 from scheduling.tick import KEPT_TICKS, scheduling_tick
+
+logger = logging.getLogger(__name__)
 
 # An open attempt this old has no task any more, or one that is still at it: asking again is harmless.
 REDRIVE_AFTER = timedelta(seconds=30)
@@ -59,8 +66,27 @@ def reconcile(pool_id: str) -> None:
 
 @shared_task
 def forget_ticks() -> None:
-    """Ticks are kept for two days."""
+    """Ticks are kept for two days, runs of observers for a month."""
     TickRun.objects.filter(started_at__lt=timezone.now() - KEPT_TICKS).delete()
+    forget_runs(now=timezone.now())
+
+
+@shared_task
+def run_handler(name: str) -> None:
+    _logged_if_unknown(process_handler, name)
+
+
+@shared_task
+def run_observer(name: str) -> None:
+    _logged_if_unknown(process_observer, name)
+
+
+def _logged_if_unknown(process: Callable[[str], object], name: str) -> None:
+    """A message for something that is not there any more must not come back for ever."""
+    try:
+        process(name)
+    except NotFound as error:
+        logger.error("unknown_observer", extra={"observer": name, "error": error.message})
 
 
 def _forgotten(pool: Pool) -> list[UUID]:

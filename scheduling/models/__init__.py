@@ -1,5 +1,6 @@
 """Capacity: pools, slots, reservations and ticks."""
 
+from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
 from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation
 from scheduling.models.slots import (
@@ -20,12 +21,15 @@ __all__ = [
     "LIVE",
     "OCCUPIED",
     "AttemptOutcome",
+    "HandlerFailure",
     "LaunchAttempt",
     "Lease",
+    "ObserverRun",
     "Phase",
     "Pool",
     "PortAllocation",
     "Reservation",
+    "RunKind",
     "SimulatedInstance",
     "Slot",
     "SlotState",

@@ -1,0 +1,172 @@
+"""Fair share over a tree of domains, projects and people. Plain Python, some arrays for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fairshare.factor import (
+    capacity_usage,
+    effective_usage,
+    fair_share_factor,
+    standing_of,
+    usage_ratio,
+    weighted,
+)
+from fairshare.policy import Policy
+
+Path = tuple[Hashable, ...]
+DEPTH = 3
+
+
+class Subject(NamedTuple):
+    """A place in the tree: its path from the top, its own weight if it has one, what it used itself (hours)."""
+
+    path: Path
+    weight: float | None
+    usage: Sequence[float]
+
+
+class Result(NamedTuple):
+    """What came out for a subject."""
+
+    path: Path
+    weight: float
+    inherited: bool
+    share: float  # of its siblings' weights
+    norm_share: float  # of the whole pool
+    usage: tuple[float, ...]  # with all below it, by resource
+    weighted_usage: float
+    actual: float  # of the pool's usage
+    effective: float  # what the factor is made of
+    factor: float
+    ratio: float  # usage among siblings ÷ share; its inverse is the level fair share
+    standing: tuple[float, ...]  # compared from the left, the higher goes first
+    rank: int  # among those of its level
+
+    @property
+    def level_fair_share(self) -> float:
+        return 1.0 / self.ratio if self.ratio else float("inf")
+
+
+@dataclass
+class _Tree:
+    """The subjects in arrays, parents before children."""
+
+    subjects: list[Subject]
+    parent: list[int]
+    weight: list[float]
+    usage: list[list[float]]
+    worth: list[float]
+    weight_sum: dict[int, float]
+    worth_sum: dict[int, float]
+
+
+def calculate(
+    subjects: Sequence[Subject],
+    policy: Policy,
+    *,
+    capacity: Sequence[float] = (),
+    elsewhere: float = 0.0,
+) -> list[Result]:
+    """Shares, usage, factor and rank of every subject.
+
+    `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
+    nobody in the tree.
+    """
+    tree = _grow(subjects, policy)
+    total = tree.worth_sum.get(-1, 0.0) + elsewhere
+    results = _descend(tree, policy, total, capacity)
+    ranks = _ranks(results, policy)
+    return [each._replace(rank=rank) for each, rank in zip(results, ranks, strict=True)]
+
+
+def _grow(subjects: Sequence[Subject], policy: Policy) -> _Tree:
+    """Parents found, usage summed up from below, siblings' sums."""
+    ordered = sorted(subjects, key=lambda each: len(each.path))
+    index = {each.path: number for number, each in enumerate(ordered)}
+    if len(index) != len(ordered):
+        raise ValueError("a subject stands in the tree twice")
+    parent = [_parent_of(each.path, index) for each in ordered]
+    usage = [list(each.usage) for each in ordered]
+    for number in range(len(ordered) - 1, -1, -1):
+        above = parent[number]
+        if above >= 0:
+            mine, theirs = usage[number], usage[above]
+            for resource, amount in enumerate(mine):
+                theirs[resource] += amount
+    weights = policy.weights
+    weight = [policy.default_weight if each.weight is None else each.weight for each in ordered]
+    worth = [weighted(each, weights) for each in usage]
+    return _Tree(ordered, parent, weight, usage, worth, _sums(parent, weight), _sums(parent, worth))
+
+
+def _parent_of(path: Path, index: dict[Path, int]) -> int:
+    if len(path) == 1:
+        return -1
+    try:
+        return index[path[:-1]]
+    except KeyError as error:
+        raise ValueError(f"{path} has no parent in the tree") from error
+
+
+def _sums(parent: Sequence[int], values: Sequence[float]) -> dict[int, float]:
+    sums: dict[int, float] = {}
+    for above, value in zip(parent, values, strict=True):
+        sums[above] = sums.get(above, 0.0) + value
+    return sums
+
+
+def _descend(tree: _Tree, policy: Policy, total: float, capacity: Sequence[float]) -> list[Result]:
+    """From the top down: what a subject may use, and what that makes of its usage."""
+    results: list[Result] = []
+    by_capacity = policy.normalisation == "capacity"
+    weights = policy.weights
+    for number, subject in enumerate(tree.subjects):
+        above = tree.parent[number]
+        parent = results[above] if above >= 0 else None
+        weight, worth = tree.weight[number], tree.worth[number]
+        share = weight / tree.weight_sum[above]
+        norm_share = share * (parent.norm_share if parent else 1.0)
+        actual = worth / total if total > 0 else 0.0
+        if by_capacity:
+            effective = capacity_usage(tree.usage[number], weights, capacity)
+            factor = fair_share_factor(effective, weight)
+        else:
+            effective = effective_usage(actual, parent.effective if parent else None, share)
+            factor = fair_share_factor(effective, norm_share)
+        ratio = usage_ratio(worth, tree.worth_sum[above], share)
+        standing = (*(parent.standing if parent else ()), standing_of(ratio))
+        results.append(
+            Result(
+                subject.path, weight, subject.weight is None, share, norm_share, tuple(tree.usage[number]),
+                worth, actual, effective, factor, ratio, standing, 0,
+            )
+        )  # fmt: skip
+    return results
+
+
+def order_key(policy: Policy) -> Callable[[Result], Any]:
+    """By what two subjects of a level are compared; the higher goes first."""
+    return (lambda each: each.standing) if policy.order == "tree" else (lambda each: each.factor)
+
+
+def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
+    """Three numbers to compare from the left; what stands above or below a level is equal for all."""
+    if policy.order == "classic":
+        return (1.0, 1.0, result.factor)
+    return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))
+
+
+def _ranks(results: Sequence[Result], policy: Policy) -> list[int]:
+    """1 is first; equals share a rank."""
+    ranks = [0] * len(results)
+    key = order_key(policy)
+    for depth in range(1, DEPTH + 1):
+        level = [number for number, each in enumerate(results) if len(each.path) == depth]
+        level.sort(key=lambda number: key(results[number]), reverse=True)
+        for place, number in enumerate(level):
+            same = place and key(results[level[place - 1]]) == key(results[number])
+            ranks[number] = ranks[level[place - 1]] if same else place + 1
+    return ranks
