@@ -68,7 +68,7 @@ class Allocation(Amounts):
             ),
             models.CheckConstraint(
                 name="allocation_settled_at_its_end",
-                condition=Q(settled=False) | Q(ended_ms=F("cursor_ms")),
+                condition=Q(settled=False) | Q(ended_ms__isnull=False, ended_ms=F("cursor_ms")),
             ),
             models.CheckConstraint(
                 name="allocation_amounts_in_range",

@@ -198,7 +198,9 @@ def test_capacity_is_decayed_like_usage_and_of_today_only_what_is_over():
 
 def test_without_any_usage_everybody_is_at_the_top():
     for policy in (Policy(), Policy(order="classic"), Policy(normalisation="capacity")):
-        rows = tree(("a/p/u", 5, 0), ("a/p/v", None, 0), ("b/q/w", 1, 0), policy=policy).values()
+        rows = tree(
+            ("a/p/u", 5, 0), ("a/p/v", None, 0), ("b/q/w", 1, 0), policy=policy, capacity=(10.0, 10.0, 0.0, 0.0)
+        ).values()
         assert {(row.factor, row.rank, row.standing[-1]) for row in rows} == {(1.0, 1, 1.0)}
 
 
