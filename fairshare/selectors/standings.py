@@ -39,7 +39,9 @@ def _newcomers(
         key: Standing(domain, project)
         for key, domain, project in FairShare.objects.filter(
             pool=pool, level=Level.PROJECT, subject_id__in={project for _, project in joined}
-        ).values_list("subject_id", "domain_standing", "project_standing")
+        )
+        .exclude(domain_standing=1.0, project_standing=1.0)
+        .values_list("subject_id", "domain_standing", "project_standing")
     }
     return {
         key: projects[key[1]] for key in joined if key not in known and key[1] in projects

@@ -17,7 +17,7 @@ from fairshare.slices import cut, day_of, floor_slice, to_ms
 from fairshare.units import RESOURCES, usage_units
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
-from lcm.models import Kernel, LabletDefinition, LabletSession, Project, User
+from lcm.models import Kernel, LabletDefinition, LabletSession, Membership, Project, User
 from lcm.services.sessions import transition_session
 from scheduling.coordinator import coordinator
 from scheduling.models import Pool
@@ -47,6 +47,7 @@ class Stage:
             "ccnp": make_project("academy", "ccnp", ann),
             "soc": make_project("security", "soc", cyd),
         }
+        Membership.objects.update(joined_at=self.clock() - timedelta(days=1))
 
     def ask(self, who: str = "ann", project: str = "ccna", **fields: Any) -> LabletSession:
         hours = {"ends_at": self.clock() + timedelta(hours=8)}
