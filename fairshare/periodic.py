@@ -9,6 +9,10 @@ from lcm.periodic import SchedulerTaskSpec
 
 def specs() -> list[SchedulerTaskSpec]:
     return [
-        SchedulerTaskSpec("usage-retention", "fairshare.tasks.remove_old_usage", timedelta(days=1), timedelta(minutes=10)),
-        SchedulerTaskSpec("usage-check", "fairshare.tasks.check_usage", timedelta(days=1), timedelta(minutes=5)),
+        SchedulerTaskSpec(
+            "usage-retention", "fairshare.tasks.remove_old_usage", timedelta(days=1), timedelta(minutes=10)
+        ),
+        SchedulerTaskSpec(
+            "usage-check", "fairshare.tasks.check_usage", timedelta(days=1), timedelta(minutes=5)
+        ),
     ]

@@ -93,6 +93,8 @@ def _number(value: Any) -> float | None:
 
 def _whole_days(value: Any) -> bool:
     number = _number(value)
-    return number is not None and number == int(number if math.isfinite(number) else 0.5) and (
-        1 <= number <= MAX_LOOKBACK_DAYS
+    return (
+        number is not None
+        and number == int(number if math.isfinite(number) else 0.5)
+        and (1 <= number <= MAX_LOOKBACK_DAYS)
     )

@@ -50,9 +50,7 @@ def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
         weight = node.get("weight")
         problem = "" if weight is None else weight_problem(weight)
         _expect(not problem, f"The weight of {named}: {problem}")
-        yield Subject(
-            path, None if weight is None else float(weight), _amounts(node.get("usage", 0), named)
-        )
+        yield Subject(path, None if weight is None else float(weight), _amounts(node.get("usage", 0), named))
         yield from _subjects(node.get("children", []), path)
 
 
@@ -96,7 +94,9 @@ def _shown(result: Result) -> dict[str, Any]:
 
 def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(given) - known)
-    _expect(not unknown, f"{where} has “{', '.join(map(str, unknown))}”; known are {', '.join(sorted(known))}.")
+    _expect(
+        not unknown, f"{where} has “{', '.join(map(str, unknown))}”; known are {', '.join(sorted(known))}."
+    )
 
 
 def _expect(holds: object, message: str) -> None:

@@ -185,6 +185,9 @@ SPECTACULAR_SETTINGS = {
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
+        "TokenKindEnum": "lcm.models.records.TokenKind",
+        "ObserverKindEnum": "scheduling.models.observing.RunKind",
+        "ObserverStateEnum": "scheduling.selectors.observing.STATES",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }

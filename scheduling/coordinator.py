@@ -117,7 +117,9 @@ class ScheduleCoordinator:
                 yield {"failure_count": 1, "error": _told(error)}
                 return
 
-    def _observer_parts(self, observer: ObserverHandler[Any]) -> Callable[[datetime], Iterator[ObserverResult]]:
+    def _observer_parts(
+        self, observer: ObserverHandler[Any]
+    ) -> Callable[[datetime], Iterator[ObserverResult]]:
         def parts(now: datetime) -> Iterator[ObserverResult]:
             whole = ObserverResult()
             for target in observer.fetch_targets(now):
@@ -152,7 +154,9 @@ def _observed(observer: ObserverHandler[Any], target: Any, now: datetime) -> Obs
     try:
         return observer.execute(target, now)
     except Exception as error:
-        logger.exception("observation_failed", extra={"observer": observer.name(), "target": str(target)[:200]})
+        logger.exception(
+            "observation_failed", extra={"observer": observer.name(), "target": str(target)[:200]}
+        )
         return ObserverResult(failure_count=1, error=_told(error))
 
 

@@ -76,7 +76,9 @@ class KernelObserver(ObserverHandler[list[UUID]]):
             rows = rows.filter(status__in=self.target_kernel_statuses)
         after: UUID | None = None
         while keys := list(
-            (rows if after is None else rows.filter(pk__gt=after)).values_list("pk", flat=True)[: self.page_size]
+            (rows if after is None else rows.filter(pk__gt=after)).values_list("pk", flat=True)[
+                : self.page_size
+            ]
         ):
             yield keys
             after = keys[-1]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from scheduling.pages import pools, reservations, slots
+from scheduling.pages import observers, pools, reservations, slots
 
 urlpatterns = [
     path("pools/", pools.pool_list, name="pool_list"),
@@ -22,5 +22,9 @@ urlpatterns = [
     path("slots/<uuid:pk>/terminate", slots.slot_terminate, name="slot_terminate"),
     path("reservations/", reservations.reservation_list, name="reservation_list"),
     path("reservations/<uuid:pk>/cancel", reservations.reservation_cancel, name="reservation_cancel"),
+    path("observers/", observers.observer_list, name="observer_list"),
+    path("observers/board", observers.observer_board, name="observer_board"),
+    path("observers/<slug:name>/", observers.observer_detail, name="observer_detail"),
+    path("observers/<slug:name>/run", observers.observer_run, name="observer_run"),
     path("sessions/<uuid:pk>/capacity", reservations.session_capacity, name="session_capacity"),
 ]

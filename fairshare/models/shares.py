@@ -29,9 +29,7 @@ class FairSharePolicy(DatedModel):
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="fair_share_policy")
     half_life_days = models.FloatField(default=7.0)
     lookback_days = models.PositiveIntegerField(default=28)
-    normalisation = models.CharField(
-        max_length=8, choices=Normalisation, default=Normalisation.RELATIVE
-    )
+    normalisation = models.CharField(max_length=8, choices=Normalisation, default=Normalisation.RELATIVE)
     order = models.CharField(max_length=7, choices=Order, default=Order.TREE)
     resource_weights = models.JSONField(default=dict, blank=True)
     default_weight = models.FloatField(default=1.0)
@@ -122,13 +120,9 @@ class FairShare(models.Model):
             models.UniqueConstraint(
                 fields=["pool", "level", "subject_id", "parent_id"], name="share_of_subject"
             ),
-            models.CheckConstraint(
-                name="share_weight_positive", condition=Q(weight=None) | Q(weight__gt=0)
-            ),
+            models.CheckConstraint(name="share_weight_positive", condition=Q(weight=None) | Q(weight__gt=0)),
             models.CheckConstraint(name="share_level_known", condition=Q(level__in=Level.values)),
-            models.CheckConstraint(
-                name="share_factor_in_range", condition=Q(factor__gt=0, factor__lte=1)
-            ),
+            models.CheckConstraint(name="share_factor_in_range", condition=Q(factor__gt=0, factor__lte=1)),
         ]
         indexes = [models.Index(fields=["pool", "parent_id"], name="share_of_parent")]
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db.models import Case, CharField, Model, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
 from fairshare.levels import Level
 from fairshare.selectors.trees import SubjectKey
@@ -48,3 +51,29 @@ def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
 
 def _read(rows: Iterable[tuple[UUID, str]]) -> dict[UUID, str]:
     return dict(rows)
+
+
+def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows with `name`, and `within` (the project of a person, the domain of a project), read with them."""
+
+    def of(model: type[Model], field: str, column: str) -> Subquery:
+        return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])
+
+    def by_level(**found: Subquery) -> Case:
+        whens = [When(level=level, then=value) for level, value in found.items()]
+        return Case(*whens, default=Value(""), output_field=CharField())
+
+    return rows.annotate(
+        name=Coalesce(
+            by_level(
+                user=of(User, "username", "subject_id"),
+                project=of(Project, "name", "subject_id"),
+                domain=of(Domain, "name", "subject_id"),
+            ),
+            Value("gone"),
+        ),
+        within=Coalesce(
+            by_level(user=of(Project, "name", "parent_id"), project=of(Domain, "name", "parent_id")),
+            Value(""),
+        ),
+    )

@@ -117,9 +117,7 @@ def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy])
     return sum(a != b for a, b in zip(first, second, strict=True)), len(rows)
 
 
-def _queue(
-    rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy
-) -> list[UUID]:
+def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
     def place(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
         found = people.get(SubjectKey("user", row[1], row[2]))
         standing = standing_values(found, policy) if found else (1.0, 1.0, 1.0)

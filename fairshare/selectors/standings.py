@@ -25,9 +25,7 @@ def standings(pool: Pool) -> Standings:
     return found | _newcomers(pool, found)
 
 
-def _newcomers(
-    pool: Pool, known: dict[tuple[UUID, UUID], Standing]
-) -> dict[tuple[UUID, UUID], Standing]:
+def _newcomers(pool: Pool, known: dict[tuple[UUID, UUID], Standing]) -> dict[tuple[UUID, UUID], Standing]:
     """Who joined since the calculation has used nothing, but stands behind what their project used."""
     at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
     if at is None:
@@ -43,6 +41,4 @@ def _newcomers(
         .exclude(domain_standing=1.0, project_standing=1.0)
         .values_list("subject_id", "domain_standing", "project_standing")
     }
-    return {
-        key: projects[key[1]] for key in joined if key not in known and key[1] in projects
-    }
+    return {key: projects[key[1]] for key in joined if key not in known and key[1] in projects}

@@ -84,9 +84,7 @@ def tree_of(pool: Pool, policy: Policy, *, now: datetime, weights: Weights | Non
     persons = []
     for user, project in people:
         own = given.get(SubjectKey(Level.USER, user, project)) if given else None
-        persons.append(
-            Subject((domain_of[project], project, user), own, usage.pop((user, project), NOTHING))
-        )
+        persons.append(Subject((domain_of[project], project, user), own, usage.pop((user, project), NOTHING)))
     left, elsewhere = _left_over(usage, domain_of, policy.weights)
     subjects += [
         Subject((domain, pk), given.get(SubjectKey(Level.PROJECT, pk, domain)), left.get(pk, NOTHING))
@@ -142,7 +140,9 @@ def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:
     """What all slots of the pool together could have given in the window."""
     amounts = {name: float(getattr(pool, name)) * pool.max_slots for name in RESOURCES}
     today = to_ms(now) % DAY_MS / DAY_MS
-    return capacity_hours(amounts, RESOURCES, decayed_days(policy.lookback_days, policy.half_life_days), today)
+    return capacity_hours(
+        amounts, RESOURCES, decayed_days(policy.lookback_days, policy.half_life_days), today
+    )
 
 
 def _uuid(value: object) -> UUID:

@@ -110,7 +110,9 @@ def check_usage(*, first: date, last: date, now: datetime) -> UsageCheck:
     found: list[Difference] = []
     for number in range((last - first).days + 1):
         found += differences_of(date.fromordinal(first.toordinal() + number))
-    batches = UsageBatch.objects.filter(_overlapping(first, last), aggregated_at__isnull=False, removed_at=None)
+    batches = UsageBatch.objects.filter(
+        _overlapping(first, last), aggregated_at__isnull=False, removed_at=None
+    )
     return UsageCheck.objects.create(
         checked_at=now,
         first_day=first,

@@ -66,9 +66,8 @@ def _row(pool: Pool, result: Result, policy: Policy) -> tuple[Any, ...]:
 
 _TABLE = FairShare._meta.db_table
 _COLUMNS = ", ".join((*_KEY, *RESULT_FIELDS))
-_UPSERT = (
-    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in RESULT_FIELDS)
+_UPSERT = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in RESULT_FIELDS
 )
 
 
@@ -90,7 +89,10 @@ def _copy(rows: Sequence[tuple[Any, ...]]) -> None:
 def _insert_many(rows: Sequence[tuple[Any, ...]]) -> None:
     places = ", ".join(["%s"] * (len(_KEY) + len(RESULT_FIELDS)))
     query = f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES ({places}) {_UPSERT}"  # noqa: S608
-    plain = [tuple(getattr(value, "hex", None) if index in (0, 2, 3) else value for index, value in enumerate(row)) for row in rows]
+    plain = [
+        tuple(getattr(value, "hex", None) if index in (0, 2, 3) else value for index, value in enumerate(row))
+        for row in rows
+    ]
     with connection.cursor() as cursor:
         cursor.executemany(query, plain)
 

@@ -41,7 +41,9 @@ def save_policy(
     """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
     new = changed_policy(pool, changes)
     with transaction.atomic():
-        row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(pool=pool)
+        row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(
+            pool=pool
+        )
         before = {name: getattr(row, name) for name in POLICY_FIELDS}
         for name in POLICY_FIELDS:
             setattr(row, name, getattr(new, name))
@@ -68,9 +70,7 @@ def warnings_for(pool: Pool) -> list[str]:
     return [f"The scheduler of {pool} does not use the plugin “fairshare”: the policy orders nothing there."]
 
 
-def set_weights(
-    *, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = ""
-) -> int:
+def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
     """Give subjects weights, or (None) the policy's default; all of them or none. Tells how many changed."""
     checked = checked_weights(weights)
     with transaction.atomic():
@@ -115,8 +115,12 @@ def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, float
 def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
     """Only who stands in the tree can have a weight."""
     of = {level: [key for key in weights if key.level == level] for level in Level.values}
-    domains = set(Domain.objects.filter(pk__in=[key.subject for key in of["domain"]]).values_list("pk", flat=True))
-    projects = set(Project.objects.filter(pk__in=[key.subject for key in of["project"]]).values_list("pk", "domain_id"))
+    domains = set(
+        Domain.objects.filter(pk__in=[key.subject for key in of["domain"]]).values_list("pk", flat=True)
+    )
+    projects = set(
+        Project.objects.filter(pk__in=[key.subject for key in of["project"]]).values_list("pk", "domain_id")
+    )
     people = set(
         Membership.objects.filter(
             user__in=[key.subject for key in of["user"]], project__in=[key.parent for key in of["user"]]
@@ -133,7 +137,10 @@ def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
 def _rows_for(pool: Pool, weights: Mapping[SubjectKey, float | None]) -> dict[SubjectKey, FairShare]:
     """The rows of these subjects, locked; made where there was no calculation yet."""
     FairShare.objects.bulk_create(
-        [FairShare(pool=pool, level=level, subject_id=subject, parent_id=parent) for level, subject, parent in weights],
+        [
+            FairShare(pool=pool, level=level, subject_id=subject, parent_id=parent)
+            for level, subject, parent in weights
+        ],
         ignore_conflicts=True,
         batch_size=500,
     )

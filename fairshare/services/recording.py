@@ -39,7 +39,9 @@ def pages(size: int = PAGE) -> Iterator[Page]:
     """All allocations that may need recording, page by page by key."""
     after = 0
     while keys := list(
-        Allocation.objects.filter(settled=False, pk__gt=after).order_by("pk").values_list("pk", flat=True)[:size]
+        Allocation.objects.filter(settled=False, pk__gt=after)
+        .order_by("pk")
+        .values_list("pk", flat=True)[:size]
     ):
         yield Page(after, keys[-1])
         after = keys[-1]
@@ -85,7 +87,10 @@ _COLUMNS = ", ".join(RESOURCES)
 _GOAL = "COALESCE(a.ended_ms, %(limit)s)"
 _CAP = f"a.cursor_ms - a.cursor_ms %% {SLICE_MS} + {SLICE_MS * MOST_SLICES}"
 _DUE = f"NOT a.settled AND a.id > %(after)s AND a.id <= %(last)s AND (a.cursor_ms < {_GOAL} OR a.ended_ms IS NOT NULL)"
-_PRODUCTS = ", ".join(f"p.{name} * (LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms))" for name in RESOURCES)
+_PRODUCTS = ", ".join(
+    f"p.{name} * (LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms))"
+    for name in RESOURCES
+)
 
 
 def _on_postgresql(page: Page, batch: UsageBatch, limit: int) -> tuple[int, int, bool]:

@@ -59,6 +59,12 @@ LOOKS: dict[str, tuple[str, str]] = {
     "off": ("sq", "idle"),
     "stopped": ("oct", "bad"),
     "backing off": ("clock", "warn"),
+    "well": ("dot", "ok"),
+    "running": ("half", "busy"),
+    "late": ("clock", "warn"),
+    "never ran": ("dash", "warn"),
+    "equal": ("check", "ok"),
+    "different": ("tri", "bad"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -170,3 +176,9 @@ def is_checkbox(bound: Any) -> bool:
 @register.filter
 def cores(value: Decimal | str) -> str:
     return "core" if Decimal(str(value)) == 1 else "cores"
+
+
+@register.filter
+def percent(part: float) -> str:
+    """`44.4 %`"""
+    return f"{part * 100:.1f} %"

@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from lcm.api.urls import Router
+from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
 from scheduling.api.views.slots import InternalSlotViewSet, SlotViewSet
@@ -13,6 +14,7 @@ router = Router()
 router.register("pools", PoolViewSet, "pool")
 router.register("slots", SlotViewSet, "slot")
 router.register("reservations", ReservationViewSet, "reservation")
+router.register("observers", ObserverViewSet, "observer")
 router.register("ticks", TickViewSet, "tick")
 
 internal = Router()

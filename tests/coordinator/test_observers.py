@@ -186,7 +186,9 @@ def test_old_runs_are_forgotten(own, clock):
 
 def test_a_run_is_asked_for_by_the_broker(monkeypatch):
     sent = []
-    monkeypatch.setattr(observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"])))
+    monkeypatch.setattr(
+        observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+    )
     ask_for_run(RunKind.OBSERVER, "usage-record")
     ask_for_run(RunKind.HANDLER, "end-running")
     assert sent == [
@@ -229,7 +231,9 @@ class Kernels(KernelObserver):
         ((SessionStatus.PENDING,), (KernelStatus.RUNNING,), 0),
     ],
 )
-def test_an_observer_of_kernels_gets_those_of_its_statuses(statuses, kernel_statuses, count, own, clock, session_in):
+def test_an_observer_of_kernels_gets_those_of_its_statuses(
+    statuses, kernel_statuses, count, own, clock, session_in
+):
     for status in (SessionStatus.PENDING, SessionStatus.SCHEDULED, SessionStatus.RUNNING):
         session_in(status)
     observer = Kernels()

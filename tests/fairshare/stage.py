@@ -80,7 +80,11 @@ class Stage:
 
     def run(self, *names: str) -> list[ObserverResult]:
         """Passes of observers, by the beginning of their names."""
-        full = {"record": "usage-record", "aggregate": "usage-aggregation", "calculate": "fair-share-calculation"}
+        full = {
+            "record": "usage-record",
+            "aggregate": "usage-aggregation",
+            "calculate": "fair-share-calculation",
+        }
         found = [coordinator.process_observer(full[name], self.clock) for name in names]
         assert all(result is not None for result in found), "another run held the lease"
         return [result for result in found if result is not None]
@@ -121,7 +125,11 @@ def recorded(*, aggregated_only: bool = False) -> Totals:
 
 def in_buckets(level: str) -> Totals:
     totals: Totals = Counter()
-    sums = UsageBucket.objects.filter(level=level).values("day").annotate(**{f"s_{n}": Sum(n) for n in RESOURCES})
+    sums = (
+        UsageBucket.objects.filter(level=level)
+        .values("day")
+        .annotate(**{f"s_{n}": Sum(n) for n in RESOURCES})
+    )
     for row in sums.order_by():
         for name in RESOURCES:
             totals[(name, row["day"], "all")] += int(row[f"s_{name}"])

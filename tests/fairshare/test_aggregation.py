@@ -149,7 +149,12 @@ def test_differences_are_found_and_rebuilt(busy):
 
 def test_a_bucket_without_records_is_a_difference(busy):
     UsageBucket.objects.create(
-        day=MONDAY, pool="nowhere", level="domain", subject_id=ROOT, parent_id=ROOT, **dict.fromkeys(RESOURCES, 5)
+        day=MONDAY,
+        pool="nowhere",
+        level="domain",
+        subject_id=ROOT,
+        parent_id=ROOT,
+        **dict.fromkeys(RESOURCES, 5),
     )
     assert [each.records for each in differences_of(MONDAY)] == [(0, 0, 0, 0)]
     rebuild_day(MONDAY)

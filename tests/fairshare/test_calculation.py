@@ -216,7 +216,9 @@ def test_a_pool_without_a_policy_has_the_defaults(stage):
 
 
 def test_a_policy_is_saved_with_its_reason(stage, as_admin):
-    row, warnings = save_policy(pool=stage.pool, half_life_days=3.5, order="classic", actor=as_admin, reason="exams")
+    row, warnings = save_policy(
+        pool=stage.pool, half_life_days=3.5, order="classic", actor=as_admin, reason="exams"
+    )
     assert warnings == []
     assert policy_of(stage.pool) == Policy(half_life_days=3.5, order="classic")
     entry = ChangeLog.objects.get(event="fair_share_policy_saved")

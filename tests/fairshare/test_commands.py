@@ -156,7 +156,10 @@ def test_a_simulation_prints_what_sshare_prints(file):
 
 def test_a_simulation_as_a_table(file):
     lines = run("fairshare_simulate", file(document(elsewhere=30))).splitlines()
-    assert lines[0].split() == "Subject Weight Norm share Usage Norm usage Effective Factor Level FS Rank".split()
+    assert (
+        lines[0].split()
+        == "Subject Weight Norm share Usage Norm usage Effective Factor Level FS Rank".split()
+    )
     assert next(line for line in lines if "user-1" in line).split() == (
         "user-1 1 0.300000 20 0.200000 0.387500 0.408479 1 3".split()
     )
@@ -198,7 +201,10 @@ def test_documents_that_cannot_be_simulated(content, message, file):
 
 def test_a_tree_deeper_than_people_is_refused(file):
     with pytest.raises(CommandError, match="nothing deeper"):
-        run("fairshare_simulate", file(document([("a", 1, 0), ("a/b", 1, 0), ("a/b/c", 1, 0), ("a/b/c/d", 1, 0)])))
+        run(
+            "fairshare_simulate",
+            file(document([("a", 1, 0), ("a/b", 1, 0), ("a/b/c", 1, 0), ("a/b/c/d", 1, 0)])),
+        )
 
 
 def test_a_file_that_is_not_there():

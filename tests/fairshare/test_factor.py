@@ -35,7 +35,9 @@ def tree(*rows: tuple[str, float | None, float], **options) -> dict[str, Result]
     for path in list(named):
         for depth in range(1, path.count("/") + 1):
             named.setdefault("/".join(path.split("/")[:depth]), (None, 0.0))
-    subjects = [Subject(tuple(path.split("/")), weight, cpu(usage)) for path, (weight, usage) in named.items()]
+    subjects = [
+        Subject(tuple(path.split("/")), weight, cpu(usage)) for path, (weight, usage) in named.items()
+    ]
     policy = options.pop("policy", Policy())
     return {"/".join(result.path): result for result in calculate(subjects, policy, **options)}
 
@@ -164,7 +166,9 @@ UNEVEN = [
 )
 def test_a_tree_with_uneven_weights(path, norm_share, effective, factor):
     row = tree(*UNEVEN)[path]
-    assert (row.norm_share, row.effective, row.factor) == pytest.approx((norm_share, effective, factor), rel=1e-5)
+    assert (row.norm_share, row.effective, row.factor) == pytest.approx(
+        (norm_share, effective, factor), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,11 @@ def test_usage_relative_to_capacity():
     usage, capacity = (200.0, 320.0, 50.0, 0.0), (800.0, 3200.0, 1000.0, 0.0)
     assert capacity_usage(usage, Policy().weights, capacity) == pytest.approx(0.22)
     policy = Policy(normalisation="capacity")
-    subjects = [Subject(("d",), None, NONE), Subject(("d", "p"), None, NONE), Subject(("d", "p", "u"), 2, usage)]
+    subjects = [
+        Subject(("d",), None, NONE),
+        Subject(("d", "p"), None, NONE),
+        Subject(("d", "p", "u"), 2, usage),
+    ]
     user = calculate(subjects, policy, capacity=capacity)[-1]
     assert (user.effective, user.factor) == pytest.approx((0.22, 2**-0.11))
 
@@ -199,7 +207,11 @@ def test_capacity_is_decayed_like_usage_and_of_today_only_what_is_over():
 def test_without_any_usage_everybody_is_at_the_top():
     for policy in (Policy(), Policy(order="classic"), Policy(normalisation="capacity")):
         rows = tree(
-            ("a/p/u", 5, 0), ("a/p/v", None, 0), ("b/q/w", 1, 0), policy=policy, capacity=(10.0, 10.0, 0.0, 0.0)
+            ("a/p/u", 5, 0),
+            ("a/p/v", None, 0),
+            ("b/q/w", 1, 0),
+            policy=policy,
+            capacity=(10.0, 10.0, 0.0, 0.0),
         ).values()
         assert {(row.factor, row.rank, row.standing[-1]) for row in rows} == {(1.0, 1, 1.0)}
 
@@ -286,9 +298,7 @@ def test_the_order_is_that_of_the_level_fair_shares(leaves):
     rows = grown(leaves)
     people = sorted((row for path, row in rows.items() if path.count("/") == 2), key=lambda row: row.rank)
     for first, second in zip(people, people[1:], strict=False):
-        parts = next(
-            (depth for depth in range(3) if first.standing[depth] != second.standing[depth]), None
-        )
+        parts = next((depth for depth in range(3) if first.standing[depth] != second.standing[depth]), None)
         if parts is not None:
             above = ["/".join(row.path[: parts + 1]) for row in (first, second)]
             assert rows[above[0]].ratio < rows[above[1]].ratio

@@ -22,7 +22,9 @@ def periods(session=None):
     """Where records start and how long they are, in seconds since the morning."""
     rows = UsageRecord.objects.order_by("allocation_id", "period_start")
     if session is not None:
-        rows = rows.filter(allocation__session_id=session.pk, allocation__kernel_id=session.kernels.first().pk)
+        rows = rows.filter(
+            allocation__session_id=session.pk, allocation__kernel_id=session.kernels.first().pk
+        )
     first = Allocation.objects.order_by("started_ms").first().started_ms
     return [((row.period_start - first) / 1000, row.period_ms / 1000) for row in rows]
 
@@ -206,7 +208,9 @@ def test_records_and_cursor_move_together(stage, monkeypatch):
 
 
 def test_the_lag_is_that_of_the_oldest_allocation(stage):
-    observer = __import__("scheduling.coordinator", fromlist=["coordinator"]).coordinator.observers["usage-record"]
+    observer = __import__("scheduling.coordinator", fromlist=["coordinator"]).coordinator.observers[
+        "usage-record"
+    ]
     assert observer.lag(stage.clock()) is None
     stage.start()
     stage.clock.advance(minutes=20)

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairshare.slices import DAY_MS, SLICE_MS, Slice, charged_until, cut, day_of, floor_slice, to_moment, to_ms
+from fairshare.slices import (
+    DAY_MS,
+    SLICE_MS,
+    Slice,
+    charged_until,
+    cut,
+    day_of,
+    floor_slice,
+    to_moment,
+    to_ms,
+)
 from fairshare.units import UNITS_A_SECOND, exact_seconds, hours, usage_units
 
 MOMENTS = st.integers(0, 4_000_000_000_000)
@@ -94,7 +104,8 @@ def test_moments_of_other_zones_and_finer_ones_are_taken():
 
 
 @given(
-    amount=st.decimals(0, 10_000, places=2), pieces=st.lists(st.integers(1, SLICE_MS), min_size=1, max_size=40)
+    amount=st.decimals(0, 10_000, places=2),
+    pieces=st.lists(st.integers(1, SLICE_MS), min_size=1, max_size=40),
 )
 def test_products_of_pieces_sum_to_the_product_of_the_whole(amount, pieces):
     assert sum(usage_units(amount, piece) for piece in pieces) == usage_units(amount, sum(pieces))

@@ -20,8 +20,12 @@ class Command(BaseCommand):
     help = "Make daily usage anew from its records, day by day; safe while observers run."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="only compare; exit with 1 if something differs")
-        parser.add_argument("--from", dest="first", type=_day, metavar="DAY", help="the first UTC day, 2026-03-02")
+        parser.add_argument(
+            "--check", action="store_true", help="only compare; exit with 1 if something differs"
+        )
+        parser.add_argument(
+            "--from", dest="first", type=_day, metavar="DAY", help="the first UTC day, 2026-03-02"
+        )
         parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last one")
 
     def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
@@ -53,7 +57,9 @@ class Command(BaseCommand):
         if known is None:
             raise CommandError("There is no record to make buckets from.")
         if first is not None and first < known[0]:
-            raise CommandError(f"Records before {known[0]} are gone; buckets can be made anew from that day on.")
+            raise CommandError(
+                f"Records before {known[0]} are gone; buckets can be made anew from that day on."
+            )
         first, last = first or known[0], last or known[1]
         if first > last:
             raise CommandError(f"{first} is after {last}.")
