@@ -33,9 +33,12 @@ class ObserverSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(choices=RunKind.choices)
     text = serializers.CharField()
     state = serializers.ChoiceField(choices=STATES)
-    interval_seconds = serializers.FloatField(source="interval.total_seconds")
+    interval_seconds = serializers.SerializerMethodField()
     lag_seconds = serializers.SerializerMethodField(help_text="How far its records are behind.")
     last_run = ObserverRunSerializer(source="last", allow_null=True)
+
+    def get_interval_seconds(self, row: Observed) -> float:
+        return row.interval.total_seconds()
 
     def get_lag_seconds(self, row: Observed) -> float | None:
         return None if row.lag is None else row.lag.total_seconds()
