@@ -17,11 +17,12 @@ app.autodiscover_tasks()
 app.set_default()
 
 
-@app.on_after_configure.connect
-def schedule_periodic_tasks(sender: Celery, **kwargs: Any) -> None:
+@signals.import_modules.connect
+def schedule_periodic_tasks(**kwargs: Any) -> None:
+    """When worker and beat load their tasks: Django is set up by then, and apps have registered theirs."""
     from lcm.periodic import beat_schedule
 
-    sender.conf.beat_schedule = beat_schedule()
+    app.conf.beat_schedule = beat_schedule()
 
 
 @signals.setup_logging.connect

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fairshare.selectors.usage import ByDay
 
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 756.0, 8.0, 210.0
+LEFT, TOP, BOTTOM = 44.0, 8.0, 210.0
+WIDTH = 760.0
 LABELS = 14
 
 
@@ -37,19 +38,20 @@ class Chart:
 
     title: str
     unit: str
+    width: float
     lines: list[tuple[float, str]]
     columns: list[Column]
     legend: list[tuple[int, str, str]]
     table: list[tuple[str, list[str]]]
 
 
-def stacked(found: ByDay, *, unit: str) -> Chart:
+def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> Chart:
     """Columns from zero, grid lines at round numbers, the same numbers as a table."""
     top = _round_up(
         max((sum(values) for values in zip(*(s.values for s in found.series), strict=True)), default=0.0)
     )
     scale = (BOTTOM - TOP) / top
-    step = (RIGHT - LEFT) / max(len(found.days), 1)
+    step = (width - 4 - LEFT) / max(len(found.days), 1)
     every = math.ceil(len(found.days) / LABELS)
     columns = []
     for number, day in enumerate(found.days):
@@ -74,6 +76,7 @@ def stacked(found: ByDay, *, unit: str) -> Chart:
     return Chart(
         title=f"{unit[0].upper()}{unit[1:]} a day, {first:%d %b} to {last:%d %b}",
         unit=unit,
+        width=width,
         lines=[(BOTTOM - top * part / 3 * scale, told(top * part / 3)) for part in range(4)],
         columns=columns,
         legend=[(kind, series.name, told(series.total)) for kind, series in enumerate(found.series, 1)],

@@ -27,6 +27,7 @@ from scheduling.models import Pool
 DAYS = 28
 MOST_DAYS = 730
 SUBJECTS = 100
+WIDE = 1160.0
 
 
 class ExplorerForm(PageForm):
@@ -74,7 +75,7 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     shown = ExplorerForm(initial=data, today=today)
     context = {
         "form": shown,
-        "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource]),
+        "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource], width=WIDE),
         "level": Level(data["level"]),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [(each, [(name, told(each.amounts[name])) for name in RESOURCES]) for each in found],
