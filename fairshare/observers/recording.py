@@ -50,6 +50,6 @@ class UsageRecordObserver(ObserverHandler[Page]):
         """In as many transactions as a back-fill takes."""
         done = record_page(page, now=now)
         count = done.allocations
-        while done.behind:
+        while done.behind and done.records:
             done = record_page(page, now=now)
         return count
