@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -77,9 +77,16 @@ def calculate(
     """
     tree = _grow(subjects, policy)
     total = tree.worth_sum.get(-1, 0.0) + elsewhere
-    results = _descend(tree, policy, total, capacity)
-    ranks = _ranks(results, policy)
-    return [each._replace(rank=rank) for each, rank in zip(results, ranks, strict=True)]
+    stands = _descend(tree, policy, total, capacity)
+    ranks = _ranks(tree, stands, policy)
+    weights, usage, worth = tree.weight, tree.usage, tree.worth
+    return [
+        Result(
+            subject.path, weights[number], subject.weight is None, *stands[number][:2], tuple(usage[number]),
+            worth[number], *stands[number][2:], ranks[number],
+        )
+        for number, subject in enumerate(tree.subjects)
+    ]  # fmt: skip
 
 
 def _grow(subjects: Sequence[Subject], policy: Policy) -> _Tree:
@@ -118,38 +125,38 @@ def _sums(parent: Sequence[int], values: Sequence[float]) -> dict[int, float]:
     return sums
 
 
-def _descend(tree: _Tree, policy: Policy, total: float, capacity: Sequence[float]) -> list[Result]:
+class _Stand(NamedTuple):
+    """What is computed from the top down."""
+
+    share: float
+    norm_share: float
+    actual: float
+    effective: float
+    factor: float
+    ratio: float
+    standing: tuple[float, ...]
+
+
+def _descend(tree: _Tree, policy: Policy, total: float, capacity: Sequence[float]) -> list[_Stand]:
     """From the top down: what a subject may use, and what that makes of its usage."""
-    results: list[Result] = []
+    stands: list[_Stand] = []
     by_capacity = policy.normalisation == "capacity"
     weights = policy.weights
-    for number, subject in enumerate(tree.subjects):
-        above = tree.parent[number]
-        parent = results[above] if above >= 0 else None
-        weight, worth = tree.weight[number], tree.worth[number]
+    for above, weight, worth, usage in zip(tree.parent, tree.weight, tree.worth, tree.usage, strict=True):
+        parent = stands[above] if above >= 0 else None
         share = weight / tree.weight_sum[above]
         norm_share = share * (parent.norm_share if parent else 1.0)
         actual = worth / total if total > 0 else 0.0
         if by_capacity:
-            effective = capacity_usage(tree.usage[number], weights, capacity)
+            effective = capacity_usage(usage, weights, capacity)
             factor = fair_share_factor(effective, weight)
         else:
             effective = effective_usage(actual, parent.effective if parent else None, share)
             factor = fair_share_factor(effective, norm_share)
         ratio = usage_ratio(worth, tree.worth_sum[above], share)
         standing = (*(parent.standing if parent else ()), standing_of(ratio))
-        results.append(
-            Result(
-                subject.path, weight, subject.weight is None, share, norm_share, tuple(tree.usage[number]),
-                worth, actual, effective, factor, ratio, standing, 0,
-            )
-        )  # fmt: skip
-    return results
-
-
-def order_key(policy: Policy) -> Callable[[Result], Any]:
-    """By what two subjects of a level are compared; the higher goes first."""
-    return (lambda each: each.standing) if policy.order == "tree" else (lambda each: each.factor)
+        stands.append(_Stand(share, norm_share, actual, effective, factor, ratio, standing))
+    return stands
 
 
 def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
@@ -159,14 +166,20 @@ def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
     return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))
 
 
-def _ranks(results: Sequence[Result], policy: Policy) -> list[int]:
-    """1 is first; equals share a rank."""
-    ranks = [0] * len(results)
-    key = order_key(policy)
-    for depth in range(1, DEPTH + 1):
-        level = [number for number, each in enumerate(results) if len(each.path) == depth]
-        level.sort(key=lambda number: key(results[number]), reverse=True)
-        for place, number in enumerate(level):
-            same = place and key(results[level[place - 1]]) == key(results[number])
-            ranks[number] = ranks[level[place - 1]] if same else place + 1
+def _ranks(tree: _Tree, stands: Sequence[_Stand], policy: Policy) -> list[int]:
+    """1 is first, within a level; equals share a rank."""
+    ranks = [0] * len(stands)
+    by_tree = policy.order == "tree"
+    keys: list[Any] = [each.standing if by_tree else each.factor for each in stands]
+    levels: dict[int, list[int]] = {}
+    for number, subject in enumerate(tree.subjects):
+        levels.setdefault(len(subject.path), []).append(number)
+    for level in levels.values():
+        level.sort(key=keys.__getitem__, reverse=True)
+        last: Any = None
+        rank = 0
+        for place, number in enumerate(level, 1):
+            if keys[number] != last:
+                last, rank = keys[number], place
+            ranks[number] = rank
     return ranks

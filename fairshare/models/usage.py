@@ -129,10 +129,13 @@ class UsageRecord(Amounts):
     """What an allocation came to in one slice: amount × time for each resource."""
 
     id = models.BigAutoField(primary_key=True)
+    # No constraints in the database: every insert would look both up, and only retention removes them.
     allocation = models.ForeignKey(
-        Allocation, on_delete=models.PROTECT, related_name="records", db_index=False
+        Allocation, on_delete=models.PROTECT, related_name="records", db_index=False, db_constraint=False
     )
-    batch = models.ForeignKey(UsageBatch, on_delete=models.PROTECT, related_name="records")
+    batch = models.ForeignKey(
+        UsageBatch, on_delete=models.PROTECT, related_name="records", db_constraint=False
+    )
     period_start = models.BigIntegerField(help_text="Milliseconds since 1970, UTC.")
     period_ms = models.PositiveIntegerField()
 

@@ -16,7 +16,7 @@ from fairshare.slices import DAY_MS
 from fairshare.units import RESOURCES
 
 # Records summed in one transaction, as far as batches can be had in this size.
-RECORDS = 500_000
+RECORDS = 2_000_000
 # Any number, as long as nothing else uses it: whoever writes buckets does so alone.
 _LOCK = 5_201_947
 DIFFERENCES_KEPT = 50

@@ -20,7 +20,6 @@ from fairshare.tree import Result, standing_values
 from lcm.models import Domain, Membership, Project
 from scheduling.models import Pool
 
-CHUNK = 10_000
 KEPT = timedelta(days=30)
 _KEY = ("pool_id", "level", "subject_id", "parent_id")
 
@@ -48,12 +47,11 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
 
 def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None:
     """Every subject's row, made where there is none; weights are not touched."""
-    for start in range(0, len(results), CHUNK):
-        rows = [_row(pool, each, policy) for each in results[start : start + CHUNK]]
-        if connection.vendor == "postgresql":
-            _copy(rows)
-        else:
-            _insert_many(rows)
+    rows = (_row(pool, each, policy) for each in results)
+    if connection.vendor == "postgresql":
+        _copy(rows)
+    else:
+        _insert_many(rows)
 
 
 def _row(pool: Pool, result: Result, policy: Policy) -> tuple[Any, ...]:
@@ -71,13 +69,12 @@ _UPSERT = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(
 )
 
 
-def _copy(rows: Sequence[tuple[Any, ...]]) -> None:
+def _copy(rows: Iterator[tuple[Any, ...]]) -> None:
     """Into a temporary table as a stream, then over in one statement: the quickest way in."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS new_shares ON COMMIT DROP AS SELECT {_COLUMNS} FROM {_TABLE} LIMIT 0"  # noqa: S608
+            f"CREATE TEMPORARY TABLE new_shares ON COMMIT DROP AS SELECT {_COLUMNS} FROM {_TABLE} LIMIT 0"  # noqa: S608
         )
-        cursor.execute("TRUNCATE new_shares")
         with cursor.copy(f"COPY new_shares ({_COLUMNS}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
@@ -86,7 +83,7 @@ def _copy(rows: Sequence[tuple[Any, ...]]) -> None:
         )
 
 
-def _insert_many(rows: Sequence[tuple[Any, ...]]) -> None:
+def _insert_many(rows: Iterator[tuple[Any, ...]]) -> None:
     places = ", ".join(["%s"] * (len(_KEY) + len(RESULT_FIELDS)))
     query = f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES ({places}) {_UPSERT}"  # noqa: S608
     plain = [
