@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 # 2 to this power is still greater than zero.
@@ -10,7 +11,7 @@ MAX_EXPONENT = 1_000.0
 
 def decay(age_days: float, half_life_days: float) -> float:
     """What usage of this age still counts for: 1 today, 0.5 after a half-life."""
-    return 2.0 ** -min(age_days / half_life_days, MAX_EXPONENT)
+    return math.exp2(-min(age_days / half_life_days, MAX_EXPONENT))
 
 
 def decayed_days(lookback_days: int, half_life_days: float) -> list[float]:
@@ -22,7 +23,7 @@ def fair_share_factor(normalized_usage: float, weight: float) -> float:
     """F = 2^(-usage/weight): 1 with no usage, 0.5 when usage equals the share."""
     if weight <= 0:
         raise ValueError("a share must be greater than zero")
-    return 2.0 ** -min(normalized_usage / weight, MAX_EXPONENT)
+    return math.exp2(-min(normalized_usage / weight, MAX_EXPONENT))
 
 
 def effective_usage(actual: float, parent: float | None, share: float) -> float:

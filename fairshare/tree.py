@@ -21,7 +21,7 @@ DEPTH = 3
 
 
 class Subject(NamedTuple):
-    """A place in the tree: its path from the top, its own weight if it has one, what it used itself (hours)."""
+    """A place in the tree: its path from the top, its own weight if any, what it used itself (hours)."""
 
     path: Path
     weight: float | None
@@ -82,10 +82,11 @@ def calculate(
     weights, usage, worth = tree.weight, tree.usage, tree.worth
     return [
         Result(
-            subject.path, weights[number], subject.weight is None, *stands[number][:2], tuple(usage[number]),
-            worth[number], *stands[number][2:], ranks[number],
+            subject.path, weights[number], subject.weight is None, stand.share, stand.norm_share,
+            tuple(usage[number]), worth[number], stand.actual, stand.effective, stand.factor, stand.ratio,
+            stand.standing, ranks[number],
         )
-        for number, subject in enumerate(tree.subjects)
+        for number, (subject, stand) in enumerate(zip(tree.subjects, stands, strict=True))
     ]  # fmt: skip
 
 

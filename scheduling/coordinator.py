@@ -77,14 +77,20 @@ class ScheduleCoordinator:
         handler = self.handlers.get(name)
         if handler is None:
             raise NotFound(f"There is no lifecycle handler “{name}”.")
-        return self._run(RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler))
+        result: HandlerResult | None = self._run(
+            RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler)
+        )
+        return result
 
     def process_observer(self, name: str, clock: Clock = timezone.now) -> ObserverResult | None:
         """One run of an observer; None when another one is at it."""
         observer = self.observers.get(name)
         if observer is None:
             raise NotFound(f"There is no observer “{name}”.")
-        return self._run(RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer))
+        result: ObserverResult | None = self._run(
+            RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer)
+        )
+        return result
 
     def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
         """All parts of a run under its lease; losing the lease ends it and is told."""
@@ -187,7 +193,7 @@ def _handled(handler: SessionLifecycleHandler, page: list[LabletSession], now: d
         len(outcome.failures),
         went_stale,
         len(left) - len(stale),
-        next(reversed(outcome.failures.values()), "") if outcome.failures else "",
+        list(outcome.failures.values())[-1] if outcome.failures else "",
     )
 
 

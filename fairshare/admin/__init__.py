@@ -1,4 +1,4 @@
-"""Usage and fair share in django-admin, to be looked at: what is there is written by observers and services."""
+"""Usage and fair share in django-admin, to be looked at: observers and services write them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ExactSerializer(serializers.Serializer[Any]):
 
 class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
     subject = serializers.UUIDField(source="subject_id")
-    parent = serializers.UUIDField(
+    parent = serializers.UUIDField(  # type: ignore[assignment]
         source="parent_id", help_text="The project of a person, the domain of a project."
     )
     name = serializers.CharField()
@@ -79,7 +79,7 @@ class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
 class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     pool = serializers.CharField(source="pool.name")
     subject = serializers.UUIDField(source="subject_id")
-    parent = serializers.UUIDField(source="parent_id")
+    parent = serializers.UUIDField(source="parent_id")  # type: ignore[assignment]
     name = serializers.CharField()
     within = serializers.CharField()
     weight_source = serializers.ChoiceField(choices=["own", "policy"])
@@ -110,7 +110,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
 class WeightSerializer(StrictSerializer):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
-    parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")
+    parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
     weight = serializers.FloatField(allow_null=True, help_text="Null: the policy's default.")
 
 

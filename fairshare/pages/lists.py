@@ -51,7 +51,7 @@ SHARES = ListPage(
                 "rank",
             )
         ),
-    ],  # fmt: skip
+    ],
     row_template="",
     default_sort="pk",
     search_hint="",

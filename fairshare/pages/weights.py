@@ -84,7 +84,7 @@ def _changes(request: HttpRequest, pool: Pool) -> dict[SubjectKey, Any]:
             continue
         value = str(text).strip().replace(",", ".") or None
         old = stored.get(key)
-        if value is None and old is None or _same(value, old):
+        if (value is None and old is None) or _same(value, old):
             continue
         changes[key] = value
     return changes

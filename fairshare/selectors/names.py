@@ -63,7 +63,7 @@ def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
         whens = [When(level=level, then=value) for level, value in found.items()]
         return Case(*whens, default=Value(""), output_field=CharField())
 
-    return rows.annotate(
+    named: QuerySet[Any] = rows.annotate(
         name=Coalesce(
             by_level(
                 user=of(User, "username", "subject_id"),
@@ -77,3 +77,4 @@ def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
             Value(""),
         ),
     )
+    return named

@@ -46,7 +46,8 @@ class Preview:
     @property
     def text(self) -> str:
         people = f"{_counted(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
-        return f"{people}, {self.waiting_moved:,} of {_counted(self.waiting, 'waiting session', 'waiting sessions')} change place"
+        waiting = _counted(self.waiting, "waiting session", "waiting sessions")
+        return f"{people}, {self.waiting_moved:,} of {waiting} change place"
 
 
 def preview(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -91,7 +90,7 @@ def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> 
     sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
     grouped = rows.order_by().values("level", "subject_id", "parent_id").annotate(**sums)
     whole = rows.aggregate(whole=Sum(resource))["whole"] or 0
-    found: Sequence[dict[str, Any]] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
+    found: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
     keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in found]
     names = names_of(keys)
     return [

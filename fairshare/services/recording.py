@@ -58,7 +58,7 @@ def halves(page: Page) -> list[Page]:
 
 
 def record_page(page: Page, *, now: datetime) -> Recorded:
-    """Record the page to its end or to the last boundary; allocations that someone else holds are left out."""
+    """Record the page to its end or to the last boundary; what someone else holds is left out."""
     limit = floor_slice(to_ms(now))
     with transaction.atomic():
         batch = UsageBatch.objects.create(recorded_at=now)
@@ -94,7 +94,10 @@ _COLUMNS = ", ".join(RESOURCES)
 # How far an allocation is charged in this transaction: its end or the boundary, but not too far at once.
 _GOAL = "COALESCE(a.ended_ms, %(limit)s)"
 _CAP = f"a.cursor_ms - a.cursor_ms %% {SLICE_MS} + {SLICE_MS * MOST_SLICES}"
-_DUE = f"NOT a.settled AND a.id > %(after)s AND a.id <= %(last)s AND (a.cursor_ms < {_GOAL} OR a.ended_ms IS NOT NULL)"
+_DUE = (
+    "NOT a.settled AND a.id > %(after)s AND a.id <= %(last)s"
+    f" AND (a.cursor_ms < {_GOAL} OR a.ended_ms IS NOT NULL)"
+)
 _PRODUCTS = ", ".join(
     f"p.{name} * (LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms))"
     for name in RESOURCES
@@ -105,7 +108,8 @@ def _on_postgresql(page: Page, batch: UsageBatch, limit: int) -> _Written:
     """One statement. Locked rows are someone else's at this moment: skipped, so that nobody waits for us."""
     query = f"""
         WITH page AS MATERIALIZED (
-            SELECT a.id, a.cursor_ms, a.ended_ms, {_COLUMNS}, {_GOAL} AS goal, LEAST({_GOAL}, {_CAP}) AS target
+            SELECT a.id, a.cursor_ms, a.ended_ms, {_COLUMNS}, {_GOAL} AS goal,
+                   LEAST({_GOAL}, {_CAP}) AS target
             FROM {_ALLOCATION} a WHERE {_DUE} ORDER BY a.id FOR UPDATE SKIP LOCKED
         ), written AS (
             INSERT INTO {_RECORD} (allocation_id, batch_id, period_start, period_ms, {_COLUMNS})

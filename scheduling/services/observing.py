@@ -24,11 +24,15 @@ def record_run(*, kind: RunKind, name: str, started_at: datetime, duration_ms: i
     counts = {each: getattr(result, each, 0) for each in _COUNTS}
     values = {**counts, "started_at": started_at, "duration_ms": duration_ms, "error": result.error[:500]}
     newest = ObserverRun.objects.filter(observer=name).order_by("-started_at").first()
-    quiet = newest is not None and not result.error and not newest.error
-    if quiet and not any(getattr(newest, each) or counts[each] for each in _COUNTS):
+    if newest is not None and _is_quiet(newest, result.error, counts):
         ObserverRun.objects.filter(pk=newest.pk).update(**values)
     else:
         ObserverRun.objects.create(kind=kind, observer=name, **values)
+
+
+def _is_quiet(newest: ObserverRun, error: str, counts: Mapping[str, int]) -> bool:
+    """Neither the last run nor this one did anything."""
+    return not (error or newest.error or any(getattr(newest, each) or counts[each] for each in _COUNTS))
 
 
 def forget_runs(*, now: datetime) -> int:

@@ -143,7 +143,8 @@ class UsageFiller:
             offset = first + (start + (self.old if aggregated else 0)) // size * SLICE_MS
             limit = min(size, count - start)
             self._run(
-                f"INSERT INTO fairshare_usagerecord (allocation_id, batch_id, period_start, period_ms, {COLUMNS})"
+                "INSERT INTO fairshare_usagerecord"
+                f" (allocation_id, batch_id, period_start, period_ms, {COLUMNS})"
                 f" SELECT id, {batch.pk}, {offset}, 300000, 30000000, 60000000, 120000000, 0"
                 f" FROM fairshare_allocation ORDER BY id LIMIT {limit}"
             )

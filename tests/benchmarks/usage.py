@@ -73,7 +73,7 @@ def _aggregation(filler: UsageFiller, count: int) -> list[str]:
 
 
 def _factors(filler: UsageFiller) -> list[list[str]]:
-    """People with usage on three days each; the first calculation makes the rows, the second one changes them."""
+    """People with usage on three days each; the first calculation makes rows, the second changes them."""
     from fairshare.selectors.standings import standings
     from fairshare.selectors.trees import policy_of, tree_of
     from fairshare.services.calculation import calculate_pool

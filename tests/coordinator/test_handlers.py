@@ -162,7 +162,7 @@ def told(own, clock):
     """`told(says, …)`: a run of a handler that says so."""
 
     def run(says, **fields):
-        kind = type("Told", (Told,), {**fields, "name": classmethod(lambda cls: "told")})
+        kind = type("Told", (Told,), {**fields, "name": staticmethod(lambda: "told")})
         own.handlers["told"] = kind(says)
         return own.process_handler("told", clock)
 

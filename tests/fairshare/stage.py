@@ -90,7 +90,7 @@ class Stage:
         return [result for result in found if result is not None]
 
     def expected(self) -> Totals:
-        """What everybody held up to now, from the test's own notes: seconds × amount, by level, day, resource."""
+        """What everybody held up to now by the test's own notes: time × amount, by resource and day."""
         limit = floor_slice(to_ms(self.clock()))
         totals: Totals = Counter()
         amounts = self._amounts()

@@ -80,13 +80,18 @@ def test_a_bad_weight_is_refused(weight, busy, api, admin):
 
 def test_a_weight_that_is_not_a_number_is_refused(busy, api, admin):
     for text in (b'{"pool": "cml-eu", "weights": [{"level": "domain", "subject": "x", "weight": NaN}]}',):
-        response = api(admin).generic("POST", "/api/fair-shares/weights", text, content_type="application/json")
+        response = api(admin).generic(
+            "POST", "/api/fair-shares/weights", text, content_type="application/json"
+        )
         assert response.status_code == 400
 
 
 def test_weights_in_no_pool_are_refused(busy, api, admin):
     response = api(admin).post("/api/fair-shares/weights", weights(busy, 5) | {"pool": "nowhere"})
-    assert (response.status_code, response.json()["details"]) == (400, {"pool": ["There is no pool “nowhere”."]})
+    assert (response.status_code, response.json()["details"]) == (
+        400,
+        {"pool": ["There is no pool “nowhere”."]},
+    )
 
 
 def test_policies(busy, api, admin):
@@ -96,7 +101,9 @@ def test_policies(busy, api, admin):
     path = f"/api/fair-share-policies/{busy.pool.pk}"
     moved = client.post(f"{path}/preview", {"half_life_days": 1}).json()
     assert moved["text"].endswith("change place")
-    saved = client.patch(path, {"half_life_days": 1, "resource_weights": {"gpu": 2}, "reason": "exams"}).json()
+    saved = client.patch(
+        path, {"half_life_days": 1, "resource_weights": {"gpu": 2}, "reason": "exams"}
+    ).json()
     assert (saved["own"], saved["half_life_days"], saved["lookback_days"]) == (True, 1.0, 28)
     assert saved["resource_weights"]["gpu"] == 2.0
     assert saved["resource_weight_sources"] == {
@@ -125,7 +132,11 @@ def test_observers(busy, api, viewer):
     rows = {row["name"]: row for row in api(viewer).get("/api/observers/").json()}
     assert len(rows) == 9
     record = rows["usage-record"]
-    assert (record["kind"], record["interval_seconds"], record["last_run"]["success_count"]) == ("observer", 300.0, 6)
+    assert (record["kind"], record["interval_seconds"], record["last_run"]["success_count"]) == (
+        "observer",
+        300.0,
+        6,
+    )
     assert rows["end-running"]["last_run"] is None
     detail = api(viewer).get("/api/observers/usage-record").json()
     assert len(detail["runs"]) == 1
@@ -133,7 +144,9 @@ def test_observers(busy, api, viewer):
 
 def test_a_run_is_asked_for(api, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"])))
+    monkeypatch.setattr(
+        observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+    )
     response = api(operator).post("/api/observers/end-running/run")
     assert response.status_code == 202
     assert sent == [("scheduling.tasks.run_handler", ("end-running",))]

@@ -199,9 +199,12 @@ def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
 def test_usage_relative_to_what_the_pool_could_give(stage, used):
     """Four slots of 10,000 cores: 8 h of Monday are over."""
     save_policy(
-        pool=stage.pool, normalisation="capacity", lookback_days=1, resource_weights={"memory_gb": 0, "gpu": 0},
+        pool=stage.pool,
+        normalisation="capacity",
+        lookback_days=1,
+        resource_weights={"memory_gb": 0, "gpu": 0},
         actor=SYSTEM,
-    )  # fmt: skip
+    )
     used("ann", "ccna", 32_000)
     calculate_pool(stage.pool, now=stage.clock())
     assert share(stage, "ann", "ccna").effective_usage == pytest.approx(32_000 / (4 * 10_000 * 8))
@@ -246,7 +249,7 @@ def test_a_bad_policy_stores_nothing(changes, field, stage):
 
 
 def test_a_policy_that_nobody_reads_is_warned_of(stage, monkeypatch):
-    monkeypatch.setattr(fairness, "is_ordered_by_fair_share", lambda pool: False)
+    monkeypatch.setattr(fairness, "is_ordered_by_fair_share", lambda _: False)
     _, warnings = save_policy(pool=stage.pool, half_life_days=3, actor=SYSTEM)
     assert warnings == warnings_for(stage.pool)
     assert "does not use the plugin “fairshare”" in warnings[0]

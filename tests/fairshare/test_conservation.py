@@ -26,7 +26,13 @@ from hypothesis.stateful import (
 
 from fairshare.models import Allocation, UsageBucket
 from fairshare.services import aggregation, recording
-from fairshare.services.aggregation import aggregate_batches, differences_of, pending_batches, rebuild_day, recorded_days
+from fairshare.services.aggregation import (
+    aggregate_batches,
+    differences_of,
+    pending_batches,
+    rebuild_day,
+    recorded_days,
+)
 from fairshare.services.recording import pages, record_page
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given
@@ -81,7 +82,7 @@ def test_a_share_of_nothing_is_refused(weight):
 #
 #   effective: A 45 %, D 25 %
 #     B 20 + (45 − 20) · 30/40 = 38.75 %       User 1 20 + (38.75 − 20) · 1/1 = 38.75 %
-#     C 25 + (45 − 25) · 10/40 = 30 %          User 2 25 + (30 − 25) · 1/2 = 27.5 %, User 3 0 + 30 · 1/2 = 15 %
+#     C 25 + (45 − 25) · 10/40 = 30 %          User 2 25 + (30 − 25) / 2 = 27.5 %, User 3 0 + 30 / 2 = 15 %
 #     E 25 + (25 − 25) · 25/60 = 25 %          User 4 25 %
 #     F  0 + 25 · 35/60 = 14.583333 %          User 5 14.583333 %
 #   factors: 2^(−.3875/.3), 2^(−.275/.05), 2^(−.15/.05), 2^(−.25/.25), 2^(−.14583333/.35)
@@ -297,7 +298,7 @@ def test_using_more_never_helps(leaves, more):
 def test_the_order_is_that_of_the_level_fair_shares(leaves):
     rows = grown(leaves)
     people = sorted((row for path, row in rows.items() if path.count("/") == 2), key=lambda row: row.rank)
-    for first, second in zip(people, people[1:], strict=False):
+    for first, second in pairwise(people):
         parts = next((depth for depth in range(3) if first.standing[depth] != second.standing[depth]), None)
         if parts is not None:
             above = ["/".join(row.path[: parts + 1]) for row in (first, second)]

@@ -108,7 +108,11 @@ def test_shares_as_csv(busy, as_, viewer):
 @pytest.mark.parametrize("path", [FAIR, "/usage/", "/observers/", "/observers/usage-record/"])
 def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
     UsageCheck.objects.create(
-        checked_at=busy.clock(), first_day="2026-03-02", last_day="2026-03-02", record_count=1, difference_count=0
+        checked_at=busy.clock(),
+        first_day="2026-03-02",
+        last_day="2026-03-02",
+        record_count=1,
+        difference_count=0,
     )
     client = as_(admin)
     client.get(path)
@@ -129,7 +133,8 @@ def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
 
 def test_the_bar_says_what_a_weight_would_do(busy, as_, admin):
     response = as_(admin).post(
-        "/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): ""}
+        "/fair-share/weights/bar",
+        {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): ""},
     )
     text = text_of(response)
     assert "1 change: ccna default → 5" in text
@@ -161,7 +166,9 @@ def test_weights_are_saved_with_a_reason(busy, as_, admin):
     assert (done.status_code, done.headers["Location"]) == (302, FAIR)
     found = dict(FairShare.objects.filter(weight__isnull=False).values_list("subject_id", "weight"))
     assert found == {busy.projects["ccna"].pk: 5.0, busy.projects["soc"].pk: 2.5}
-    assert set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("reason", flat=True)) == {"new term"}
+    assert set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("reason", flat=True)) == {
+        "new term"
+    }
     assert 'value="5"' in client.get(FAIR).content.decode()
 
 
@@ -188,7 +195,13 @@ def test_names_that_are_no_weights_are_overlooked(busy, as_, admin):
 
 # --- policy -------------------------------------------------------------------------------------------
 
-POLICY = {"half_life_days": "3", "lookback_days": "14", "normalisation": "relative", "order": "classic", "default_weight": "1"}
+POLICY = {
+    "half_life_days": "3",
+    "lookback_days": "14",
+    "normalisation": "relative",
+    "order": "classic",
+    "default_weight": "1",
+}
 EDIT = "/fair-share/policy?pool=cml-eu"
 
 
@@ -211,7 +224,10 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
     assert "change place" in text_of(shown)
 
 
-@pytest.mark.parametrize(("field", "value"), [("half_life_days", "0"), ("lookback_days", "0"), ("gpu", "-1"), ("default_weight", "nan")])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("half_life_days", "0"), ("lookback_days", "0"), ("gpu", "-1"), ("default_weight", "nan")],
+)
 def test_a_bad_policy_is_refused_at_its_field(field, value, busy, as_, admin):
     client = as_(admin)
     assert client.post(EDIT, {**POLICY, field: value}).status_code == 422
@@ -245,7 +261,9 @@ def test_the_explorer_looks_where_it_is_told(query, words, busy, as_, viewer):
     assert words in text_of(as_(viewer).get(f"/usage/?{query}"))
 
 
-@pytest.mark.parametrize("query", ["first=2026-03-02&last=2026-03-01", "first=1999-01-01", "first=soon", "level=planet"])
+@pytest.mark.parametrize(
+    "query", ["first=2026-03-02&last=2026-03-01", "first=1999-01-01", "first=soon", "level=planet"]
+)
 def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
     assert as_(viewer).get(f"/usage/?{query}").status_code == 422
 
@@ -253,10 +271,13 @@ def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
 def test_usage_as_csv(busy, as_, viewer):
     lines = b"".join(as_(viewer).get("/usage/?level=user&format=csv")).decode().splitlines()
     assert lines[0] == (
-        "Day,Pool,Level,Name,Within,Subject id,Parent id,CPU core-hours,Memory GB-hours,Storage GB-hours,GPU GPU-hours"
+        "Day,Pool,Level,Name,Within,Subject id,Parent id,"
+        "CPU core-hours,Memory GB-hours,Storage GB-hours,GPU GPU-hours"
     )
     assert len(lines) == 3
-    assert any(line.startswith("2026-03-02,cml-eu,user,ann,ccna,") and ",24.0,21.0," in line for line in lines)
+    assert any(
+        line.startswith("2026-03-02,cml-eu,user,ann,ccna,") and ",24.0,21.0," in line for line in lines
+    )
 
 
 # --- reconciliation and observers ------------------------------------------------------------------------
@@ -278,7 +299,7 @@ def test_the_page_shows_the_last_check(busy, as_, operator):
 
 def test_a_check_is_asked_for(busy, as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(checking.current_app, "send_task", lambda name, **fields: sent.append(name))
+    monkeypatch.setattr(checking.current_app, "send_task", lambda name, **_: sent.append(name))
     assert as_(operator).post("/fair-share/check").status_code == 302
     assert sent == ["fairshare.tasks.check_usage"]
 
@@ -314,11 +335,16 @@ def test_an_observer_that_failed_says_why(busy, as_, viewer):
 
 def test_a_run_is_asked_for(as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(observing.current_app, "send_task", lambda name, **fields: sent.append(fields["args"]))
+    monkeypatch.setattr(observing.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
     done = as_(operator).post("/observers/usage-record/run", {"next": "/fair-share/"})
     assert done.headers["Location"] == "/fair-share/"
     assert sent == [("usage-record",)]
-    assert as_(operator).post("/observers/usage-record/run", {"next": "https://evil.example"}).headers["Location"] == "/observers/"
+    assert (
+        as_(operator)
+        .post("/observers/usage-record/run", {"next": "https://evil.example"})
+        .headers["Location"]
+        == "/observers/"
+    )
     assert as_(operator).post("/observers/stars/run").status_code == 404
 
 
@@ -346,7 +372,8 @@ def test_a_chart_of_nothing(now):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (0.754, "0.75"), (9, "9"), (146.4, "146"), (9_100, "9,100"), (30_000, "30.0 k")]
+    ("value", "text"),
+    [(0, "0"), (0.754, "0.75"), (9, "9"), (146.4, "146"), (9_100, "9,100"), (30_000, "30.0 k")],
 )
 def test_numbers_have_the_digits_that_matter(value, text):
     assert told(value) == text

@@ -87,7 +87,9 @@ def test_a_running_worker_records_aggregates_and_reorders_the_queue(processes, t
     def log() -> str:
         return (tmp_path / "log").read_text(errors="replace")[-3000:]
 
-    wait_until(UsageRecord.objects.filter(allocation__session_id=busy.pk).exists, "records appear", details=log)
+    wait_until(
+        UsageRecord.objects.filter(allocation__session_id=busy.pk).exists, "records appear", details=log
+    )
     wait_until(UsageBucket.objects.filter(level="domain").exists, "buckets appear", details=log)
     wait_until(FairShareCalculation.objects.exists, "factors appear", details=log)
     wait_until(lambda: order_of_the_queue(stage) == ["cyd", "ann"], "the queue's order changes", details=log)

@@ -1,8 +1,8 @@
 """An observer as a process of its own: `python -m tests.fairshare.worker_process MODE …`.
 
-`work SECONDS NOW` records and aggregates in turns for a while, without leases in the way, as of a moment that
-moves on with each turn, and prints what it did as JSON. `hang POINT FILE NOW` works until it comes to a point,
-makes the file, and waits there to be killed.
+`work SECONDS NOW` records and aggregates in turns for a while, without leases in the way, as of a moment
+that moves on with each turn, and prints what it did as JSON. `hang POINT FILE NOW` works until it comes to
+a point, makes the file, and waits there to be killed.
 """
 
 from __future__ import annotations

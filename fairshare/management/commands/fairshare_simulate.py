@@ -20,7 +20,7 @@ _COLUMNS = (
 
 
 class Command(BaseCommand):
-    help = "Norm share, effective usage, factor and rank of a tree in a JSON file; docs/fairshare.md has the format."
+    help = "Shares, factors and ranks of a tree in a JSON file; docs/fairshare.md has the format."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from fairshare.services.aggregation import Difference, check_usage, differences_of, rebuild_day, recorded_days
 from fairshare.progress import Progress
+from fairshare.services.aggregation import Difference, check_usage, differences_of, rebuild_day, recorded_days
 
 SHOWN = 20
 
