@@ -13,6 +13,7 @@ from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, TickRun
 from scheduling.reconciler import reconcile_pool
 from scheduling.runtimes.registry import runtime_for
+from scheduling.services.decisions import forget_decisions
 from scheduling.tick import KEPT_TICKS, scheduling_tick
 
 # An open attempt this old has no task any more, or one that is still at it: asking again is harmless.
@@ -59,8 +60,9 @@ def reconcile(pool_id: str) -> None:
 
 @shared_task
 def forget_ticks() -> None:
-    """Ticks are kept for two days."""
+    """Ticks are kept for two days, decisions as the settings say."""
     TickRun.objects.filter(started_at__lt=timezone.now() - KEPT_TICKS).delete()
+    forget_decisions(now=timezone.now())
 
 
 def _forgotten(pool: Pool) -> list[UUID]:

@@ -36,6 +36,12 @@ class Pool(DatedModel):
     runtime_settings = models.JSONField(default=dict, blank=True)
     spot_policy = models.CharField(max_length=8, choices=SpotPolicy, default=SpotPolicy.NEVER)
 
+    scheduler = models.TextField(
+        blank=True,
+        max_length=20_000,
+        help_text="Actions and plugins with their arguments, as YAML; empty for the usual ones.",
+    )
+
     min_slots = models.PositiveIntegerField(default=0)
     warm_slots = models.PositiveIntegerField(
         default=0, help_text="Empty READY slots kept for the next session."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
@@ -44,11 +46,15 @@ def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
 def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime) -> int:
     moved = 0
     for old in statuses:
-        sessions = list(
-            LabletSession.objects.filter(reservations__slot=slot, reservations__phase=Phase.READY, status=old)
-        )
+        sessions = list(LabletSession.objects.filter(pk__in=_sessions_on(slot), status=old))
         if sessions:
             moved += len(
                 move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
             )
     return moved
+
+
+def _sessions_on(slot: Slot) -> list[UUID]:
+    """Those with anything on the slot: a session that is spread goes as a whole."""
+    here = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
+    return [key for key in here.values_list("session_id", flat=True).distinct() if key]

@@ -124,7 +124,7 @@ class Fleet:
     def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Give a claim, or a session's claim, this slot."""
         reservation = held if isinstance(held, Reservation) else active_of(held)
-        assert assign(self.fresh(), {reservation.pk: slot.pk}, now=self.clock()) == 1
+        assert assign(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
         held.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
@@ -156,3 +156,10 @@ def phases(rows: Iterable[Reservation]) -> list[str]:
     """As they are in the database now, in the order given."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
     return [found[row.pk] for row in rows]
+
+
+def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
+    """What a cycle would say that put the reservation onto this slot."""
+    snapshot = snapshot_of(pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk)
+    (job,) = snapshot.jobs
+    return Verdict(job, 1, Outcome.PLACED, (Part(slot.pk.hex, (job.whole,)),))
