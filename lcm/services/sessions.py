@@ -152,6 +152,7 @@ def move_sessions(
         won = set(
             LabletSession.objects.select_for_update()
             .filter(pk__in=ids, status=old)
+            .order_by("pk")
             .values_list("pk", flat=True)
         )
         moved = [session for session in sessions if session.pk in won]

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from scheduling.capacity import resources_of
+from scheduling.launching import may_launch, redrive_wait
 from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement import slots_needed
 from scheduling.selectors.rooms import empty_room
@@ -24,7 +26,7 @@ def launch_for_demand(tick: TickContext) -> None:
     """As many slots as the unmet reservations would fill, less those already on their way."""
     if not tick.unmet:
         return
-    in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
+    in_flight = Slot.objects.filter(_on_their_way(tick.now), pool=tick.pool).count()
     most = in_flight + tick.pool.max_slots - _occupied(tick.pool)
     needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=most)
     begin_launches(tick, needed - in_flight, "launched_for_demand")
@@ -36,7 +38,7 @@ def keep_minimum(tick: TickContext) -> None:
     serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
     ready = serving.filter(state=SlotState.READY).count()
     idle = serving.filter(state=SlotState.READY, lease_count=0).count()
-    in_flight = serving.filter(state__in=IN_FLIGHT).count()
+    in_flight = serving.filter(_on_their_way(tick.now)).count()
     claimed = slots_needed(tick.unmet, empty_room(pool), limit=in_flight) if tick.unmet else 0
     lacking = max(pool.min_slots - ready - in_flight, pool.warm_slots - idle - (in_flight - claimed))
     begin_launches(tick, lacking, "launched_to_keep")
@@ -55,13 +57,6 @@ def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
         tick.count(name, len(begun))
 
 
-def may_launch(pool: Pool, now: datetime) -> bool:
-    """Not while the pool is off, stopped by its configuration, or backing off."""
-    if not pool.enabled or pool.stopped_reason:
-        return False
-    return pool.backoff_until is None or pool.backoff_until <= now
-
-
 def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
     return next(iter(begin_launch_of([slot], now=now)), None)
@@ -73,7 +68,10 @@ def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttem
         won = move_slots(
             slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
         )
-        attempts = [LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now) for slot in won]
+        due = now + redrive_wait(0)
+        attempts = [
+            LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now, due_at=due) for slot in won
+        ]
         return LaunchAttempt.objects.bulk_create(attempts)
 
 
@@ -92,6 +90,12 @@ def _free_places(pool: Pool, wanted: int) -> list[Slot]:
 
 def _new_slot(pool: Pool, number: int) -> Slot:
     return Slot(pool=pool, number=number, **_size(pool))
+
+
+def _on_their_way(now: datetime) -> Q:
+    """Capacity that is still expected: until its deadline."""
+    in_time = Q(state_deadline=None) | Q(state_deadline__gt=now)
+    return in_time & Q(state__in=IN_FLIGHT, interruption_deadline=None)
 
 
 def _occupied(pool: Pool) -> int:

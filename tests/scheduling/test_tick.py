@@ -154,9 +154,12 @@ def test_the_task_of_a_tick_sends_its_launches_and_those_that_were_forgotten(tun
     sent.clear()
     tasks.tick_pool(str(fleet.pool.pk))
     assert sent == []
-    LaunchAttempt.objects.update(requested_at=fleet.clock())
+    LaunchAttempt.objects.update(due_at=fleet.clock())
     tasks.tick_pool(str(fleet.pool.pk))
     assert sorted(sent) == sorted(attempts)
+    sent.clear()
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
 
 
 def test_tasks_for_what_is_gone_do_nothing(db):
