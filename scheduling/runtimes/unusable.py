@@ -24,7 +24,7 @@ class UnusableRuntime(RuntimeAdapter):
         self.reason = reason
 
     @classmethod
-    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
         return {"": "This is no runtime."}
 
     def offerings(self) -> Iterable[Offering]:

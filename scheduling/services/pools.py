@@ -101,7 +101,7 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int) -> str:
     if lacking:
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
-        return f"No slot of {pool} can ever hold this: it asks for {ports} ports, a slot has {pool.port_count}."
+        return f"No slot of {pool} can ever hold this: {ports} ports asked for, a slot has {pool.port_count}."
     return ""
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
 
 from scheduling.capacity import resources_of
 from scheduling.launching import may_launch, redrive_wait
@@ -26,7 +25,7 @@ def launch_for_demand(tick: TickContext) -> None:
     """As many slots as the unmet reservations would fill, less those already on their way."""
     if not tick.unmet:
         return
-    in_flight = Slot.objects.filter(_on_their_way(tick.now), pool=tick.pool).count()
+    in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
     most = in_flight + tick.pool.max_slots - _occupied(tick.pool)
     needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=most)
     begin_launches(tick, needed - in_flight, "launched_for_demand")
@@ -38,7 +37,7 @@ def keep_minimum(tick: TickContext) -> None:
     serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
     ready = serving.filter(state=SlotState.READY).count()
     idle = serving.filter(state=SlotState.READY, lease_count=0).count()
-    in_flight = serving.filter(_on_their_way(tick.now)).count()
+    in_flight = serving.filter(state__in=IN_FLIGHT).count()
     claimed = slots_needed(tick.unmet, empty_room(pool), limit=in_flight) if tick.unmet else 0
     lacking = max(pool.min_slots - ready - in_flight, pool.warm_slots - idle - (in_flight - claimed))
     begin_launches(tick, lacking, "launched_to_keep")
@@ -90,12 +89,6 @@ def _free_places(pool: Pool, wanted: int) -> list[Slot]:
 
 def _new_slot(pool: Pool, number: int) -> Slot:
     return Slot(pool=pool, number=number, **_size(pool))
-
-
-def _on_their_way(now: datetime) -> Q:
-    """Capacity that is still expected: until its deadline."""
-    in_time = Q(state_deadline=None) | Q(state_deadline__gt=now)
-    return in_time & Q(state__in=IN_FLIGHT, interruption_deadline=None)
 
 
 def _occupied(pool: Pool) -> int:

@@ -29,7 +29,7 @@ def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet,
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, lab_on, monkeypatch):
-    """A controller reports the other session at the very moment in which the first has given its lease back."""
+    """A controller reports the other session at the very moment when the first gives its lease back."""
     slot = fleet.slot()
     _, other = lab_on(slot, S.SCHEDULED), lab_on(slot, S.INSTANTIATING)
     reported = []

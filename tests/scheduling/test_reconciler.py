@@ -321,6 +321,7 @@ def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_b
     fleet.runtime.blind = RuntimeFailure("no route to host")
     assert fleet.clean_tick().attempts == []
     fleet.clock.advance(seconds=300)
+    fleet.reconcile()
     assert len(fleet.clean_tick().attempts) == 1
 
 

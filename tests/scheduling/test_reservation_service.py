@@ -202,7 +202,7 @@ def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     assert pool_for(**many) == roomy
     with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
         pool_for(**{**many, "ports": 9_999})
-    with pytest.raises(InvalidInput, match="it asks for 3 ports, a slot has 2"):
+    with pytest.raises(InvalidInput, match="3 ports asked for, a slot has 2"):
         pool_for(**{**many, "name": "cml-eu"})
 
 

@@ -24,7 +24,7 @@ def static(tuned) -> Fleet:
     listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in names]
     fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
     fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
-    fleet.runtime.probe = lambda instance: Health(True, version="2.9.1")
+    fleet.runtime.probe = lambda _: Health(True, version="2.9.1")
     return fleet
 
 

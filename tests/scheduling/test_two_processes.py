@@ -196,7 +196,8 @@ class Load:
 
     def one_event(self) -> None:
         crowded = active_claims().count() >= 60
-        event = self.chance.choice(["step", "end"] if crowded else ["session", "claim", "step", "step", "end"])
+        more = () if crowded else ("session", "claim", "step")
+        event = self.chance.choice(["step", "end", *more])
         match event:
             case "session":
                 make_session(self.lab, self.project, self.owner, now=timezone.now())
@@ -234,7 +235,7 @@ def active_claims():
 
 
 def end_claim(claim: Reservation) -> None:
-    """Give back a claim, whoever holds it: a session that waits is cancelled, one that runs goes to its end."""
+    """Give back a claim, whoever holds it: a session is cancelled or goes to its end."""
     if claim.session is None:
         release_reservation(reservation=claim, actor=SYSTEM, now=timezone.now())
         return

@@ -111,7 +111,9 @@ def test_a_burst_without_a_broker_asks_it_once_and_warns_once(
     fleet, monkeypatch, caplog, django_capture_on_commit_callbacks
 ):
     asked = []
-    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda *a, **o: asked.append(a) or unreachable())
+    monkeypatch.setattr(
+        tasks.tick_pool, "apply_async", lambda *given, **_: asked.append(given) or unreachable()
+    )
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(20):
             fleet.reservation()
