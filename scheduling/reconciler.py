@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from lcm.storable import storable
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=2)
 ORPHAN_GRACE = timedelta(minutes=10)
-PROBES_AT_ONCE = 8
+PROBES_AT_ONCE = 32
 
 
 @dataclass
@@ -53,12 +54,16 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         except Exception as error:
             _warn("describe_failed", pool, error)
             world = World(pool, runtime, clock(), {}, [str(error)])
-            _for_each(world, slots, hold, lambda slot: _end_overdue(world, slot))
+            _for_each(world, slots, hold, partial(_end_overdue, world))
             return world
         world = World(pool, runtime, clock(), instances)
-        health = _probe_all(world, slots)
-        if _for_each(world, slots, hold, lambda slot: _reconcile_slot(world, slot, health.get(slot.pk))):
+        # Workers that do not answer take time: what needs none of theirs comes first.
+        asked = [slot for slot in slots if slot.state == SlotState.BINDING]
+        rest = [slot for slot in slots if slot.state != SlotState.BINDING]
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)):
             collect_orphans(world)
+            health = _probe_all(world, asked, hold)
+            _for_each(world, asked, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
         return world
 
 
@@ -117,18 +122,17 @@ def collect_orphans(world: World) -> None:
             _terminate(world, instance.id)
 
 
-def _probe_all(world: World, slots: list[Slot]) -> dict[object, Health]:
-    """Ask the workers that are about to be bound, several at a time."""
-    asked = [
-        (slot.pk, instance)
-        for slot in slots
-        if slot.state == SlotState.BINDING and (instance := world.instance_of(slot)) is not None
-    ]
-    if not asked:
-        return {}
+def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
+    """Ask the workers that are about to be bound, several at a time; the lease is kept meanwhile."""
+    asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
+    found: dict[object, Health] = {}
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        answers = threads.map(lambda pair: _probe(world, pair[1]), asked)
-        return dict(zip([key for key, _ in asked], answers, strict=True))
+        for start in range(0, len(asked), PROBES_AT_ONCE):
+            keys, instances = zip(*asked[start : start + PROBES_AT_ONCE], strict=True)
+            found |= zip(keys, threads.map(partial(_probe, world), instances), strict=True)
+            if not hold.renew():
+                break
+    return found
 
 
 def _probe(world: World, instance: Instance) -> Health:
@@ -138,14 +142,12 @@ def _probe(world: World, instance: Instance) -> Health:
         return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
 
 
-def _reconcile_slot(world: World, slot: Slot, health: Health | None) -> None:
+def _reconcile_slot(world: World, slot: Slot) -> None:
     match SlotState(slot.state):
         case SlotState.LAUNCHING:
             _launching(world, slot)
         case SlotState.BOOTING:
             _booting(world, slot)
-        case SlotState.BINDING:
-            _binding(world, slot, health)
         case SlotState.READY:
             _expect_instance(world, slot)
         case SlotState.DRAINING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -58,10 +59,12 @@ def scheduling_tick(
         try:
             tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.renew)
             report = _run(tick)
-            _record(pool, report, started_at=tick.now)
+            with _failing_alone(tick, report, "record"):
+                _record(pool, report, started_at=tick.now)
         finally:
             inside_tick.reset(inside)
-    metrics.observe(pool, report)
+    with _failing_alone(tick, report, "metrics"):
+        metrics.observe(pool, report)
     return report
 
 
@@ -69,16 +72,23 @@ def _run(tick: TickContext) -> TickReport:
     report = TickReport(counts=tick.counts, attempts=tick.attempts)
     for name, step in STEPS:
         begun = time.perf_counter()
-        try:
+        with _failing_alone(tick, report, name):
             if not tick.still_mine():
                 report.errors[name] = "the lease was lost"
                 break
             step(tick)
-        except Exception as error:
-            logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-            report.errors[name] = f"{type(error).__name__}: {error}"[:300]
         report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
     return report
+
+
+@contextmanager
+def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+    """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
+        report.errors[name] = f"{type(error).__name__}: {error}"[:300]
 
 
 def _record(pool: Pool, report: TickReport, *, started_at: datetime) -> None:

@@ -459,3 +459,45 @@ def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
         type(fleet.runtime).launches = True
     assert state_of(slot) == S.EMPTY
     assert fleet.runtime.count("terminate") == 0
+
+
+def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
+    """Everything that needs no answer of theirs has happened by the time the first is asked."""
+    fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    ending, boots = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
+    fleet.runtime.add("i-orphan", token="forgotten")
+    fleet.clock.advance(minutes=11)
+    fleet.runtime.calls.clear()
+    fleet.reconcile()
+    calls = [call for call, _ in fleet.runtime.calls]
+    assert calls.index("probe") > max(place for place, call in enumerate(calls) if call == "terminate")
+    assert (calls.count("probe"), calls.count("terminate")) == (2, 2)
+    assert (state_of(ending), state_of(boots)) == (S.ERROR, S.BINDING)
+
+
+def test_the_lease_is_kept_while_many_workers_are_asked(tuned, monkeypatch):
+    from scheduling import reconciler
+    from scheduling.models import Lease
+
+    monkeypatch.setattr(reconciler, "PROBES_AT_ONCE", 1)
+    fleet = tuned(max_slots=9)
+    for _ in range(9):
+        fleet.slot(S.BINDING)
+    real = fleet.runtime.probe
+
+    def slow(instance):
+        fleet.clock.advance(seconds=30)
+        return real(instance)
+
+    fleet.runtime.probe = slow
+    left = []
+    renew = reconciler.Hold.renew
+
+    def note(hold):
+        left.append(Lease.objects.get(name=hold.name).expires_at > fleet.clock())
+        return renew(hold)
+
+    monkeypatch.setattr(reconciler.Hold, "renew", note)
+    fleet.reconcile()
+    assert all(left)
+    assert fleet.states() == [S.READY] * 9

@@ -25,7 +25,7 @@ BROKEN = [
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     calls = []
-    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments: calls.append(arguments[0]))
+    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: calls.append(arguments[0]))
     return calls
 
 
