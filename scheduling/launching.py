@@ -89,8 +89,12 @@ def redrive_wait(redrives: int) -> timedelta:
     return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), REDRIVE_MOST)
 
 
-def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
-    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago."""
+def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime, asked: str = "") -> list[Offering]:
+    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago.
+
+    What an attempt asked for before without an answer comes first, refused to others or not: its token
+    finds what was begun, and nothing is begun twice.
+    """
     wanted = {
         SpotPolicy.NEVER: (Market.ON_DEMAND,),
         SpotPolicy.ONLY: (Market.SPOT,),
@@ -98,7 +102,8 @@ def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[O
     }[SpotPolicy(pool.spot_policy)]
     offerings = [each for market in wanted for each in runtime.offerings() if each.market == market]
     refused = {name for name, until in pool.refused_offerings.items() if datetime.fromisoformat(until) > now}
-    return [each for each in offerings if each.name not in refused]
+    found = [each for each in offerings if each.name not in refused or each.name == asked]
+    return sorted(found, key=lambda each: each.name != asked)
 
 
 def backoff(failures: int) -> timedelta:
@@ -111,12 +116,10 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
     pool = attempt.slot.pool
     refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
     try:
-        offerings = open_offerings(pool, runtime, clock())
+        offerings = open_offerings(pool, runtime, clock(), asked=attempt.offering)
     except RuntimeFailure as error:
         _failed(attempt, error, clock())
         return
-    # Asked before without an answer: the same offering first, whose token finds what was begun.
-    offerings.sort(key=lambda each: each.name != attempt.offering)
     for offering in offerings:
         if not hold.renew():
             return
