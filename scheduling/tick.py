@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from lcm.storable import storable
 from scheduling.leases import lease
 from scheduling.metrics import TickMetrics
 from scheduling.models import Pool, TickRun
@@ -88,7 +89,7 @@ def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator
         yield
     except Exception as error:
         logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-        report.errors[name] = f"{type(error).__name__}: {error}"[:300]
+        report.errors[name] = storable(f"{type(error).__name__}: {error}")[:300]
 
 
 def _record(pool: Pool, report: TickReport, *, started_at: datetime) -> None:

@@ -59,10 +59,12 @@ def test_a_filter_with_it_is_refused_or_finds_nothing(api, admin, path):
     assert api(admin).get(f"/api/{path}").status_code in (200, 400)
 
 
-def test_a_page_refuses_it_at_its_field(client, admin, db):
+@pytest.mark.parametrize("escaped", ["\\u0000", "\\ud800"])
+def test_a_page_refuses_it_at_its_field_and_shows_what_was_typed(client, admin, escaped):
     from tests.capacity_pages.test_pool_forms import GOOD
 
     client.force_login(admin)
-    page = client.post("/pools/new", {**GOOD, "runtime_settings": '{"boot_seconds": "\\u0000"}'})
+    page = client.post("/pools/new", {**GOOD, "runtime_settings": f'{{"spot": "{escaped}"}}'})
     assert page.status_code == 422
     assert "cannot be stored" in page.content.decode()
+    assert escaped in page.content.decode()

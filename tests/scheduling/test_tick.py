@@ -204,6 +204,15 @@ def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
     assert Lease.objects.get().name == "launch:2"
 
 
+def test_an_error_is_recorded_whatever_it_says(fleet, monkeypatch):
+    def odd(context):
+        raise ValueError("a\x00b")
+
+    monkeypatch.setattr(tick, "STEPS", (("place", odd),))
+    assert fleet.tick().errors == {"place": "ValueError: a\ufffdb"}
+    assert TickRun.objects.get().errors == {"place": "ValueError: a\ufffdb"}
+
+
 class BrokenMetrics:
     def observe(self, pool, report):
         raise ZeroDivisionError("oh")
