@@ -6,6 +6,8 @@ import logging
 import socket
 import time
 from datetime import timedelta
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from celery import current_app
@@ -145,7 +147,8 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
         options = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5}
         backend = "django.core.cache.backends.redis.RedisCache"
         settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": silent_address, "OPTIONS": options}}
-    monkeypatch.setattr(current_app.conf, "broker_write_url", silent_address)
+    reach = partial(current_app.connection_for_write, silent_address)
+    monkeypatch.setattr(wake, "current_app", SimpleNamespace(connection_for_write=reach))
     begun = time.monotonic()
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(10):
