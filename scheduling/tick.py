@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from lcm.storable import storable
 from scheduling.leases import lease
 from scheduling.metrics import TickMetrics
 from scheduling.models import Pool, TickRun
@@ -60,10 +62,12 @@ def scheduling_tick(
         try:
             tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.renew)
             report = _run(tick)
-            _record(tick, report)
+            with _failing_alone(tick, report, "record"):
+                _record(tick, report)
         finally:
             inside_tick.reset(inside)
-    metrics.observe(pool, report)
+    with _failing_alone(tick, report, "metrics"):
+        metrics.observe(pool, report)
     return report
 
 
@@ -71,17 +75,24 @@ def _run(tick: TickContext) -> TickReport:
     report = TickReport(counts=tick.counts, attempts=tick.attempts)
     for name, step in STEPS:
         begun = time.perf_counter()
-        try:
+        with _failing_alone(tick, report, name):
             if not tick.still_mine():
                 report.errors[name] = "the lease was lost"
                 break
             step(tick)
-        except Exception as error:
-            logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-            report.errors[name] = f"{type(error).__name__}: {error}"[:300]
         report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
     report.plugins.update(tick.plugins)
     return report
+
+
+@contextmanager
+def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+    """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
+        report.errors[name] = storable(f"{type(error).__name__}: {error}")[:300]
 
 
 def _record(tick: TickContext, report: TickReport) -> None:
@@ -95,7 +106,7 @@ def _record(tick: TickContext, report: TickReport) -> None:
         "plugins": report.plugins,
     }
     newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
-    quiet = not (report.errors or report.attempts or report.counts.get("decided"))
+    quiet = not (report.errors or report.attempts or tick.decided)
     if newest and quiet and not newest.errors and newest.counts == report.counts:
         TickRun.objects.filter(pk=newest.pk).update(**values)
     else:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cmp_to_key
 from typing import Any
 
-from scheduling.framework.model import Job, Queue, Task
+from scheduling.framework.model import Job, Part, Queue, Task
 from scheduling.framework.nodes import Flags, Floats, Nodes, NodeState
 
 
@@ -82,8 +82,8 @@ class OrderFn:
 @dataclass(slots=True)
 class EventHandler:
     plugin: str
-    allocate: Callable[[Job], None]
-    deallocate: Callable[[Job], None]
+    allocate: Callable[[Job, Part], None]
+    deallocate: Callable[[Job, Part], None]
 
 
 @dataclass

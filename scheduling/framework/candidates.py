@@ -122,16 +122,23 @@ class Candidates:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:
             closed |= ~allowed(ssn, fn, task, job, nodes)
-        score = nodes.of(fixed.scores) + 0.0 if fixed.same_score is None else fixed.same_score
+        score: Floats = self._base(nodes)
         for each in self._scored:
             score = score + scored(ssn, each, task, job, nodes)
-        if not self._scored:
-            score = np.full(len(nodes), score)
         np.putmask(score, closed, NEVER)
         if at is None:
             self._scores = score
         else:
             self._scores[at] = score
+
+    def _base(self, nodes: Nodes) -> Floats:
+        """The part of the score that does not change; one number for all of them where that will do."""
+        fixed = self._fixed
+        if fixed.same_score is None:
+            return nodes.of(fixed.scores) + 0.0
+        if self._scored:
+            return fixed.same_score  # type: ignore[return-value]
+        return np.full(len(nodes), fixed.same_score)
 
 
 def _needs(asked: Sequence[PredicateFn], task: Task) -> Ints:

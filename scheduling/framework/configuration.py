@@ -123,9 +123,8 @@ class _Document:
         return found
 
     def _choice(self, node: yaml.Node) -> Choice | None:
-        if isinstance(node, yaml.ScalarNode):
-            name_node, arguments_node = node, None
-        else:
+        name_node, arguments_node = node, None
+        if not isinstance(node, yaml.ScalarNode):
             keys = self._keys(node, ("name", "arguments"), "A plugin")
             if "name" not in keys:
                 self._wrong(node, "A plugin needs a name.")
@@ -153,7 +152,8 @@ class _Document:
             if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
                 self.problems.append((1, "Aliases (*name) cannot be used here."))
                 return None
-            return yaml.compose(text, Loader=yaml.SafeLoader)
+            composed: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+            return composed
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
             reason = getattr(error, "problem", None) or "it cannot be read"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
-Values = TypeVar("Values", bound=NDArray[Any])
+Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
 # Columns of what is left of a node, after the resources.
 LEASES, PORTS = 4, 5
@@ -100,7 +100,7 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.table) if self.at is None else len(self.at)
 
-    def of(self, values: Values) -> Values:
+    def of(self, values: NDArray[Number]) -> NDArray[Number]:
         """The rows of an array over all nodes that these nodes have."""
         return values if self.at is None else values.take(self.at, axis=0)
 

@@ -2,8 +2,9 @@
 
 Job orders that come before the first queue order split the jobs into bands (priority, say). Within a band
 two jobs are compared where their queues part, from the top of the tree down; equal ones go on to the next
-level, and in the end to the job orders, the age and the id. A queue's place may change with what was placed
-for it, so the tree is kept as heaps that are put right along one path after each job.
+level (a queue with nothing below it comes first), and in the end to the job orders, the age and the id. A
+queue's place may change with what was placed for it, so the tree is kept as heaps that are put right along
+one path after each job.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Leaf:
 
     def key(self) -> tuple[Any, ...]:
         own = self._queue_key(self.queue) if self.queue else ()
-        return own, self.jobs[0][0]
+        return own, 0, self.jobs[0][0]
 
     def __bool__(self) -> bool:
         return bool(self.jobs)
@@ -60,7 +61,7 @@ class _Branch:
 
     def key(self) -> tuple[Any, ...]:
         own = self._queue_key(self.queue) if self.queue else ()
-        return own, self.heap[0][0]
+        return own, 1, self.heap[0][0]
 
     def __bool__(self) -> bool:
         return bool(self.heap)

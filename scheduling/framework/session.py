@@ -147,7 +147,7 @@ class SchedulingSession:
     def add_job_order_fn(
         self, compare: CompareJobs | None = None, *, key: Callable[[Job], Any] | None = None
     ) -> None:
-        """Which job first? Asked once a cycle. Before every queue order it makes bands, after one it sorts."""
+        """Which job first? Asked once a cycle. Before any queue order it makes bands, after one it sorts."""
         self.orders.append(OrderFn(self._opening, "job", order_key(self._safe(compare), key)))
 
     def add_task_order_fn(

@@ -116,6 +116,11 @@ class Pool(DatedModel):
         """Slots that are kept even when nobody asks."""
         return max(self.min_slots, self.warm_slots)
 
+    @property
+    def port_count(self) -> int:
+        """Ports of one slot that sessions can have."""
+        return self.last_port - self.first_port + 1
+
     def timeout_of(self, state: str) -> timedelta | None:
         """How long a slot may stay in a state; none for those that wait for something to do."""
         seconds = {

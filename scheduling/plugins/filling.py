@@ -42,7 +42,8 @@ class Filling:
     def of_all(self, task: Task, nodes: Nodes) -> Floats:
         filled = nodes.of(self._filled)
         if self._same is None:
-            return filled + nodes.of(self._per_unit) @ np.array(task.request)
+            each: Floats = filled + nodes.of(self._per_unit) @ np.array(task.request)
+            return each
         added = self._added.get(task.request)
         if added is None:
             added = self._added[task.request] = sum(

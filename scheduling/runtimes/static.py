@@ -62,6 +62,10 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
     launches = False
     options_type: ClassVar[type[StaticOptions]] = StaticOptions
 
+    @property
+    def most_slots(self) -> int:
+        return len(self.options.workers)
+
     def offerings(self) -> Iterable[Offering]:
         return [Offering("listed")]
 

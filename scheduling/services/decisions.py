@@ -64,8 +64,10 @@ def forget_decisions(*, now: datetime) -> int:
     gone = 0
     for pool in Pool.objects.all():
         old = Decision.objects.filter(pool=pool)
-        limit = now - timedelta(days=settings.DECISION_DAYS)
-        excess = old.order_by("-at").values_list("at", flat=True)[settings.DECISIONS_PER_POOL :].first()
+        limit = now - timedelta(days=settings.CONFIG["DECISION_DAYS"])
+        excess = (
+            old.order_by("-at").values_list("at", flat=True)[settings.CONFIG["DECISIONS_PER_POOL"] :].first()
+        )
         gone += _delete(old.filter(at__lt=max(limit, excess or limit)))
     _delete(Explanation.objects.filter(decisions=None))
     return gone

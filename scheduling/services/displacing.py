@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
-
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
@@ -20,20 +18,20 @@ STEPS = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.STOPPING, S.READY: S.STOPPIN
 
 
 def displace_for(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
-    """Hold the space for whom it was given to, then ask the victims to stop; answers how many were asked."""
+    """Hold the space for whom it was given to, then ask the victims to stop; answers how many were asked.
+
+    The hold ends by itself: whoever dies between the two costs a while, not a slot.
+    """
     asked = 0
     held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD}
     by_job: dict[str, list[tuple[UUID, str]]] = {}
     for eviction in cycle.evictions:
         by_job.setdefault(eviction.for_job.id, []).append((UUID(eviction.victim.id), eviction.reason))
     for job_id, victims in by_job.items():
-        with transaction.atomic():
-            slot_id = UUID(held[job_id].parts[0].node)
-            claim = Reservation.objects.filter(pk=UUID(job_id), phase=Phase.PENDING)
-            if not claim.update(held_slot_id=slot_id, held_until=now + HOLD):
-                continue
-            for victim, reason in victims:
-                asked += _stop(victim, reason, now)
+        slot_id = UUID(held[job_id].parts[0].node)
+        claim = Reservation.objects.filter(pk=UUID(job_id), phase=Phase.PENDING)
+        if claim.update(held_slot_id=slot_id, held_until=now + HOLD):
+            asked += sum(_stop(victim, reason, now) for victim, reason in victims)
     return asked
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 
 from lcm.actors import SYSTEM
@@ -20,26 +19,26 @@ STARTED = (S.READY, S.RUNNING, S.COLLECTING)
 
 
 def warn_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
-    """The slot will go: those that have not started return to the queue, the others are asked to stop."""
-    with transaction.atomic():
-        moved = _move(slot, NOT_STARTED, S.PENDING, reason, now)
-        moved += _move(slot, STARTED, S.STOPPING, reason, now)
-    return moved
+    """The slot will go: those that have not started return to the queue, the others are asked to stop.
+
+    A transaction for each status: one that has given back leases and then locks more sessions would wait for
+    a cancellation that waits for it.
+    """
+    return _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
 
 
 def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
     """The slot is gone, with all that was on it: nothing is left to stop."""
-    with transaction.atomic():
-        moved = warn_sessions(slot=slot, reason=reason, now=now)
-        _move(slot, (S.STOPPING,), S.FAILED, reason, now)
-        bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
-        end_reservations(
-            bare.values_list("pk", flat=True),
-            ready=Phase.FAILED,
-            pending=Phase.FAILED,
-            now=now,
-            reason=reason,
-        )
+    moved = warn_sessions(slot=slot, reason=reason, now=now)
+    _move(slot, (S.STOPPING,), S.FAILED, reason, now)
+    bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
+    end_reservations(
+        bare.values_list("pk", flat=True),
+        ready=Phase.FAILED,
+        pending=Phase.FAILED,
+        now=now,
+        reason=reason,
+    )
     return moved
 
 

@@ -17,7 +17,7 @@ from lcm.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession, Priority
 from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
-from lcm.services.validation import clean
+from lcm.services.validation import clean, need_reason
 from scheduling.capacity import NAMES, Resources, resources_of
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
 from scheduling.services.pools import pool_for
@@ -96,6 +96,7 @@ def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime
 
 def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
     """An operator takes it away."""
+    need_reason(reason)
     _refuse_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations(
@@ -114,11 +115,16 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
     """The claim of a session's present attempt, in the pool it waits in."""
-    pool = pool_for(name=session.pool, system=session.definition.system, asked=_on_one_slot(session))
+    pool = pool_for(
+        name=session.pool,
+        system=session.definition.system,
+        asked=_on_one_slot(session),
+        ports=len(session.revision.port_template),
+    )
     if session.pool != pool.name:
         session.pool = pool.name
         LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
-    reservation = _claim(session, pool, now)
+    reservation = _claim(session, pool)
     reservation.save(force_insert=True)
     wake_pool(pool)
     return reservation
@@ -136,7 +142,7 @@ def reserve_again(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """New claims for sessions that went back to the queue."""
     rows = LabletSession.objects.select_related("revision", "definition").filter(pk__in=session_ids)
     pools = {pool.name: pool for pool in Pool.objects.filter(name__in={row.pool for row in rows})}
-    Reservation.objects.bulk_create([_claim(row, pools[row.pool], now) for row in rows if row.pool in pools])
+    Reservation.objects.bulk_create([_claim(row, pools[row.pool]) for row in rows if row.pool in pools])
     for pool in pools.values():
         wake_pool(pool)
 
@@ -204,7 +210,8 @@ def _give_back(slot_ids: list[UUID], now: datetime) -> None:
         )
 
 
-def _claim(session: LabletSession, pool: Pool, now: datetime) -> Reservation:
+def _claim(session: LabletSession, pool: Pool) -> Reservation:
+    """As old as its session: one that lost its slot keeps its place in the queue."""
     return Reservation(
         pool=pool,
         session=session,
@@ -212,7 +219,7 @@ def _claim(session: LabletSession, pool: Pool, now: datetime) -> Reservation:
         preemptible=session.definition.preemptible,
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
-        created_at=now if session.attempt > 1 else session.created_at,
+        created_at=session.created_at,
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),

@@ -11,6 +11,7 @@ from django.db import transaction
 
 from scheduling.capacity import resources_of
 from scheduling.framework.demand import slots_needed
+from scheduling.launching import may_launch, redrive_wait
 from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.selectors.snapshots import template_of
 from scheduling.services.slots import move_slots
@@ -55,13 +56,6 @@ def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
         tick.count(name, len(begun))
 
 
-def may_launch(pool: Pool, now: datetime) -> bool:
-    """Not while the pool is off, stopped by its configuration, or backing off."""
-    if not pool.enabled or pool.stopped_reason:
-        return False
-    return pool.backoff_until is None or pool.backoff_until <= now
-
-
 def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
     return next(iter(begin_launch_of([slot], now=now)), None)
@@ -73,7 +67,10 @@ def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttem
         won = move_slots(
             slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
         )
-        attempts = [LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now) for slot in won]
+        due = now + redrive_wait(0)
+        attempts = [
+            LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now, due_at=due) for slot in won
+        ]
         return LaunchAttempt.objects.bulk_create(attempts)
 
 

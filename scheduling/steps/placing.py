@@ -40,12 +40,12 @@ def _commit(tick: TickContext, cycle: Cycle) -> None:
             done = assign(tick.pool, placed[start : start + COMMIT], now=tick.now)
             decided = record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
         tick.count("placed", len(done))
-        tick.count("decided", decided)
+        tick.decided += decided
     if cycle.evictions:
         tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
     waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
-    tick.count("decided", record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now))
+    tick.decided += record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
     record_order(tick.pool, waiting, now=tick.now)
 
 

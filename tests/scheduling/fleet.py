@@ -10,10 +10,14 @@ from typing import Any
 
 from lcm.actors import SYSTEM
 from lcm.models import LabletSession
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.cycle import Outcome, Verdict
+from scheduling.framework.model import Part
 from scheduling.launching import perform_launch
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
 from scheduling.reconciler import World, reconcile_pool
 from scheduling.runtimes.base import InstanceState
+from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.reservations import create_reservation
 from scheduling.steps.context import TickContext
@@ -160,6 +164,8 @@ def phases(rows: Iterable[Reservation]) -> list[str]:
 
 def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
     """What a cycle would say that put the reservation onto this slot."""
-    snapshot = snapshot_of(pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk)
+    snapshot = snapshot_of(
+        pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk
+    )
     (job,) = snapshot.jobs
     return Verdict(job, 1, Outcome.PLACED, (Part(slot.pk.hex, (job.whole,)),))

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduling', '0001_capacity'),
+        ('scheduling', '0002_attempts_are_sent_again_less_often'),
     ]
 
     operations = [
