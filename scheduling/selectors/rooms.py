@@ -38,7 +38,7 @@ def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
 def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = False) -> dict[UUID, int]:
     """How many ports of the pool's range are taken, by slot."""
     rows = PortAllocation.objects.filter(
-        slot_id__in=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
+        slot_id__among=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
     )
     if leaked_only:
         rows = rows.filter(leaked=True)
@@ -47,5 +47,5 @@ def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = F
 
 
 def _held_on(slot_ids: Sequence[UUID]) -> tuple[Any, Any]:
-    whole = Reservation.objects.filter(slot_id__in=slot_ids, phase=Phase.READY, spread=False)
-    return whole, ReservationPart.objects.filter(slot_id__in=slot_ids)
+    whole = Reservation.objects.filter(slot_id__among=slot_ids, phase=Phase.READY, spread=False)
+    return whole, ReservationPart.objects.filter(slot_id__among=slot_ids)

@@ -53,7 +53,7 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:
     """The order of those that wait, as it is now; written only when it changed."""
-    ids = b"".join(UUID(verdict.job.id).bytes for verdict in verdicts)
+    ids = bytes.fromhex("".join(verdict.job.id for verdict in verdicts).replace("-", ""))
     newest = QueueOrder.objects.filter(pool=pool).values_list("ids", flat=True).first()
     if newest is None or bytes(newest) != ids:
         QueueOrder.objects.update_or_create(pool=pool, defaults={"ids": ids, "at": now})

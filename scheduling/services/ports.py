@@ -13,7 +13,7 @@ from scheduling.models import Pool, PortAllocation
 def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
     """What is held or leaked, by slot."""
     taken: dict[UUID, set[int]] = {slot_id: set() for slot_id in slot_ids}
-    rows = PortAllocation.objects.filter(slot_id__in=list(taken)).values_list("slot_id", "port")
+    rows = PortAllocation.objects.filter(slot_id__among=list(taken)).values_list("slot_id", "port")
     for slot_id, port in rows:
         taken[slot_id].add(port)
     return taken
