@@ -263,7 +263,7 @@ def _record(
     insert_rows(
         SessionTransition,
         ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"],
-        [(uuid4(), session.pk, session.attempt, *step) for session in sessions],
+        [(uuid4().hex, session.pk.hex, session.attempt, *step) for session in sessions],
     )
 
 

@@ -9,18 +9,18 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import BigIntegerField, CharField, F, FloatField, Func, IntegerField, Q, QuerySet
-from django.db.models.functions import Cast, Round
+from django.db.models import CharField, F, FloatField, Func, IntegerField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
 from scheduling.capacity import NAMES, resources_of
 from scheduling.fairness import Standing, standings_of
-from scheduling.framework.amounts import NOTHING, UNIT, amounts_of
+from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
 from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
-from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot
+from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
 
 # A session's claim waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
@@ -68,34 +68,35 @@ def template_of(pool: Pool) -> Node:
 
 def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
     """READY slots, with what is on them taken off where the jobs themselves are not in the snapshot."""
-    rows = list(Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number"))
-    keys = [slot.pk for slot in rows]
-    busy = [slot.pk for slot in rows if slot.lease_count]
+    slots = Slot.objects.filter(pool=pool, state=SlotState.READY).annotate(
+        going=_seconds("interruption_deadline"), **whole_units()
+    )
+    columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
+    rows = list(slots.values_list(*columns, *whole_units()))
+    busy = [row[0] for row in rows if row[7]]
     taken = amounts_by_slot(busy) if settled and busy else {}
-    devices = devices_by_slot(busy) if settled and busy and any(slot.gpu for slot in rows) else {}
-    ports = ports_by_slot(pool, keys, leaked_only=not settled)
+    devices = devices_by_slot(busy) if settled and busy and any(row[-1] for row in rows) else {}
+    ports = ports_by_slot(pool, [row[0] for row in rows], leaked_only=not settled)
     range_size = pool.last_port - pool.first_port + 1
-    nodes = []
-    for slot in rows:
-        going = slot.interruption_deadline
-        nodes.append(
-            Node(
-                name=f"{pool.name}-{slot.number:02}",
-                id=slot.pk.hex,
-                capacity=amounts_of(vars(resources_of(slot))),
-                system=pool.system,
-                labels=slot.labels,
-                spot=slot.is_spot,
-                cordoned=slot.cordoned or going is not None,
-                until=going.timestamp() if going else FOREVER,
-                max_leases=slot.max_leases,
-                ports=range_size,
-                leaked=ports.get(slot.pk, 0),
-                taken=taken.get(slot.pk, NOTHING),
-                taken_leases=slot.lease_count if settled else 0,
-                taken_devices=tuple(devices.get(slot.pk, {}).items()),
-            )
+    nodes = [
+        Node(
+            name=f"{pool.name}-{number:02}",
+            id=key.hex,
+            capacity=(cpu, memory, storage, gpu),
+            system=pool.system,
+            labels=labels,
+            spot=spot,
+            cordoned=cordoned or going is not None,
+            until=FOREVER if going is None else going,
+            max_leases=max_leases,
+            ports=range_size,
+            leaked=ports.get(key, 0),
+            taken=taken.get(key, NOTHING),
+            taken_leases=leases if settled else 0,
+            taken_devices=tuple(devices.get(key, {}).items()),
         )
+        for key, number, labels, spot, cordoned, going, max_leases, leases, cpu, memory, storage, gpu in rows
+    ]
     return nodes, {node.id for node in nodes}
 
 
@@ -117,11 +118,15 @@ class Row(NamedTuple):
     holder: str
     label_text: str
     port_count: int
-    cpu: int
-    memory: int
-    storage: int
-    gpus: int
+    cpu_cores_units: int
+    memory_gb_units: int
+    storage_gb_units: int
+    gpu_units: int
     verdict: str
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
 
 
 def _waiting(pool: Pool, only: UUID | None, limit: int) -> QuerySet[Reservation]:
@@ -137,10 +142,6 @@ def _running(pool: Pool) -> QuerySet[Reservation]:
 
 def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
     """At fleet size every object counts, so the database gives what needs no making."""
-    amounts = {
-        short: Cast(Round(F(name) * UNIT), BigIntegerField())
-        for short, name in zip(("cpu", "memory", "storage", "gpus"), NAMES, strict=True)
-    }
     annotated = reservations.annotate(
         key=_text("pk"),
         created=_seconds("created_at"),
@@ -153,7 +154,7 @@ def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
         ends=_seconds("session__ends_at"),
         label_text=_text("labels"),
         port_count=_length("port_names"),
-        **amounts,
+        **whole_units(),
     )
     columns = ["session_key" if name == "session" else name for name in Row._fields]
     return [Row(*values) for values in annotated.values_list(*columns)]
@@ -215,7 +216,7 @@ def _job(row: Row, names: _Names, now: float) -> Job:
         id=row.key,
         queue=queue,
         owner=leaf,
-        tasks=(Task(row.holder, (row.cpu, row.memory, row.storage, row.gpus), row.port_count),),
+        tasks=(Task(row.holder, row.amounts, row.port_count),),
         priority=row.priority,
         preemptible=row.preemptible,
         created=row.created,
@@ -291,7 +292,7 @@ def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]
     for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
         row = rows[key]
         if not row.spread:
-            task = Task("", (row.cpu, row.memory, row.storage, row.gpus), row.port_count)
+            task = Task("", row.amounts, row.port_count)
             where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
         if status in LEAVING:
             leaving.add(key)

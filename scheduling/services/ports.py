@@ -50,7 +50,7 @@ def allocate_ports(
         PortAllocation,
         ["id", "slot", "session", "name", "port", "leaked", "created_at"],
         [
-            (uuid4(), slot_id, session_id, name, port, False, now)
+            (uuid4().hex, slot_id.hex, session_id.hex, name, port, False, now)
             for session_id, slot_id, names in wanted
             for name, port in zip(names, choose_ports(pool, taken[slot_id], len(names)), strict=True)
         ],
