@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import mul
 
 # 2 to this power is still greater than zero.
 MAX_EXPONENT = 1_000.0
@@ -43,7 +44,7 @@ def standing_of(ratio: float) -> float:
 
 def weighted(usage: Sequence[float], weights: Sequence[float]) -> float:
     """Several resources as one usage."""
-    return sum(amount * weight for amount, weight in zip(usage, weights, strict=True))
+    return sum(map(mul, usage, weights))
 
 
 def capacity_usage(usage: Sequence[float], weights: Sequence[float], capacity: Sequence[float]) -> float:

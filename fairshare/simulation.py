@@ -28,6 +28,8 @@ def simulate(document: Any) -> list[dict[str, Any]]:
     tree = document.get("tree")
     _expect(isinstance(tree, list) and bool(tree), "“tree” has to be a list of nodes.")
     subjects = list(_subjects(tree, ()))
+    paths = [subject.path for subject in subjects]
+    _expect(len(set(paths)) == len(paths), "A name stands twice under the same parent.")
     if policy.normalisation == "capacity" and not any(capacity):
         raise BadDocument("Normalising by capacity needs “capacity”, in hours by resource.")
     try:

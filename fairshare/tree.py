@@ -93,10 +93,7 @@ def calculate(
 def _grow(subjects: Sequence[Subject], policy: Policy) -> _Tree:
     """Parents found, usage summed up from below, siblings' sums."""
     ordered = sorted(subjects, key=lambda each: len(each.path))
-    index = {each.path: number for number, each in enumerate(ordered)}
-    if len(index) != len(ordered):
-        raise ValueError("a subject stands in the tree twice")
-    parent = [_parent_of(each.path, index) for each in ordered]
+    parent = _parents(ordered)
     usage = [list(each.usage) for each in ordered]
     for number in range(len(ordered) - 1, -1, -1):
         above = parent[number]
@@ -110,13 +107,25 @@ def _grow(subjects: Sequence[Subject], policy: Policy) -> _Tree:
     return _Tree(ordered, parent, weight, usage, worth, _sums(parent, weight), _sums(parent, worth))
 
 
-def _parent_of(path: Path, index: dict[Path, int]) -> int:
-    if len(path) == 1:
-        return -1
-    try:
-        return index[path[:-1]]
-    except KeyError as error:
-        raise ValueError(f"{path} has no parent in the tree") from error
+def _parents(ordered: Sequence[Subject]) -> list[int]:
+    """Where each one's parent stands; -1 at the top. Neighbours mostly have the same one."""
+    index: dict[Path, int] = {}
+    parents: list[int] = []
+    last: Path = ()
+    above = -1
+    for number, subject in enumerate(ordered):
+        path = subject.path
+        if path[:-1] != last:
+            last = path[:-1]
+            above = index.get(last, -1) if last else -1
+            if last and above < 0:
+                raise ValueError(f"{path} has no parent in the tree")
+        if len(path) < DEPTH:
+            if path in index:
+                raise ValueError(f"{path} stands in the tree twice")
+            index[path] = number
+        parents.append(above)
+    return parents
 
 
 def _sums(parent: Sequence[int], values: Sequence[float]) -> dict[int, float]:

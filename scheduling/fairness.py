@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from scheduling.framework.configuration import WrongConfiguration, read_configuration
 from scheduling.models import Pool
 
 
@@ -18,6 +19,8 @@ class Standing(NamedTuple):
     domain: float = 1.0
     project: float = 1.0
     user: float = 1.0
+    # The weights of domain, project and person among their siblings, by which room may be reclaimed.
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 # (user, project) → standing; who is not in it has used nothing.
@@ -38,6 +41,8 @@ def standings_of(pool: Pool) -> Standings:
 
 
 def is_ordered_by_fair_share(pool: Pool) -> bool:
-    """Whether the pool's scheduler asks for standings: it has no list of plugins, or “fairshare” is in it."""
-    plugins = getattr(pool, "scheduler_plugins", None)
-    return plugins is None or "fairshare" in [str(getattr(each, "name", each)) for each in plugins]
+    """Whether the pool's scheduler asks for standings: the plugin is among those it is configured with."""
+    try:
+        return read_configuration(pool.scheduler).has("fairshare")
+    except WrongConfiguration:
+        return False

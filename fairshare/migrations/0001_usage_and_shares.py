@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('scheduling', '0002_observers'),
+        ('scheduling', '0004_observers'),
     ]
 
     operations = [

@@ -1,8 +1,9 @@
 """Capacity: pools, slots, reservations and ticks."""
 
+from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
-from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation
+from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (
     IN_FLIGHT,
     LIVE,
@@ -21,6 +22,9 @@ __all__ = [
     "LIVE",
     "OCCUPIED",
     "AttemptOutcome",
+    "Decision",
+    "DecisionOutcome",
+    "Explanation",
     "HandlerFailure",
     "LaunchAttempt",
     "Lease",
@@ -28,7 +32,9 @@ __all__ = [
     "Phase",
     "Pool",
     "PortAllocation",
+    "QueueOrder",
     "Reservation",
+    "ReservationPart",
     "RunKind",
     "SimulatedInstance",
     "Slot",

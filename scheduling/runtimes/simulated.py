@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from scheduling.models import SimulatedInstance
+from scheduling.options import choice, flag, number, rows, text, texts
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -26,7 +27,7 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
-from scheduling.runtimes.options import ConfiguredRuntime, choice, flag, number, rows, text, texts
+from scheduling.runtimes.configured import ConfiguredRuntime
 from scheduling.runtimes.registry import register_runtime
 
 NOTICE = timedelta(seconds=120)

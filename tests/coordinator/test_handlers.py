@@ -195,7 +195,7 @@ def test_a_failure_is_an_attempt_and_the_fifth_is_the_last(told, session_in):
         assert status_of(session) == S.INSTANTIATING
     told("failure")
     assert status_of(session) == S.FAILED
-    assert session.transitions.last().reason == "it broke; given up after attempt 5"
+    assert session.transitions.get(to_status=S.FAILED).reason == "it broke; given up after attempt 5"
     assert not HandlerFailure.objects.exists()
 
 

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('lcm', '0002_roles'),
-        ('scheduling', '0001_capacity'),
+        ('scheduling', '0003_plugin_scheduler'),
     ]
 
     operations = [

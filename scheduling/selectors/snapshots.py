@@ -1,0 +1,308 @@
+"""The input of a cycle, read from the database: what is free on the slots, and who waits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import CharField, F, FloatField, Func, IntegerField, Q, QuerySet
+from django.db.models.functions import Cast
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import Kernel, Project, User
+from scheduling.capacity import NAMES, resources_of
+from scheduling.fairness import Standing, standings_of
+from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
+from scheduling.framework.configuration import Configuration
+from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
+from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
+from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
+
+# A session's claim waits only while the session does.
+WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
+LEAVING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
+# Where claims without a session stand.
+BARE = "bare holders"
+
+
+def snapshot_of(
+    pool: Pool, configuration: Configuration, *, now: datetime, limit: int, only: UUID | None = None
+) -> Snapshot:
+    """The pool's READY slots and the head of its queue, or one reservation of it alone."""
+    # Who runs is of interest only where someone may be displaced or limited; otherwise sums will do.
+    everyone = len(configuration.actions) > 1 or any(
+        choice.name == "quota" and choice.arguments for choice in configuration.choices
+    )
+    nodes, serving = _nodes(pool, now, settled=not everyone)
+    rows = _rows(_waiting(pool, only, limit))
+    running = _rows(_running(pool)) if everyone else []
+    names = _Names(pool, [*rows, *running])
+    seconds = now.timestamp()
+    jobs = [_job(row, names, seconds) for row in rows]
+    _spread(jobs, rows)
+    jobs += _running_jobs(running, names, serving)
+    return Snapshot(
+        now=seconds,
+        nodes=nodes,
+        queues=names.queues,
+        jobs=jobs,
+        template=template_of(pool),
+        pool=pool.name,
+    )
+
+
+def template_of(pool: Pool) -> Node:
+    """A slot of this pool that nobody is on."""
+    return Node(
+        name=f"{pool.name}-new",
+        capacity=amounts_of(vars(resources_of(pool))),
+        system=pool.system,
+        max_leases=pool.max_leases,
+        ports=pool.last_port - pool.first_port + 1,
+    )
+
+
+def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
+    """READY slots, with what is on them taken off where the jobs themselves are not in the snapshot."""
+    slots = Slot.objects.filter(pool=pool, state=SlotState.READY).annotate(
+        going=_seconds("interruption_deadline"), **whole_units()
+    )
+    columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
+    rows = list(slots.values_list(*columns, *whole_units()))
+    busy = [row[0] for row in rows if row[7]]
+    taken = amounts_by_slot(busy) if settled and busy else {}
+    devices = devices_by_slot(busy) if settled and busy and any(row[-1] for row in rows) else {}
+    ports = ports_by_slot(pool, [row[0] for row in rows], leaked_only=not settled)
+    range_size = pool.last_port - pool.first_port + 1
+    nodes = [
+        Node(
+            name=f"{pool.name}-{number:02}",
+            id=key.hex,
+            capacity=(cpu, memory, storage, gpu),
+            system=pool.system,
+            labels=labels,
+            spot=spot,
+            cordoned=cordoned or going is not None,
+            until=FOREVER if going is None else going,
+            max_leases=max_leases,
+            ports=range_size,
+            leaked=ports.get(key, 0),
+            taken=taken.get(key, NOTHING),
+            taken_leases=leases if settled else 0,
+            taken_devices=tuple(devices.get(key, {}).items()),
+        )
+        for key, number, labels, spot, cordoned, going, max_leases, leases, cpu, memory, storage, gpu in rows
+    ]
+    return nodes, {node.id for node in nodes}
+
+
+class Row(NamedTuple):
+    """A reservation as plain values: ids as text, moments as seconds, amounts in whole units."""
+
+    key: str
+    priority: int
+    created: float
+    preemptible: bool
+    spread: bool
+    held_on: str | None
+    held_to: float | None
+    session: str | None
+    project: str | None
+    owner: str | None
+    starts: float | None
+    ends: float | None
+    holder: str
+    label_text: str
+    port_count: int
+    cpu_cores_units: int
+    memory_gb_units: int
+    storage_gb_units: int
+    gpu_units: int
+    verdict: str
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
+
+
+def _waiting(pool: Pool, only: UUID | None, limit: int) -> QuerySet[Reservation]:
+    waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
+    if only is not None:
+        return waiting.filter(pk=only)
+    return waiting.order_by("-priority", "created_at", "pk")[:limit]
+
+
+def _running(pool: Pool) -> QuerySet[Reservation]:
+    return Reservation.objects.filter(pool=pool, phase=Phase.READY).order_by("pk")
+
+
+def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
+    """At fleet size every object counts, so the database gives what needs no making."""
+    annotated = reservations.annotate(
+        key=_text("pk"),
+        created=_seconds("created_at"),
+        held_on=_text("held_slot_id"),
+        held_to=_seconds("held_until"),
+        session_key=_text("session_id"),
+        project=_text("session__project_id"),
+        owner=_text("session__owner_id"),
+        starts=_seconds("session__starts_at"),
+        ends=_seconds("session__ends_at"),
+        label_text=_text("labels"),
+        port_count=_length("port_names"),
+        **whole_units(),
+    )
+    columns = ["session_key" if name == "session" else name for name in Row._fields]
+    return [Row(*values) for values in annotated.values_list(*columns)]
+
+
+def _text(name: str) -> Cast:
+    return Cast(name, CharField())
+
+
+def _seconds(name: str) -> Func:
+    """Since the epoch, as the rest of the cycle counts time."""
+    if connection.vendor == "postgresql":
+        template = "EXTRACT(EPOCH FROM %(expressions)s)::double precision"
+    else:
+        template = "(julianday(%(expressions)s) - 2440587.5) * 86400.0"
+    return Func(F(name), template=template, output_field=FloatField())
+
+
+def _length(name: str) -> Func:
+    function = "jsonb_array_length" if connection.vendor == "postgresql" else "json_array_length"
+    return Func(F(name), function=function, output_field=IntegerField())
+
+
+class _Names:
+    """Domains, projects and people as queues, with their weights and factors."""
+
+    def __init__(self, pool: Pool, rows: Iterable[Row]) -> None:
+        pairs = {(row.project, row.owner) for row in rows if row.project and row.owner}
+        ids = {text: UUID(text) for pair in pairs for text in pair}
+        projects = Project.objects.select_related("domain").filter(
+            pk__in={ids[project] for project, _ in pairs}
+        )
+        self._projects = {project.pk: project for project in projects}
+        people = User.objects.filter(pk__among={ids[owner] for _, owner in pairs})
+        names = dict(people.values_list("pk", "username"))
+        standings = standings_of(pool)
+        self.queues: dict[str, Queue] = {BARE: Queue(BARE)}
+        self.leaves: dict[tuple[str | None, str | None], tuple[str, str]] = {(None, None): (BARE, "")}
+        for project, owner in sorted(pairs):
+            project_id, owner_id = ids[project], ids[owner]
+            standing = standings.get((owner_id, project_id), Standing())
+            self.leaves[project, owner] = self._add(project_id, names[owner_id], standing)
+
+    def _add(self, project_id: UUID, person: str, standing: Standing) -> tuple[str, str]:
+        project = self._projects[project_id]
+        domain, name = project.domain.name, project.path
+        leaf = f"{name}/{person}"
+        of_domain, of_project, of_person = standing.weights
+        self.queues.setdefault(domain, Queue(domain, weight=of_domain, factor=standing.domain))
+        self.queues.setdefault(name, Queue(name, domain, of_project, standing.project))
+        self.queues[leaf] = Queue(leaf, name, of_person, standing.user)
+        return name, leaf
+
+
+def _job(row: Row, names: _Names, now: float) -> Job:
+    queue, leaf = names.leaves[row.project, row.owner]
+    held = row.held_on is not None and row.held_to is not None and row.held_to > now
+    return Job(
+        id=row.key,
+        queue=queue,
+        owner=leaf,
+        tasks=(Task(row.holder, row.amounts, row.port_count),),
+        priority=row.priority,
+        preemptible=row.preemptible,
+        created=row.created,
+        gang=Gang.SPREAD if row.spread else Gang.TOGETHER,
+        labels=_labels(row.label_text),
+        starts=row.starts or 0.0,
+        ends=FOREVER if row.ends is None else row.ends,
+        held_on=UUID(row.held_on).hex if held and row.held_on else "",
+        verdict=row.verdict,
+    )
+
+
+def _labels(text: str) -> tuple[tuple[str, str], ...]:
+    return () if text == "{}" else tuple(sorted(json.loads(text).items()))
+
+
+def _spread(jobs: Sequence[Job], rows: Sequence[Row]) -> None:
+    """Sessions whose kernels may go apart are placed kernel by kernel."""
+    apart = {
+        UUID(row.session): job for row, job in zip(rows, jobs, strict=True) if row.spread and row.session
+    }
+    if not apart:
+        return
+    waiting = Reservation.objects.filter(session_id__among=list(apart), phase=Phase.PENDING)
+    ports = dict(waiting.values_list("session_id", "port_names"))
+    tasks: dict[UUID, list[Task]] = {}
+    kernels = Kernel.objects.filter(session_id__among=list(apart)).order_by("node_label")
+    for kernel in kernels.only("session_id", "node_label", *NAMES):
+        request = amounts_of({name: getattr(kernel, name) for name in NAMES})
+        tasks.setdefault(kernel.session_id, []).append(Task(kernel.node_label, request))
+    for session_id, found in tasks.items():
+        names = ports_by_kernel([task.name for task in found], ports.get(session_id, []))
+        apart[session_id].tasks = tuple(
+            Task(task.name, task.request, len(names[task.name])) for task in found
+        )
+
+
+def ports_by_kernel(labels: Sequence[str], port_names: Iterable[str]) -> dict[str, list[str]]:
+    """A port `{label}_{protocol}` goes where its node is; what belongs to no node goes with the first."""
+    found: dict[str, list[str]] = {label: [] for label in labels}
+    safe = sorted(((_safe(label), label) for label in labels), key=lambda pair: -len(pair[0]))
+    for name in port_names:
+        label = next((label for prefix, label in safe if name.startswith(f"{prefix}_")), labels[0])
+        found[label].append(name)
+    return found
+
+
+def _safe(label: str) -> str:
+    return "".join(character if character.isalnum() or character in "_-" else "_" for character in label)
+
+
+def _running_jobs(rows: Sequence[Row], names: _Names, serving: set[str]) -> list[Job]:
+    """Those that hold something, where they hold it."""
+    if not rows:
+        return []
+    by_key = {UUID(row.key): row for row in rows}
+    where, leaving = _where(by_key)
+    jobs = []
+    for key, row in by_key.items():
+        on = tuple(part for part in where.get(key, ()) if part.node in serving)
+        if on:
+            job = _job(row, names, FOREVER)
+            job.parts, job.leaving = on, key in leaving
+            jobs.append(job)
+    return jobs
+
+
+def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]:
+    """The parts of running reservations on their slots, and who is on the way out."""
+    where: dict[UUID, list[Part]] = {}
+    leaving = set()
+    held = Reservation.objects.filter(pk__among=list(rows))
+    for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
+        row = rows[key]
+        if not row.spread:
+            task = Task("", row.amounts, row.port_count)
+            where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
+        if status in LEAVING:
+            leaving.add(key)
+    for part in ReservationPart.objects.filter(reservation_id__among=list(rows)):
+        task = Task("", amounts_of({name: getattr(part, name) for name in NAMES}))
+        where.setdefault(part.reservation_id, []).append(
+            Part(part.slot_id.hex, (task,), _pairs(part.devices))
+        )
+    return where, leaving
+
+
+def _pairs(devices: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((device, amount) for device, amount in devices)
