@@ -44,7 +44,7 @@ def standing_of(ratio: float) -> float:
 
 def weighted(usage: Sequence[float], weights: Sequence[float]) -> float:
     """Several resources as one usage."""
-    return sum(map(mul, usage, weights))
+    return float(sum(map(mul, usage, weights)))
 
 
 def capacity_usage(usage: Sequence[float], weights: Sequence[float], capacity: Sequence[float]) -> float:

@@ -19,8 +19,8 @@ def standings(pool: Pool) -> Standings:
     if above.all_alike:
         rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
     found = {
-        (user, project): Standing(*values, weights=(*above.weights(project), weight))
-        for user, project, weight, *values in rows.values_list(
+        (user, project): Standing(in_domain, in_project, in_person, (*above.weights(project), weight))
+        for user, project, weight, in_domain, in_project, in_person in rows.values_list(
             "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing", "user_standing"
         )
     }
@@ -56,7 +56,7 @@ def _newcomers(
         return {}
     joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
     return {
-        (user, project): Standing(*above.standing[project], weights=(*above.weights(project), 1.0))
+        (user, project): Standing(*above.standing[project], 1.0, (*above.weights(project), 1.0))
         for user, project in joined
         if (user, project) not in known
         and project in above.standing

@@ -80,11 +80,11 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
 
     filler.people_with_usage()
     policy = policy_of(filler.pool)
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     tree = tree_of(filler.pool, policy, now=NOW)
-    read = time.perf_counter()
+    read, cpu_read = time.perf_counter(), time.process_time()
     results = tree.results(policy)
-    computed = time.perf_counter()
+    computed, cpu_computed = time.perf_counter(), time.process_time()
     first = _timed(lambda: calculate_pool(filler.pool, now=NOW))
     second = _timed(lambda: calculate_pool(filler.pool, now=NOW + timedelta(days=1)))
     asked = _timed(lambda: standings(filler.pool))
@@ -92,6 +92,8 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
     return [
         _row("factors: read tree and decayed usage", count, read - begun),
         _row("factors: arithmetic", len(results), computed - read),
+        _row("factors: arithmetic, CPU", len(results), cpu_computed - cpu_read),
+        _row("factors: read and compute, CPU of our process", count, cpu_computed - cpu),
         _row("factors: read and compute", count, computed - begun, None, "≤ 2 s"),
         _row("factors: all, rows made", count, first),
         _row("factors: all, rows changed", count, second),
