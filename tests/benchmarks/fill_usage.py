@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
 from datetime import datetime, timedelta
 from random import Random
@@ -124,6 +125,8 @@ class UsageFiller:
         insert(rows)
         self._follow_keys("fairshare_usagebucket")
         self._analyze()
+        # What was made to fill the tables is not what a worker would have in memory.
+        gc.freeze()
 
     def _records(self, count: int, *, aggregated: bool) -> None:
         size = 100_000 if self._postgresql else 10_000
