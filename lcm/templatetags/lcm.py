@@ -59,6 +59,10 @@ LOOKS: dict[str, tuple[str, str]] = {
     "off": ("sq", "idle"),
     "stopped": ("oct", "bad"),
     "backing off": ("clock", "warn"),
+    "placed": ("check", "ok"),
+    "waiting": ("clock", "idle"),
+    "held": ("half", "busy"),
+    "impossible": ("oct", "bad"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -90,10 +94,10 @@ def status(value: str, word: str = "", kind: str = "status") -> SafeString:
 
 
 @register.inclusion_tag("components/panels.html")
-def panels(page: str, pk: Any) -> dict[str, Any]:
-    """What other apps show on a page."""
-    shown: list[Panel] = panels_of(page)
-    return {"panels": shown, "pk": pk}
+def panels(page: str, shown: Any) -> dict[str, Any]:
+    """What other apps show on a page of this object."""
+    found: list[Panel] = panels_of(page, shown)
+    return {"panels": found, "pk": shown.pk}
 
 
 @register.filter
