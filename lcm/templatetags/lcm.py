@@ -143,6 +143,12 @@ def amount(value: Decimal | float | str | None) -> str:
 
 
 @register.filter
+def words(name: str) -> str:
+    """A name of code as people write it."""
+    return str(name).replace("_", " ")
+
+
+@register.filter
 def lead(text: str) -> SafeString:
     """`**…**` becomes strong; everything else is escaped."""
     parts = re.split(r"\*\*(.+?)\*\*", text)
