@@ -15,7 +15,6 @@ from scheduling.framework.explain import Explanation, explain
 from scheduling.framework.model import Job, Part, Snapshot
 from scheduling.framework.session import SchedulingSession
 
-
 LONGEST_SUMMARY = 60
 
 

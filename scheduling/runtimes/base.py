@@ -160,7 +160,7 @@ class RuntimeAdapter(ABC):
     def probe(self, instance: Instance) -> Health:
         """Ask the worker whether it can take sessions; never raises."""
 
-    def labels_of(self, instance_id: str) -> dict[str, str]:  # noqa: ARG002
+    def labels_of(self, instance_id: str) -> dict[str, str]:
         """What a slot is labelled with when it gets this instance: the pool's `labels`."""
         return dict(self.settings.get("labels", {}))
 
