@@ -183,6 +183,8 @@ SPECTACULAR_SETTINGS = {
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
+        "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
+        "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },

@@ -24,7 +24,7 @@ _panels: dict[str, dict[str, Panel]] = {}
 def register_panel(
     *, page: str, name: str, title: str, url_name: str, when: Callable[[Any], bool] | None = None
 ) -> None:
-    """Show a panel on a page (`session`, above it `session-first`, `definition`); called when an app is ready."""
+    """Show a panel on a page (`session`, above the rest `session-first`); called when an app is ready."""
     _panels.setdefault(page, {})[name] = Panel(name, title, url_name, when)
 
 

@@ -32,7 +32,7 @@ class PoolForm(PoolModelForm):
         try:
             read_configuration(text)
         except WrongConfiguration as error:
-            raise forms.ValidationError([f"Line {line}: {what}" for line, what in error.problems]) from error
+            raise forms.ValidationError(error.sentences) from error
         return text
 
     def clean_runtime_settings(self) -> dict[str, Any]:

@@ -205,7 +205,7 @@ class TickSerializer(serializers.ModelSerializer[TickRun]):
     counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     errors = serializers.DictField(child=serializers.CharField(), read_only=True)  # type: ignore[assignment]
     plugins = serializers.DictField(
-        child=serializers.DictField(), read_only=True, help_text="Milliseconds of each, and what failed in it."
+        child=serializers.DictField(), read_only=True, help_text="Milliseconds of each, and what failed."
     )
 
     class Meta:

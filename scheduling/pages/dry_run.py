@@ -77,7 +77,7 @@ class DryRunForm(PageForm):
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
         if any(data.get(name) is not None for name in AMOUNTS) != bool(named):
-            raise forms.ValidationError("Another requirement is a definition or a session, and what it needs.")
+            raise forms.ValidationError("Name a definition or a session, and what it would need.")
         if data.get("session") and not LabletSession.objects.filter(pk=data["session"]).exists():
             self.add_error("session", "There is no such session.")
         return data

@@ -22,7 +22,7 @@ from lcm.web.lists import list_page
 from scheduling.models import Phase
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.selectors import capacity
-from scheduling.selectors.queue import decisions_of, order_of
+from scheduling.selectors.queue import Order, decisions_of, order_of
 from scheduling.services.reservations import cancel_reservation
 
 DECISIONS_SHOWN = 50
@@ -39,16 +39,16 @@ def reservation_list(request: HttpRequest) -> HttpResponseBase:
 def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """One claim: what it asks for, where it is, and what was decided about it."""
     reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
+    order = order_of(reservation.pool) if reservation.phase == Phase.PENDING else Order()
     context = {
         "claim": reservation,
         "parts": capacity.parts_of([reservation]).get(pk, []),
-        "order": order_of(reservation.pool) if reservation.phase == Phase.PENDING else None,
+        "order": order,
+        "position": order.position_of(pk),
         "rows": decisions_of(reservation, DECISIONS_SHOWN),
         "changes": changes_of(reservation),
         "crumbs": [("Reservations", reverse("reservation_list")), (reservation.short_id, "")],
     }
-    if context["order"]:
-        context["position"] = context["order"].position_of(pk)
     return render(request, "capacity/reservation.html", context)
 
 

@@ -70,7 +70,8 @@ def _its_turn(found: Rehearsed) -> NextStep:
             0.0,
         )
         at = datetime.fromtimestamp(found.job.starts, UTC) - timedelta(minutes=lead)
-        return NextStep("turn", f"It is its turn at {at:%H:%M} UTC, {lead:g} minutes before it starts.", at=at)
+        text = f"It is its turn at {at:%H:%M} UTC, {lead:g} minutes before it starts."
+        return NextStep("turn", text, at=at)
     if code == "quota":
         text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
         return NextStep("quota", text)
@@ -135,7 +136,8 @@ def _launching(pool: Pool, now: datetime) -> Iterator[NextStep]:
     elif pool.stopped_reason:
         yield NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
     elif pool.backoff_until and pool.backoff_until > now:
-        yield NextStep("backoff", f"{pool} launches nothing for a while after failures.", at=pool.backoff_until)
+        text = f"{pool} launches nothing for a while after failures."
+        yield NextStep("backoff", text, at=pool.backoff_until)
     elif Slot.objects.filter(pool=pool, state__in=OCCUPIED).count() >= pool.max_slots:
         slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
         yield NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")

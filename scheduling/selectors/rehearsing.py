@@ -1,4 +1,4 @@
-"""A dry run: the next cycle of a pool as it is, and as it would be with something changed. Nothing is written."""
+"""A dry run: the next cycle of a pool as it is, and with something changed. Nothing is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lcm.errors import InvalidInput
 from scheduling.framework.configuration import Configuration, WrongConfiguration, read_configuration
 from scheduling.framework.cycle import Cycle, Eviction, Outcome, Verdict, run_cycle
 from scheduling.framework.explain import Count, failed_plugins
-from scheduling.framework.model import Snapshot
+from scheduling.framework.model import Job, Snapshot
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.selectors.resizing import with_requirements
 from scheduling.selectors.snapshots import snapshot_of, template_of
@@ -91,7 +91,7 @@ def _configuration(text: str) -> Configuration:
     try:
         return read_configuration(text)
     except WrongConfiguration as error:
-        raise InvalidInput({"scheduler": [f"Line {line}: {what}" for line, what in error.problems]}) from error
+        raise InvalidInput({"scheduler": error.sentences}) from error
 
 
 def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
@@ -108,13 +108,11 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
 
 def _with_slots(pool: Pool, snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
     new = template_of(pool)
-    more = [
-        replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number in range(1, count + 1)
-    ]
+    more = [replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number in range(1, count + 1)]
     return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
 
 
-def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list:  # type: ignore[type-arg]
+def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list[Job]:
     """The waiting jobs, each with the last requirement that names it."""
     amounts: dict[UUID, Mapping[str, Decimal]] = {}
     waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
@@ -132,7 +130,7 @@ def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list:  # type: 
 def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Rehearsal:
     names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
     lots = {verdict.job.id: verdict for verdict in now.verdicts}
-    moves = {"new": [], "lost": [], "moved": []}  # type: dict[str, list[Move]]
+    moves: dict[str, list[Move]] = {"new": [], "lost": [], "moved": []}
     for verdict in then.verdicts:
         for kind, move in _move(lots.get(verdict.job.id), verdict, names):
             moves[kind].append(move)
@@ -149,9 +147,7 @@ def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Reh
     )
 
 
-def _move(
-    before: Verdict | None, after: Verdict, names: Mapping[str, str]
-) -> Iterator[tuple[str, Move]]:
+def _move(before: Verdict | None, after: Verdict, names: Mapping[str, str]) -> Iterator[tuple[str, Move]]:
     was, will = (_where(before, names) if before else ""), _where(after, names)
     if was == will:
         return

@@ -18,8 +18,8 @@ def with_requirements(job: Job, amounts: Mapping[str, Decimal]) -> Job:
         if name in amounts:
             parts = divide(amounts[name], [Decimal(each) for each in columns[which]])
             columns[which] = [int(part * UNIT) for part in parts]
-    tasks = [_resized(task, column) for task, column in zip(job.tasks, zip(*columns, strict=True), strict=True)]
-    return replace(job, tasks=tuple(tasks))
+    rows = zip(*columns, strict=True)
+    return replace(job, tasks=tuple(_resized(task, row) for task, row in zip(job.tasks, rows, strict=True)))
 
 
 def _resized(task: Task, amounts: tuple[int, ...]) -> Task:

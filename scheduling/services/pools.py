@@ -20,9 +20,10 @@ from scheduling.runtimes.base import Market
 from scheduling.runtimes.registry import runtime_for, runtime_problems
 
 EDITABLE = (
-    "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots", "max_slots",
-    "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port", "idle_seconds",
-    "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout", "terminate_timeout",
+    "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
+    "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
+    "idle_seconds", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
+    "terminate_timeout",
 )  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def _check_scheduler(pool: Pool) -> None:
     try:
         read_configuration(pool.scheduler)
     except WrongConfiguration as error:
-        raise InvalidInput({"scheduler": [f"Line {line}: {text}" for line, text in error.problems]}) from error
+        raise InvalidInput({"scheduler": error.sentences}) from error
 
 
 def _check_runtime(pool: Pool) -> None:

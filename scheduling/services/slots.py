@@ -123,9 +123,7 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
     return slot
 
 
-def label_slot(
-    *, slot: Slot, labels: Mapping[str, str], reason: str, actor: Actor, now: datetime
-) -> Slot:
+def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Actor, now: datetime) -> Slot:
     """Say what is special about a worker; sessions on it stay. Its next worker has its own labels."""
     need_reason(reason)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -92,5 +94,6 @@ class TickViewSet(ReadViewSet[TickRun]):
     @action(detail=True, methods=["get"], filterset_class=None, sorts=("-at",))
     def decisions(self, request: Request, pk: str) -> Response:
         """What the tick decided, page by page."""
-        rows = self.paginate_queryset(decisions().filter(tick_id=self.get_object().pk))
+        found: Any = decisions().filter(tick_id=self.get_object().pk)
+        rows: Any = self.paginate_queryset(found)
         return self.get_paginated_response(DecisionSerializer(rows, many=True).data)
