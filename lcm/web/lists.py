@@ -98,7 +98,7 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
         return export(page, filtered, sort=sort, wanted=wanted)
     size = _size(request)
     rows, problem = _rows(request, page, filtered, sort=sort, size=size)
-    total, more = capped_count(filtered)
+    total, more = capped_count(filtered) if rows.total is None else (rows.total, False)
     role = role_of(request.user)
     menus = _menus(filterset)
     context = {

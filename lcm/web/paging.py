@@ -28,6 +28,8 @@ class Page(Generic[M]):
     first: int
     next: str | None
     previous: str | None
+    # How many there are, where that is known without counting.
+    total: int | None = None
 
     @property
     def last(self) -> int:
@@ -74,6 +76,7 @@ def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, curso
         first=start + 1,
         next=str(start + size) if start + size < len(keys) else None,
         previous=str(max(start - size, 0)) if start else None,
+        total=len(keys),
     )
 
 

@@ -56,7 +56,7 @@ class Explained:
 
 def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> Explained:
     """Refused for a session that does not wait."""
-    claims = Reservation.objects.select_related("pool", "held_slot__pool")
+    claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
         word = SessionStatus(session.status).label.lower()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
 from scheduling.framework.explain import explain
 from scheduling.framework.model import Job, Snapshot
 from scheduling.framework.session import SchedulingSession
-from scheduling.models import OCCUPIED, Pool, Reservation, Slot
+from scheduling.models import OCCUPIED, Pool, Reservation, Slot, SlotState
 from scheduling.plugins.timeslot import TimeslotPlugin
 from scheduling.selectors.snapshots import nodes_on_the_way
 
@@ -52,7 +52,11 @@ def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
             return [_its_turn(found)]
         case Outcome.IMPOSSIBLE:
             return [_impossible(found)]
-    return [*_on_the_way(found), *_smaller(found), *_launching(found.claim.pool, now)]
+    pool = found.claim.pool
+    moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
+    slots = list(moving.order_by("state_deadline", "number"))
+    occupied = len(slots) + len(found.alone.nodes)
+    return [*_on_the_way(found, slots), *_smaller(found), *_launching(pool, occupied, now)]
 
 
 def _held(found: Rehearsed) -> list[NextStep]:
@@ -88,9 +92,9 @@ def _impossible(found: Rehearsed) -> NextStep:
     return NextStep("impossible", f"Nothing in {pool} can ever hold it: even empty, its slots {reasons}.")
 
 
-def _on_the_way(found: Rehearsed) -> Iterator[NextStep]:
+def _on_the_way(found: Rehearsed, moving: Sequence[Slot]) -> Iterator[NextStep]:
     """Slots that boot, told apart by whether those ahead leave something of them."""
-    coming = nodes_on_the_way(found.claim.pool)
+    coming = nodes_on_the_way(found.claim.pool, moving)
     nodes = [node for _, node in coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
     if fits is None:
@@ -129,7 +133,7 @@ def _smaller(found: Rehearsed) -> Iterator[NextStep]:
     yield NextStep("smaller", f"With {less} it would fit {slots} now.")
 
 
-def _launching(pool: Pool, now: datetime) -> Iterator[NextStep]:
+def _launching(pool: Pool, occupied: int, now: datetime) -> Iterator[NextStep]:
     """Whether a slot can be launched for it, and if not, why."""
     if not pool.enabled:
         yield NextStep("off", f"{pool} is switched off: no slot is launched.")
@@ -138,7 +142,7 @@ def _launching(pool: Pool, now: datetime) -> Iterator[NextStep]:
     elif pool.backoff_until and pool.backoff_until > now:
         text = f"{pool} launches nothing for a while after failures."
         yield NextStep("backoff", text, at=pool.backoff_until)
-    elif Slot.objects.filter(pool=pool, state__in=OCCUPIED).count() >= pool.max_slots:
+    elif occupied >= pool.max_slots:
         slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
         yield NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")
     else:

@@ -42,8 +42,12 @@ class Order:
 
 
 def order_of(pool: Pool) -> Order:
-    found = QueueOrder.objects.filter(pool=pool).first()
-    return Order(found.at, bytes(found.ids)) if found else Order()
+    """Read with the pool where that was asked for."""
+    try:
+        found = pool.queue_order
+    except QueueOrder.DoesNotExist:
+        return Order()
+    return Order(found.at, bytes(found.ids))
 
 
 def waiting() -> QuerySet[Reservation]:

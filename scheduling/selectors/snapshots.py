@@ -83,18 +83,18 @@ def nodes_on_the_way(pool: Pool, slots: Iterable[Slot]) -> list[tuple[Slot, Node
     """Those of the slots that will be READY, as they will be then: with nobody on them."""
     new = template_of(pool)
     return [
-        (slot, _coming(slot, new))
+        (slot, _coming(slot, pool, new))
         for slot in slots
         if slot.state in IN_FLIGHT and not slot.cordoned and slot.interruption_deadline is None
     ]
 
 
-def _coming(slot: Slot, new: Node) -> Node:
+def _coming(slot: Slot, pool: Pool, new: Node) -> Node:
     # What is still being asked for outside has neither labels nor a market yet.
     known = slot.state != SlotState.LAUNCHING
     return replace(
         new,
-        name=f"{slot.pool.name}-{slot.number:02}",
+        name=f"{pool.name}-{slot.number:02}",
         id=slot.pk.hex,
         capacity=amounts_of(vars(resources_of(slot))),
         labels=slot.labels if known else new.labels,

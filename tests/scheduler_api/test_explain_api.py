@@ -51,9 +51,7 @@ def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
     session = lab()
     fleet.clean_tick()
     found = why(session)
-    assert found["sentence"] == (
-        "3 of 4 READY slots lack CPU: 4 cores asked, at most 3 free; 1 is cordoned."
-    )
+    assert found["sentence"] == ("3 of 4 READY slots lack CPU: 4 cores asked, at most 3 free; 1 is cordoned.")
     assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
     assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
     assert found["by_slot"] == []
