@@ -64,7 +64,7 @@ def test_nobody_is_asked_to_stop_while_reclaim_is_off(full):
 
 
 def test_room_that_is_held_is_not_given_to_others(full):
-    fleet, slot, many, few, running = full(RECLAIM)
+    fleet, _, many, few, running = full(RECLAIM)
     waiting = few.asks()
     fleet.clean_tick()
     sooner = many.asks(priority=Priority.HIGH)
@@ -74,7 +74,7 @@ def test_room_that_is_held_is_not_given_to_others(full):
 
 
 def test_a_hold_ends_by_itself(full):
-    fleet, slot, many, few, running = full(RECLAIM)
+    fleet, _, many, few, running = full(RECLAIM)
     waiting = few.asks()
     fleet.clean_tick()
     sooner = many.asks(priority=Priority.HIGH)

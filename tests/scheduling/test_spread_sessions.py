@@ -88,7 +88,7 @@ def test_both_leases_and_all_ports_come_back(apart, how):
         for step in (S.INSTANTIATING, S.STOPPING, S.TERMINATED):
             transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
     assert [slot.lease_count for slot in Slot.objects.all()] == [0, 0]
-    assert not ReservationPart.objects.exists() and not PortAllocation.objects.exists()
+    assert (ReservationPart.objects.count(), PortAllocation.objects.count()) == (0, 0)
 
 
 def test_losing_one_of_its_slots_sends_it_back_to_the_queue(apart):
