@@ -6,6 +6,7 @@ from django.urls import reverse
 from lcm.lifecycle import SessionStatus
 from scheduling.fairness import Standing
 from scheduling.models import Decision, TickRun
+from tests.capacity_pages.test_pool_pages import exported
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING, Party
@@ -73,11 +74,12 @@ def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, la
     assert len(rows(by(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_queue_as_a_file_is_in_its_order(standing_still, lab, by, viewer):
     low, high = lab(priority=10), lab(priority=90)
     standing_still.clean_tick()
     answer = by(viewer).get(f"{reverse('queue_list')}?format=csv")
-    lines = b"".join(answer).decode().splitlines()
+    lines = exported(answer).splitlines()
     assert [line.split(",")[:2] for line in lines[1:]] == [["1", str(high.pk)], ["2", str(low.pk)]]
 
 

@@ -10,6 +10,7 @@ from lcm.services.definitions import update_definition
 from lcm.services.sessions import cancel_session, transition_session
 from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Decision, Slot, SlotState
+from scheduling.runtimes.static import StaticRuntime
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import label_slot, move_slot
 from scheduling.steps import placing
@@ -133,7 +134,7 @@ def test_a_quota_holds_across_ticks(tuned):
     slot = fleet.slot()
     one, other = (Party(fleet, name, make_definition(pool="cml-eu")) for name in ("one", "other"))
     running = one.runs(slot)
-    mine = [one.asks() for _ in range(2)]
+    mine = [one.asks(priority=90), one.asks()]
     theirs = other.asks()
     fleet.clean_tick()
     assert [status_of(session) for session in (*mine, theirs)] == [S.SCHEDULED, S.PENDING, S.SCHEDULED]
@@ -169,3 +170,17 @@ def test_a_session_that_is_cancelled_between_plan_and_commit_gets_nothing(fleet,
     assert (status_of(going), status_of(staying)) == (S.CANCELLED, S.SCHEDULED)
     assert list(Decision.objects.values_list("reservation__session", flat=True)) == [staying.pk]
     check_leases()
+
+
+def test_static_workers_bring_their_own_labels():
+    settings = {
+        "labels": {"site": "lab", "rack": "a"},
+        "workers": [
+            {"name": "one", "endpoint": "https://one.example.org"},
+            {"name": "two", "endpoint": "https://two.example.org", "labels": {"rack": "b"}},
+        ],
+    }
+    runtime = StaticRuntime("cml-static", settings)
+    assert runtime.labels_of("one") == {"site": "lab", "rack": "a"}
+    assert runtime.labels_of("two") == {"site": "lab", "rack": "b"}
+    assert StaticRuntime.problems({**settings, "labels": {"rack": 7}}).keys() == {"labels"}
