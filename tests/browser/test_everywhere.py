@@ -26,9 +26,17 @@ PAGES = [
     "/projects/{project}/",
     "/pools/",
     "/pools/{pool}/",
+    "/pools/{pool}/scheduler",
+    "/queue/",
+    "/queue/dry-run",
+    "/ticks/",
+    "/ticks/{tick}/",
+    "/decisions/",
     "/slots/",
     "/slots/{slot}/",
+    "/slots/{slot}/labels",
     "/reservations/",
+    "/reservations/{reservation}/",
     "/tokens/",
     "/tokens/new",
     "/changes/",
@@ -44,6 +52,8 @@ def real_paths(page: Page) -> list[str]:
         "project": "projects/",
         "pool": "pools/",
         "slot": "slots/",
+        "tick": "ticks/",
+        "reservation": "reservations/",
     }
     for kind, path in lists.items():
         page.goto(f"/{path}")
