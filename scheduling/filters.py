@@ -159,8 +159,9 @@ class DecisionFilter(PoolChoices):
         found = Q(reservation__holder__icontains=value)
         start = value.lower().replace("-", "")
         if _ID_START.match(start):
-            between = (UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f")))
-            found |= Q(reservation__range=between) | Q(reservation__session__range=between)
+            first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
+            found |= Q(reservation__gte=first, reservation__lte=last)
+            found |= Q(reservation__session__gte=first, reservation__session__lte=last)
         return qs.filter(found)
 
 

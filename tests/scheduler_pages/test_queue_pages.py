@@ -114,6 +114,17 @@ def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
     assert Decision.objects.filter(reservation=other).exists()
 
 
+@pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
+def test_decisions_are_searched_by_whom_they_are_about(standing_still, lab, by, viewer, by_what):
+    session = lab()
+    bare = standing_still.reservation(holder="a class of 12")
+    standing_still.clean_tick()
+    claim = bare if by_what == "holder" else active_of(session)
+    text = {"session": str(session.pk)[:12], "reservation": str(claim.pk)[:12], "holder": "class of"}[by_what]
+    page = by(viewer).get(reverse("decision_list"), {"q": text})
+    assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
+
+
 def test_a_decision_whose_tick_is_forgotten_is_still_shown(standing_still, lab, by, viewer):
     lab()
     standing_still.clean_tick()
