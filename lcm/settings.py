@@ -184,6 +184,8 @@ SPECTACULAR_SETTINGS = {
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
+        "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
+        "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
         "TokenKindEnum": "lcm.models.records.TokenKind",
         "ObserverKindEnum": "scheduling.models.observing.RunKind",

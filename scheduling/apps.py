@@ -20,12 +20,24 @@ class SchedulingConfig(AppConfig):
 
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the session's page and the change log's filter."""
+    from lcm.lifecycle import SessionStatus
     from lcm.web import filters, navigation, panels
 
+    queue = navigation.Entry(
+        "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
+    )
+    navigation.register_entry("", queue, after="sessions")
     places = ("/pools/", "/slots/", "/reservations/")
     entry = navigation.Entry("capacity", "Capacity", "pool_list", places, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
     observers = navigation.Entry("observers", "Observers", "observer_list", "/observers/", "eye")
     navigation.register_entry("System", observers)
+    panels.register_panel(
+        page="session-first",
+        name="why",
+        title="Why is it waiting?",
+        url_name="session_why",
+        when=lambda session: session.status == SessionStatus.PENDING,
+    )
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]

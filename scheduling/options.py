@@ -84,7 +84,7 @@ def texts() -> Any:
     return setting((), read)
 
 
-def labels() -> Any:
+def texts_by_name() -> Any:
     """Names with a text each, none by default."""
 
     def read(key: str, value: Any) -> dict[str, str]:

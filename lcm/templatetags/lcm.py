@@ -65,6 +65,10 @@ LOOKS: dict[str, tuple[str, str]] = {
     "never ran": ("dash", "warn"),
     "equal": ("check", "ok"),
     "different": ("tri", "bad"),
+    "placed": ("check", "ok"),
+    "waiting": ("clock", "idle"),
+    "held": ("half", "busy"),
+    "impossible": ("oct", "bad"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -96,10 +100,10 @@ def status(value: str, word: str = "", kind: str = "status") -> SafeString:
 
 
 @register.inclusion_tag("components/panels.html")
-def panels(page: str, pk: Any) -> dict[str, Any]:
-    """What other apps show on a page."""
-    shown: list[Panel] = panels_of(page)
-    return {"panels": shown, "pk": pk}
+def panels(page: str, shown: Any) -> dict[str, Any]:
+    """What other apps show on a page of this object."""
+    found: list[Panel] = panels_of(page, shown)
+    return {"panels": found, "pk": shown.pk}
 
 
 @register.filter
@@ -142,6 +146,12 @@ def duration(length: timedelta | None) -> str:
 def amount(value: Decimal | float | str | None) -> str:
     """A number without needless digits; what is not known is said so, never zero."""
     return "not known" if value is None else amount_text(Decimal(str(value)))
+
+
+@register.filter
+def words(name: str) -> str:
+    """A name of code as people write it."""
+    return str(name).replace("_", " ")
 
 
 @register.filter

@@ -14,8 +14,6 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
-from lcm.web.paging import page_of
-
 if TYPE_CHECKING:
     from lcm.web.lists import ListPage
 
@@ -39,7 +37,7 @@ def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -
 
 async def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> AsyncIterator[list[list[Any]]]:
     def read(cursor: str) -> tuple[list[list[Any]], str | None]:
-        found = page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
+        found = page.page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
         return [[column.value(row) for column in page.columns] for row in found.rows], found.next
 
     cursor: str | None = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin
-from scheduling.models import HandlerFailure, Lease, ObserverRun, SimulatedInstance, TickRun
+from scheduling.models import Decision, HandlerFailure, Lease, ObserverRun, SimulatedInstance, TickRun
 
 
 @admin.register(TickRun)
@@ -48,6 +48,18 @@ class HandlerFailureAdmin(LoggedAdmin):
     search_fields = ("handler", "reason")
     ordering = ("-last_at", "-id")
     sortable_by = ("last_at",)
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin):
+    note = "One row each time a cycle says something new about a reservation; old ones go by age and number."
+    note_page = "decision_list"
+    list_display = ("__str__", "at", "pool", "outcome", "position", "slot", "why")
+    list_filter = ("outcome", "pool", "at")
+    list_select_related = ("reservation", "pool", "slot__pool", "why")
+    search_fields = ("reservation__id", "reservation__holder")
+    ordering = ("-at", "-id")
+    sortable_by = ("at",)
 
 
 @admin.register(Lease)

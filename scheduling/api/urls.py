@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from lcm.api.urls import Router
+from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSet
 from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
@@ -16,11 +17,17 @@ router.register("slots", SlotViewSet, "slot")
 router.register("reservations", ReservationViewSet, "reservation")
 router.register("observers", ObserverViewSet, "observer")
 router.register("ticks", TickViewSet, "tick")
+router.register("decisions", DecisionViewSet, "decision")
 
 internal = Router()
 internal.register("slots", InternalSlotViewSet, "internal-slot")
 
 urlpatterns = [
     path("", include(router.urls)),
+    path(
+        "lablet-sessions/<uuid:pk>/explain",
+        SessionExplainViewSet.as_view({"get": "explain"}),
+        name="session-explain",
+    ),
     path("internal/", include(internal.urls)),
 ]

@@ -42,7 +42,8 @@ class WrongConfiguration(Exception):
 
     def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
         self.problems = sorted(problems)
-        super().__init__(" ".join(f"Line {line}: {text}" for line, text in self.problems))
+        self.sentences = [f"Line {line}: {text}" for line, text in self.problems]
+        super().__init__(" ".join(self.sentences))
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,17 @@ class Explanation:
         if not first.nodes:
             return first.text
         of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
-        parts = [f"{of} {first.text}", *(f"{count.nodes} {count.text}" for count in rest if count.nodes)]
-        return "; ".join(parts) + "."
+        said = (f"{count.nodes} {_agreeing(count)}" for count in rest if count.nodes)
+        return "; ".join([f"{of} {_agreeing(first)}", *said]) + "."
+
+
+# A summary is said of several nodes; of one its verb is another.
+_OF_ONE = {"lack": "lacks", "are": "is", "were": "was", "have": "has", "go": "goes", "run": "runs"}
+
+
+def _agreeing(count: Count) -> str:
+    verb, _, rest = count.text.partition(" ")
+    return f"{_OF_ONE.get(verb, verb)} {rest}" if count.nodes == 1 else count.text
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:

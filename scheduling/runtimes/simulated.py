@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from scheduling.models import SimulatedInstance
-from scheduling.options import choice, flag, number, rows, text, texts
+from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -55,6 +55,7 @@ class SimulatedOptions:
     vanish_after_seconds: float | None = number(None, 0, 86_400)
     interrupt_after_seconds: float | None = number(None, 0, 86_400)
     spot: bool = flag(False)
+    labels: Mapping[str, str] = texts_by_name()
     offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
 
     def problems(self) -> dict[str, str]:

@@ -12,10 +12,11 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from lcm.models import ChangeLog
-from scheduling.models import Pool, Slot, SlotState
+from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
 
 CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
@@ -68,6 +69,13 @@ PAGES: dict[str, dict[str, str]] = {
     "pool_detail": {"GET": "viewer"},
     "pool_board": {"GET": "viewer"},
     "pool_edit": {"GET": "admin", "POST": "admin"},
+    "pool_scheduler": {"GET": "admin", "POST": "admin"},
+    "queue_list": {"GET": "viewer"},
+    "queue_ticks": {"GET": "viewer"},
+    "dry_run": {"GET": "operator", "POST": "operator"},
+    "tick_list": {"GET": "viewer"},
+    "tick_detail": {"GET": "viewer"},
+    "decision_list": {"GET": "viewer"},
     "slot_list": {"GET": "viewer"},
     "slot_bulk_cordon": {"POST": "operator"},
     "slot_bulk_uncordon": {"POST": "operator"},
@@ -76,10 +84,13 @@ PAGES: dict[str, dict[str, str]] = {
     "slot_cordon": {"GET": "operator", "POST": "operator"},
     "slot_uncordon": {"GET": "operator", "POST": "operator"},
     "slot_drain": {"GET": "operator", "POST": "operator"},
+    "slot_labels": {"GET": "operator", "POST": "operator"},
     "slot_retry": {"GET": "operator", "POST": "operator"},
     "slot_terminate": {"GET": "operator", "POST": "operator"},
     "reservation_list": {"GET": "viewer"},
+    "reservation_detail": {"GET": "viewer"},
     "reservation_cancel": {"GET": "operator", "POST": "operator"},
+    "session_why": {"GET": "viewer"},
     "session_capacity": {"GET": "viewer"},
     "observer_list": {"GET": "viewer"},
     "observer_board": {"GET": "viewer"},
@@ -127,6 +138,12 @@ API: dict[str, dict[str, str]] = {
     "api:internal-session-transitions": {"POST": "controller"},
     "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
     "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin"},
+    "capacity:pool-dry-run": {"POST": "operator"},
+    "capacity:session-explain": {"GET": "viewer"},
+    "capacity:decision-list": {"GET": "viewer"},
+    "capacity:tick-detail": {"GET": "viewer"},
+    "capacity:tick-decisions": {"GET": "viewer"},
+    "capacity:slot-labels": {"POST": "operator"},
     "capacity:slot-list": {"GET": "viewer + controller"},
     "capacity:slot-detail": {"GET": "viewer + controller"},
     "capacity:slot-cordon": {"POST": "operator"},
@@ -217,6 +234,7 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "reservation": {"pk": session.reservations.get().pk},
         "fair-share": {"pk": 1},
         "fair-share-policy": {"pk": pool.pk},
+        "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
     }
     special = {
         "suggest": {"kind": "people"},
