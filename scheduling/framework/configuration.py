@@ -135,7 +135,8 @@ class _Document:
         if kind is None:
             self._wrong(name_node, f"There is no plugin “{name}”{suggestion(name, plugins())}")
             return None
-        arguments = _plain(arguments_node) or {} if arguments_node is not None else {}
+        arguments = _plain(arguments_node) if arguments_node is not None else None
+        arguments = {} if arguments is None else arguments
         try:
             read_options(kind, arguments)
         except Unusable as error:

@@ -154,6 +154,11 @@ class Nodes:
         return np.full(len(self), value, np.bool_)
 
 
+def verb_for(nodes: Nodes, one: str, several: str) -> str:
+    """“1 is cordoned”, “2 are cordoned”."""
+    return one if len(nodes) == 1 else several
+
+
 class NodeState:
     """One node, as a scalar callback sees it: what it is and what is left of it now."""
 

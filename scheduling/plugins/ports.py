@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Nodes, NodeState
+from scheduling.framework.nodes import PORTS, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -27,4 +27,5 @@ def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
 
 
 def lacking(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"lack ports: {task.ports} asked, at most {max(int(nodes.free_ports.max()), 0)} free"
+    most = max(int(nodes.free_ports.max()), 0)
+    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} asked, at most {most} free"
