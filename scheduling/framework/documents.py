@@ -227,7 +227,7 @@ def _written(row: type[Any], value: Any) -> dict[str, Any]:
     for declared in fields(row):
         if declared.name != "tasks":
             own = getattr(value, declared.name)
-            if own != _default(declared) and own != FOREVER:
+            if own not in (_default(declared), FOREVER, ()):
                 found[declared.name] = _plain(declared.name, own)
     return found
 
