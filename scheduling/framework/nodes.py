@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
 Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
+ANY = -(1 << 62)
 # Columns of what is left of a node, after the resources.
 LEASES, PORTS = 4, 5
 
@@ -220,6 +221,11 @@ def _devices(rows: Sequence[Node]) -> Ints:
             if device < len(each):
                 table[number, device] -= amount
     return table
+
+
+def at_least(asked: int) -> int:
+    """The least that must be left for what is asked; for nothing it may even be less than nothing."""
+    return asked or ANY
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Nodes, NodeState, verb_for
+from scheduling.framework.nodes import PORTS, Nodes, NodeState, at_least, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -17,11 +17,11 @@ class PortsPlugin(Plugin):
     """All ports of a job must be free; leaked ones are not."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: task.ports), summary=lacking)
+        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: at_least(task.ports)), summary=lacking)
 
 
 def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
-    if task.ports <= node.free_ports:
+    if not task.ports or task.ports <= node.free_ports:
         return None
     return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
 

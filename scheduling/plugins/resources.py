@@ -8,7 +8,7 @@ from functools import partial
 from scheduling.framework.amounts import CPU, GPU, MEMORY, RESOURCES, STORAGE, UNIT, WORDS, said
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState, fits_devices, verb_for
+from scheduling.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -34,14 +34,14 @@ class ResourcesPlugin(Plugin):
 
 def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
     asked, free = task.request[which], node.free[which]
-    if asked <= free:
+    if not asked or asked <= free:
         return None
     name = RESOURCES[which]
     return Reason(name, f"{WORDS[name]}: {said(asked, name)} asked, {said(max(free, 0), name)} free")
 
 
 def asked_of(which: int, task: Task) -> int:
-    return task.request[which]
+    return at_least(task.request[which])
 
 
 def asks_for_gpus(task: Task, job: Job) -> bool:
