@@ -89,6 +89,7 @@ def applied(snapshot: Snapshot, cycle: Cycle) -> Snapshot:
         if verdict is not None:
             job.verdict = verdict.summary
             job.parts = verdict.parts if verdict.outcome is Outcome.PLACED else ()
+            job.tasks = tuple(task for part in job.parts for task in part.tasks) or job.tasks
             job.held_on = verdict.parts[0].node if verdict.outcome is Outcome.HELD else ""
         job.leaving = job.leaving or job.id in leaving
     return after
