@@ -17,9 +17,9 @@ from tests.scheduler.scenario import applied, copied
 from tests.scheduler.worlds import CONFIGURATIONS, PACKED, RUTHLESS, busy_snapshots, nodes, requests, snapshots
 
 many = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(many, max_examples=60)
+few = settings(many, max_examples=40)
 
 
 def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[Part]:
