@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from scheduling.framework.document_fields import JobRow, NodeRow, QueueRow, TaskRow
 from scheduling.framework.documents import write_snapshot
+from scheduling.framework.plugin import BUILT_IN, plugins
 from tests.scheduler.plugged import job, node, snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -79,3 +82,17 @@ def test_a_replay_needs_no_database(document):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("1 placed, 1 impossible; 0 to stop\n")
+
+
+def test_the_document_of_the_handbook_can_be_replayed(tmp_path):
+    text = (ROOT / "docs" / "scheduler.md").read_text()
+    path = tmp_path / "handbook.json"
+    path.write_text(text.split("```json\n")[1].split("```")[0])
+    assert replay(path).splitlines()[0].split() == ["1", "waiting", "placed", "on", "lab-01"]
+
+
+def test_the_handbook_names_every_plugin_argument_and_field():
+    text = (ROOT / "docs" / "scheduler.md").read_text()
+    names = {field.name for row in (NodeRow, QueueRow, JobRow, TaskRow) for field in fields(row)}
+    names |= {field.name for name in BUILT_IN for field in fields(plugins()[name])} | set(BUILT_IN)
+    assert {name for name in names if f"`{name}`" not in text} == set()
