@@ -43,9 +43,7 @@ def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool
         job = verdict.job
         if job.gang is Gang.SPREAD and len(job.tasks) > 1:
             continue
-        clearing = _left_over(verdict.stuck) or _cheapest(
-            ssn, job, verdict.stuck, on_node, filters, eligible
-        )
+        clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
         # Those behind it may have been given what its queue may have: then nobody stops for it.
         if clearing is not None and ssn.refused(job) is None:
             _clear(cycle, verdict, clearing, why)

@@ -9,7 +9,17 @@ from typing import Any
 from scheduling.framework.amounts import NOTHING, RESOURCES, UNIT, Amounts, amounts_of, in_units
 from scheduling.framework.model import Gang
 from scheduling.options import (
-    REQUIRED, Unusable, choice, flag, labels, mistyped, number, rows, setting, suggestion, text,
+    REQUIRED,
+    Unusable,
+    choice,
+    flag,
+    labels,
+    mistyped,
+    number,
+    rows,
+    setting,
+    suggestion,
+    text,
 )  # fmt: skip
 
 MOST = 1e9
@@ -111,7 +121,7 @@ class NodeRow:
     """A slot as it stands in a document."""
 
     name: str = text()
-    capacity: Amounts = amounts(REQUIRED)
+    capacity: tuple[int, ...] = amounts(REQUIRED)
     id: str = text("")
     system: str = text("")
     labels: Mapping[str, str] = labels()
@@ -122,9 +132,9 @@ class NodeRow:
     ports: int = whole(6_000, 0, 65_536)
     leaked: int = whole(0, 0, 65_536)
     devices: tuple[int, ...] = gpus()
-    taken: Amounts = amounts()
+    taken: tuple[int, ...] = amounts()
     taken_leases: int = whole(0, 0, 1_000_000)
-    taken_devices: Shares = shares()
+    taken_devices: tuple[tuple[int, int], ...] = shares()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +152,11 @@ class QueueRow:
 class TaskRow:
     """A kernel as it stands in a document; with a node when it runs."""
 
-    request: Amounts = amounts(REQUIRED)
+    request: tuple[int, ...] = amounts(REQUIRED)
     name: str = text("")
     ports: int = whole(0, 0, 65_536)
     node: str = text("")
-    devices: Shares = shares()
+    devices: tuple[tuple[int, int], ...] = shares()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +171,7 @@ class JobRow:
     priority: int = whole(50, -1_000_000, 1_000_000)
     preemptible: bool = flag(False)
     created: float = number(0, -1e12, 1e12)
-    gang: Gang = choice(Gang, Gang.TOGETHER)
+    gang: Gang = choice(Gang, Gang.TOGETHER)  # noqa: RUF009 - it makes a field
     system: str = text("")
     labels: Mapping[str, str] = labels()
     starts: float = number(0, -1e12, 1e12)

@@ -9,7 +9,13 @@ from typing import Any
 
 from scheduling.framework.amounts import GPU, UNIT, Amounts, as_numbers
 from scheduling.framework.document_fields import (
-    SESSIONS, JobRow, NodeRow, QueueRow, Shares, TaskRow, gpu_sum,
+    SESSIONS,
+    JobRow,
+    NodeRow,
+    QueueRow,
+    Shares,
+    TaskRow,
+    gpu_sum,
 )  # fmt: skip
 from scheduling.framework.model import FOREVER, ROOT, Gang, Job, Node, Part, Queue, Snapshot, Task
 from scheduling.options import REQUIRED, Unusable, number, read_options, rows, setting, suggestion, text
@@ -85,7 +91,7 @@ class _Document:
     format: int = _version()
     now: float = number(REQUIRED, -1e12, 1e12)
     pool: str = text("")
-    template: NodeRow | None = _one_node()
+    template: NodeRow | None = _one_node()  # noqa: RUF009 - it makes a field
     nodes: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     queues: tuple[QueueRow, ...] = rows(QueueRow, required=False)
     jobs: tuple[JobRow, ...] = rows(JobRow, required=False)

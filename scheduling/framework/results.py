@@ -65,7 +65,7 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
         yield f"  stop  {eviction.victim.label:<36}  {eviction.reason}"
     for plugin, error in sorted(cycle.ssn.failures.by_plugin.items()):
         yield f"failed  {plugin:<36}  {error}"
-    counts = {outcome: 0 for outcome in Outcome}
+    counts = dict.fromkeys(Outcome, 0)
     for verdict in cycle.verdicts:
         counts[verdict.outcome] += 1
     said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)

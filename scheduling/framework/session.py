@@ -87,12 +87,14 @@ class SchedulingSession:
 
     def _forget(self, plugin: str) -> None:
         """What a plugin registered before it failed goes with it."""
-        for named in (self.predicates, self.scores, self.orders, self._handlers):
-            named[:] = [each for each in named if each.plugin != plugin]  # type: ignore[attr-defined, index]
-        for pairs in (
+        callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
+        for named in callbacks:
+            named[:] = [each for each in named if each.plugin != plugin]
+        pairs: tuple[list[Any], ...] = (
             self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes,
-        ):  # fmt: skip
-            pairs[:] = [pair for pair in pairs if pair[0] != plugin]  # type: ignore[index]
+        )  # fmt: skip
+        for named in pairs:
+            named[:] = [pair for pair in named if pair[0] != plugin]
         if self.over_capacity is not None and self.over_capacity[0] == plugin:
             self.over_capacity = None
 

@@ -48,7 +48,8 @@ class _Standing:
         self._paths: dict[str, tuple[str, ...]] = {}
         self._dominant: dict[Amounts, float] = {}
         self._held: dict[str, Amounts] = {}
-        # What happened that is not in `_held` yet: only reclaim asks for it. Who was asked to stop holds nothing.
+        # What happened that is not in `_held` yet: only reclaim asks for it.
+        # Who was asked to stop holds nothing any more.
         self._log: list[tuple[Job, Part, int]] = [
             (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
         ]

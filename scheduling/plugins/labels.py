@@ -37,4 +37,5 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 
 def others(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"{verb_for(nodes, 'is', 'are')} not labelled {', '.join(f'{key}={value}' for key, value in job.labels)}"
+    wanted = ", ".join(f"{key}={value}" for key, value in job.labels)
+    return f"{verb_for(nodes, 'is', 'are')} not labelled {wanted}"

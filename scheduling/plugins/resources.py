@@ -73,7 +73,9 @@ def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
     untouched = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
     part = int(nodes.free_devices.max(initial=0))
-    there = f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
+    there = (
+        f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
+    )
     lack = verb_for(nodes, "lacks", "lack")
     return f"{lack} GPUs: {task.request[GPU] / UNIT:g} asked, at most {there} free"
 

@@ -19,8 +19,8 @@ class Inline(Plugin):
     """A plugin made of one function."""
 
     name: str = "inline"  # type: ignore[misc]
-    opens: Callable[[SchedulingSession], None] = lambda ssn: None
-    closes: Callable[[SchedulingSession], None] = lambda ssn: None
+    opens: Callable[[SchedulingSession], None] = lambda _: None
+    closes: Callable[[SchedulingSession], None] = lambda _: None
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         self.opens(ssn)

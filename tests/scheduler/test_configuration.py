@@ -52,8 +52,16 @@ def test_plugins_are_made_anew_for_every_cycle():
 @pytest.mark.parametrize(
     ("text", "line", "sentence"),
     [
-        (ALLOCATE + "plugins:\n  - resorces\n", 3, "There is no plugin “resorces”; did you mean “resources”?"),
-        (ALLOCATE + "plugins:\n  - name: resources\n  - name: warp\n", 4, "There is no plugin “warp”. There are: "),
+        (
+            ALLOCATE + "plugins:\n  - resorces\n",
+            3,
+            "There is no plugin “resorces”; did you mean “resources”?",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: resources\n  - name: warp\n",
+            4,
+            "There is no plugin “warp”. There are: ",
+        ),
         (
             ALLOCATE + "plugins:\n  - name: binpack\n    arguments:\n      wieght: 3\n",
             5,
@@ -84,14 +92,26 @@ def test_plugins_are_made_anew_for_every_cycle():
             5,
             "“limits.lab.gpu” must be zero or more, but is -1.",
         ),
-        (ALLOCATE + "plugins:\n  - {name: binpack, arguments: [1]}\n", 3, "must be an object of names and values"),
-        (ALLOCATE + "plugins:\n  - {name: binpack, arguments: false}\n", 3, "must be an object of names and values"),
+        (
+            ALLOCATE + "plugins:\n  - {name: binpack, arguments: [1]}\n",
+            3,
+            "must be an object of names and values",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - {name: binpack, arguments: false}\n",
+            3,
+            "must be an object of names and values",
+        ),
         (ALLOCATE + "plugins:\n  - {arguments: {}}\n", 3, "A plugin needs a name."),
         (ALLOCATE + "plugins:\n  - {name: ports, order: 1}\n", 3, "There is no “order” here"),
         (ALLOCATE + "plugins:\n  - [ports]\n", 3, "A plugin must have name and arguments."),
         (ALLOCATE + "plugins:\n  - ports\n  - ports\n", 4, "The plugin “ports” is named twice."),
         (ALLOCATE + "plugins: ports\n", 2, "“plugins” must be a list."),
-        ("actions: [allocate, reclam]\nplugins: []\n", 1, "There is no action “reclam”; did you mean “reclaim”?"),
+        (
+            "actions: [allocate, reclam]\nplugins: []\n",
+            1,
+            "There is no action “reclam”; did you mean “reclaim”?",
+        ),
         ("actions:\n  - allocate\n  - allocate\nplugins: []\n", 3, "The action “allocate” is named twice."),
         ("actions: [reclaim, allocate]\nplugins: []\n", 1, "“allocate” comes first, whatever follows it."),
         ("actions: []\nplugins: []\n", 1, "“allocate” comes first, whatever follows it."),
@@ -110,7 +130,7 @@ def test_plugins_are_made_anew_for_every_cycle():
         ("#" * 20_001, 1, "The document has more than 20,000 characters."),
         ("actions: " + "[" * 9_000, 1, "This is not YAML: "),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_said_with_its_line(text, line, sentence):
     (found_line, found), *_ = problems(text)
     assert found_line == line

@@ -16,12 +16,16 @@ numbers = count()
 
 
 def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **more) -> Job:
-    each = amounts_of({"cpu_cores": cpu, **{key: more.pop(key) for key in ("memory_gb", "gpu") if key in more}})
+    each = amounts_of(
+        {"cpu_cores": cpu, **{key: more.pop(key) for key in ("memory_gb", "gpu") if key in more}}
+    )
     kernels = tuple(Task(f"k{place}", each, ports) for place in range(tasks))
     return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **more)
 
 
-SLOT = Node("new", amounts_of({"cpu_cores": 4, "memory_gb": 8, "gpu": 1}), max_leases=10, ports=10, system="cml")
+SLOT = Node(
+    "new", amounts_of({"cpu_cores": 4, "memory_gb": 8, "gpu": 1}), max_leases=10, ports=10, system="cml"
+)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tests.scheduler.scenario import configuration_of
 
 def why(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
 
-
     world = replace(snapshot(nodes, [waiting]), template=template)
     (verdict,) = run_cycle(world, configuration_of()).verdicts
     return verdict
@@ -42,7 +41,11 @@ def test_the_sentence_of_the_handbook():
     ("nodes", "waiting", "sentence"),
     [
         ([node("a", cordoned=True)], job("j"), "The only READY slot is cordoned."),
-        ([node("a", memory=1)], job("j", memory=2), "The only READY slot lacks memory: 2 GB asked, at most 1 GB free."),
+        (
+            [node("a", memory=1)],
+            job("j", memory=2),
+            "The only READY slot lacks memory: 2 GB asked, at most 1 GB free.",
+        ),
         (
             [node("a", 0.5), node("b", cordoned=True)],
             job("j"),
@@ -51,20 +54,44 @@ def test_the_sentence_of_the_handbook():
         ([node("a", spot=True)], job("j"), "The only READY slot is a spot slot."),
         ([node("a", spot=True), node("b", spot=True)], job("j"), "2 of 2 READY slots are spot slots."),
         ([node("a", max_leases=0)], job("j"), "The only READY slot has no lease left."),
-        ([node("a", max_leases=0), node("b", max_leases=0)], job("j"), "2 of 2 READY slots have no lease left."),
-        ([node("a", ports=1)], job("j", ports=2), "The only READY slot lacks ports: 2 asked, at most 1 free."),
-        ([node("a", ports=5, leaked=9)], job("j", ports=2), "The only READY slot lacks ports: 2 asked, at most 0 free."),
+        (
+            [node("a", max_leases=0), node("b", max_leases=0)],
+            job("j"),
+            "2 of 2 READY slots have no lease left.",
+        ),
+        (
+            [node("a", ports=1)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 1 free.",
+        ),
+        (
+            [node("a", ports=5, leaked=9)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 0 free.",
+        ),
         ([node("a")], job("j", system="vm"), "The only READY slot does not run vm."),
         ([node("a"), node("b")], job("j", system="vm"), "2 of 2 READY slots do not run vm."),
-        ([node("a")], job("j", labels=(("a", "1"), ("b", "2"))), "The only READY slot is not labelled a=1, b=2."),
+        (
+            [node("a")],
+            job("j", labels=(("a", "1"), ("b", "2"))),
+            "The only READY slot is not labelled a=1, b=2.",
+        ),
         ([node("a", until=1500)], job("j", ends=2000), "The only READY slot goes before its end."),
         ([node("a", until=1500), node("b", until=1600)], job("j"), "2 of 2 READY slots go before its end."),
-        ([node("a", gpu=1)], job("j", gpu=2), "The only READY slot lacks GPUs: 2 asked, at most 1 whole one free."),
-        ([node("a", gpu=2)], job("j", gpu=3), "The only READY slot lacks GPUs: 3 asked, at most 2 whole ones free."),
+        (
+            [node("a", gpu=1)],
+            job("j", gpu=2),
+            "The only READY slot lacks GPUs: 2 asked, at most 1 whole one free.",
+        ),
+        (
+            [node("a", gpu=2)],
+            job("j", gpu=3),
+            "The only READY slot lacks GPUs: 3 asked, at most 2 whole ones free.",
+        ),
         ([node("a")], job("j", gpu=0.5), "The only READY slot lacks GPUs: 0.5 asked, at most 0 of one free."),
         ([], job("j"), "No slot is ready."),
     ],
-)  # fmt: skip
+)
 def test_sentences(nodes, waiting, sentence):
     assert why(nodes, waiting).why.sentence == sentence
 
@@ -80,15 +107,19 @@ def test_sentences(nodes, waiting, sentence):
         ([node("a", max_leases=1, taken_leases=1)], job("j"), None, Outcome.WAITING),
         ([node("a", spot=True)], job("j"), None, Outcome.IMPOSSIBLE),
         ([node("a", spot=True)], job("j"), node("new"), Outcome.WAITING),
-        ([node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))], job("j", labels=(("zone", "a"),)), None,
-         Outcome.WAITING),
+        (
+            [node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))],
+            job("j", labels=(("zone", "a"),)),
+            None,
+            Outcome.WAITING,
+        ),
         ([node("a")], job("j", labels=(("zone", "a"),)), node("new"), Outcome.IMPOSSIBLE),
         ([node("a", until=1100)], job("j"), None, Outcome.WAITING),
         ([node("a", gpu=2, taken_devices=((0, 50),))], job("j", gpu=2), None, Outcome.WAITING),
         ([], job("j"), None, Outcome.IMPOSSIBLE),
         ([], job("j"), node("new"), Outcome.WAITING),
     ],
-)  # fmt: skip
+)
 def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, template, outcome):
     assert why(nodes, waiting, template).outcome is outcome
 
@@ -124,7 +155,7 @@ def test_jobs_of_one_shape_share_one_explanation():
 
 def test_a_plugin_without_a_summary_gives_its_first_reason():
     def opens(ssn):
-        ssn.add_predicate_fn(lambda task, job, node: Reason("mood", f"{node.name} is not in the mood"))
+        ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
 
     cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
     assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
@@ -132,13 +163,11 @@ def test_a_plugin_without_a_summary_gives_its_first_reason():
 
 def test_a_plugin_that_only_says_no_is_named():
     def opens(ssn):
-        ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda task, job, nodes: nodes.all(False))
+        ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda _, __, nodes: nodes.all(False))
         ssn.add_predicate_fn(lambda *_: "no", code="text")
 
     cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
-    assert cycle.verdicts[0].why.sentence == (
-        "The only READY slot is refused: ; 1 is refused by mute."
-    )
+    assert cycle.verdicts[0].why.sentence == ("The only READY slot is refused: ; 1 is refused by mute.")
 
 
 def test_an_explanation_without_nodes_is_its_own_sentence():

@@ -36,13 +36,13 @@ POINTS = {
     "predicate": lambda ssn: ssn.add_predicate_fn(broken),
     "predicate, batch": lambda ssn: ssn.add_predicate_fn(refusing, batch=broken),
     "predicate, batch of a wrong length": lambda ssn: ssn.add_predicate_fn(
-        refusing, batch=lambda task, job, nodes: np.array([False] * 7)
+        refusing, batch=lambda *_: np.array([False] * 7)
     ),
     "predicate, batch of nothing": lambda ssn: ssn.add_predicate_fn(refusing, batch=lambda *_: None),
     "predicate, fixed": lambda ssn: ssn.add_predicate_fn(broken, fixed=True),
     "predicate, when": lambda ssn: ssn.add_predicate_fn(refusing, when=broken),
     "predicate, need": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, broken)),
-    "predicate, need of a text": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, lambda task: "lots")),
+    "predicate, need of a text": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, lambda _: "lots")),
     "pre-predicate": lambda ssn: ssn.add_pre_predicate_fn(broken),
     "score": lambda ssn: ssn.add_node_order_fn(broken),
     "score, batch": lambda ssn: ssn.add_node_order_fn(broken, batch=broken),
@@ -63,7 +63,7 @@ POINTS = {
     "event handler": lambda ssn: ssn.add_event_handler(allocate=broken, deallocate=broken),
     "shape": lambda ssn: ssn.add_shape_fn(broken),
     "shape that is no key": lambda ssn: ssn.add_shape_fn(lambda job: [job.id]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("opens", POINTS.values(), ids=POINTS.keys())
@@ -95,7 +95,7 @@ def test_a_plugin_that_cannot_open_leaves_nothing_behind():
 
 def test_a_second_quota_gate_is_refused_at_run_time_too():
     def opens(ssn: SchedulingSession) -> None:
-        ssn.add_job_over_capacity_fn(lambda job: None)
+        ssn.add_job_over_capacity_fn(lambda _: None)
 
     cycle = run_with(world(), Inline(name="first", opens=opens), Inline(name="second", opens=opens))
     assert cycle.ssn.failures.by_plugin == {"second": "ValueError: The quota gate is taken by “first”."}
@@ -121,7 +121,7 @@ def test_a_summary_that_fails_costs_only_the_words():
     assert cycle.verdicts[0].why.sentence == "The only READY slot is refused by mute."
 
 
-@pytest.mark.parametrize("answer", [broken, lambda job, victims: None], ids=["raises", "answers nothing"])
+@pytest.mark.parametrize("answer", [broken, lambda *_: None], ids=["raises", "answers nothing"])
 @pytest.mark.parametrize("action", ["reclaim", "preempt"])
 def test_a_victim_filter_that_fails_agrees_to_nobody(action, answer):
     def opens(ssn: SchedulingSession) -> None:
@@ -148,16 +148,18 @@ def test_a_victim_filter_that_fails_agrees_to_nobody(action, answer):
 
 def test_a_score_of_no_number_takes_no_node_from_the_others():
     def opens(ssn: SchedulingSession) -> None:
-        ssn.add_node_order_fn(lambda task, job, state: math.nan if state.name == "a" else 1.0)
+        ssn.add_node_order_fn(lambda _, __, state: math.nan if state.name == "a" else 1.0)
 
-    cycle = run_with(snapshot([node("a"), node("b", 1)], [job("x"), job("y")]), Inline(name="broken", opens=opens))
+    cycle = run_with(
+        snapshot([node("a"), node("b", 1)], [job("x"), job("y")]), Inline(name="broken", opens=opens)
+    )
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["b", "a"]
     assert cycle.ssn.failures.by_plugin == {"broken": "ValueError: a score is not a number"}
 
 
 def test_two_needs_of_one_column_both_count():
     def opens(ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(refusing, need=(0, lambda task: 50))
+        ssn.add_predicate_fn(refusing, need=(0, lambda _: 50))
 
     cycle = run_with(snapshot([node("a", 1)], [job("j", 2)]), Inline(name="modest", opens=opens))
     assert cycle.verdicts[0].outcome is Outcome.IMPOSSIBLE

@@ -10,9 +10,13 @@ from scheduling.framework.session import SchedulingSession
 from tests.scheduler.plugged import Inline, node, run_with, snapshot
 
 DEEP = (
-    Queue("uni"), Queue("uni/a", "uni"), Queue("uni/a/ann", "uni/a"), Queue("uni/a/bob", "uni/a"),
-    Queue("uni/b", "uni"), Queue("firm"),
-)  # fmt: skip
+    Queue("uni"),
+    Queue("uni/a", "uni"),
+    Queue("uni/a/ann", "uni/a"),
+    Queue("uni/a/bob", "uni/a"),
+    Queue("uni/b", "uni"),
+    Queue("firm"),
+)
 
 
 def waiting(name: str, leaf: str = "", *, priority: int = 50, created: float = 0) -> Job:
@@ -45,7 +49,11 @@ def order(jobs: list[Job], *opens, queues: tuple[Queue, ...] = ()) -> list[str]:
         ([], [], []),
         ([waiting("c"), waiting("a"), waiting("b", created=-1)], [], ["b", "a", "c"]),
         ([waiting("a", created=1), waiting("b", created=2)], [newest_first], ["b", "a"]),
-        ([waiting("a"), waiting("b", priority=90), waiting("c", priority=10)], [by_priority], ["b", "a", "c"]),
+        (
+            [waiting("a"), waiting("b", priority=90), waiting("c", priority=10)],
+            [by_priority],
+            ["b", "a", "c"],
+        ),
         (
             [waiting("a", created=1), waiting("b", created=2), waiting("c", priority=90)],
             [by_priority, newest_first],

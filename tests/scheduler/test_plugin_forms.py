@@ -1,4 +1,4 @@
-"""Every built-in plugin answers alike in all its forms, and within its bounds; and what is undone is undone."""
+"""Every built-in plugin answers alike in all its forms and within its bounds; what is undone is undone."""
 
 from __future__ import annotations
 

@@ -35,7 +35,10 @@ def install(folder: Path, spot: str) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-plugins\nVersion: 1.0\n")
     points = tomllib.loads(LAST["pyproject.toml"])["project"]["entry-points"]
-    lines = [f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in named.items()) for group, named in points.items()]
+    lines = [
+        f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in named.items())
+        for group, named in points.items()
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return folder
 
@@ -54,7 +57,10 @@ def replay(folder: Path, world, config: str) -> subprocess.CompletedProcess[str]
 
 def world():
     half = (50,)
-    nodes = [node("plain", 2), node("spot", 2, gpu=1, spot=True, taken=(0, 0, 0, *half), taken_devices=((0, *half),))]
+    nodes = [
+        node("plain", 2),
+        node("spot", 2, gpu=1, spot=True, taken=(0, 0, 0, *half), taken_devices=((0, *half),)),
+    ]
     return snapshot(
         nodes,
         [
@@ -91,9 +97,13 @@ def test_a_plugin_of_another_package_is_found_configured_called_and_named(tmp_pa
     assert verdicts["practice"]["scores"]["own_spot"] == 1_000_000_000
     assert list(verdicts["exam"]["nodes"]) == ["plain"]
     assert list(verdicts["part"]["nodes"]) == ["spot"]
-    assert ("own_spot", "own_spot") in {(each["code"], each["plugin"]) for each in verdicts["exam-2"]["reasons"]}
+    assert ("own_spot", "own_spot") in {
+        (each["code"], each["plugin"]) for each in verdicts["exam-2"]["reasons"]
+    }
     assert "is a spot slot" in verdicts["exam-2"]["why"]
-    assert ("crowded-gpu", "own_gpus") in {(each["code"], each["plugin"]) for each in verdicts["crowded"]["reasons"]}
+    assert ("crowded-gpu", "own_gpus") in {
+        (each["code"], each["plugin"]) for each in verdicts["crowded"]["reasons"]
+    }
 
 
 def test_its_arguments_are_checked_like_those_of_others(tmp_path):

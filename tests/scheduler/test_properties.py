@@ -14,7 +14,15 @@ from scheduling.framework.documents import read_snapshot, write_snapshot
 from scheduling.framework.model import Gang, Job, Node, Part, Snapshot, Task
 from scheduling.framework.results import as_result
 from tests.scheduler.scenario import applied, copied
-from tests.scheduler.worlds import CONFIGURATIONS, PACKED, RUTHLESS, busy_snapshots, nodes, requests, snapshots
+from tests.scheduler.worlds import (
+    CONFIGURATIONS,
+    PACKED,
+    RUTHLESS,
+    busy_snapshots,
+    nodes,
+    requests,
+    snapshots,
+)
 
 many = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -52,7 +60,9 @@ def test_no_slot_gets_more_than_it_has(snapshot, configuration):
 @given(busy_snapshots(), CONFIGURATIONS)
 def test_no_job_is_half_placed(snapshot, configuration):
     cycle = run_cycle(snapshot, configuration)
-    assert Counter(verdict.job.id for verdict in cycle.verdicts) == Counter(job.id for job in snapshot.waiting)
+    assert Counter(verdict.job.id for verdict in cycle.verdicts) == Counter(
+        job.id for job in snapshot.waiting
+    )
     for verdict in cycle.verdicts:
         job, tasks = verdict.job, [task for part in verdict.parts for task in part.tasks]
         if verdict.outcome is Outcome.PLACED:

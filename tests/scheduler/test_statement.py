@@ -44,8 +44,8 @@ def test_evicting_gives_back_what_is_on_nodes_that_are_here():
 def test_rolling_back_to_a_checkpoint_undoes_the_newest_first():
     ssn, heard = session(), []
     ssn.add_event_handler(
-        allocate=lambda job, part: heard.append(("+", job.id)),
-        deallocate=lambda job, part: heard.append(("-", job.id)),
+        allocate=lambda job, _: heard.append(("+", job.id)),
+        deallocate=lambda job, _: heard.append(("-", job.id)),
     )
     statement = ssn.statement()
     statement.allocate(Job("one", "lab", (WORK,)), Part("b", (WORK,)))

@@ -19,10 +19,22 @@ ZONES = st.sampled_from([{}, {"zone": "a"}, {"zone": "b"}])
 PACKED = configuration_of()
 EVENLY = configuration_of(
     plugins=[
-        "cordon", "system", "labels", "leases", "ports", "resources", "timeslot", "quota", "spot", "fairshare",
-        "priority", "submit_order", "spread", "gpuspread",
+        "cordon",
+        "system",
+        "labels",
+        "leases",
+        "ports",
+        "resources",
+        "timeslot",
+        "quota",
+        "spot",
+        "fairshare",
+        "priority",
+        "submit_order",
+        "spread",
+        "gpuspread",
     ]
-)  # fmt: skip
+)
 RUTHLESS = configuration_of(actions=["allocate", "reclaim", "preempt"])
 CONFIGURATIONS = st.sampled_from([PACKED, EVENLY, RUTHLESS])
 
@@ -100,7 +112,13 @@ def queues(draw: st.DrawFn) -> dict[str, Queue]:
     }
 
 
-LEAVES = [("north/a", "north/a/ann"), ("north/a", "north/a/bob"), ("north/b", ""), ("south/c", ""), ("south", "")]
+LEAVES = [
+    ("north/a", "north/a/ann"),
+    ("north/a", "north/a/bob"),
+    ("north/b", ""),
+    ("south/c", ""),
+    ("south", ""),
+]
 
 
 @st.composite

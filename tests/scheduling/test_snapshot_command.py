@@ -12,7 +12,10 @@ from django.core.management import CommandError, call_command
 from scheduling.framework.documents import read_snapshot, write_snapshot
 from scheduling.models import Decision, Reservation
 
-RECLAIMING = "actions: [allocate, reclaim]\nplugins: [cordon, leases, ports, resources, priority, fairshare, binpack]\n"
+RECLAIMING = """\
+actions: [allocate, reclaim]
+plugins: [cordon, leases, ports, resources, priority, fairshare, binpack]
+"""
 
 
 def written(pool: str) -> str:
@@ -31,7 +34,7 @@ def replayed(text: str, config: str, tmp_path) -> dict[UUID, dict]:
 
 @pytest.mark.django_db
 def test_there_is_no_such_pool():
-    with pytest.raises(CommandError, match="There is no pool “nowhere”. There are: none."):
+    with pytest.raises(CommandError, match=r"There is no pool “nowhere”. There are: none."):
         call_command("scheduler_snapshot", "nowhere")
 
 
