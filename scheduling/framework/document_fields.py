@@ -121,7 +121,7 @@ class NodeRow:
     """A slot as it stands in a document."""
 
     name: str = text()
-    capacity: tuple[int, ...] = amounts(REQUIRED)
+    capacity: tuple[int, int, int, int] = amounts(REQUIRED)
     id: str = text("")
     system: str = text("")
     labels: Mapping[str, str] = labels()
@@ -132,7 +132,7 @@ class NodeRow:
     ports: int = whole(6_000, 0, 65_536)
     leaked: int = whole(0, 0, 65_536)
     devices: tuple[int, ...] = gpus()
-    taken: tuple[int, ...] = amounts()
+    taken: tuple[int, int, int, int] = amounts()
     taken_leases: int = whole(0, 0, 1_000_000)
     taken_devices: tuple[tuple[int, int], ...] = shares()
 
@@ -152,7 +152,7 @@ class QueueRow:
 class TaskRow:
     """A kernel as it stands in a document; with a node when it runs."""
 
-    request: tuple[int, ...] = amounts(REQUIRED)
+    request: tuple[int, int, int, int] = amounts(REQUIRED)
     name: str = text("")
     ports: int = whole(0, 0, 65_536)
     node: str = text("")
