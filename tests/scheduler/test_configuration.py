@@ -126,9 +126,9 @@ def test_plugins_are_made_anew_for_every_cycle():
         ("actions: [allocate]\n\tplugins: []\n", 2, "This is not YAML: "),
         ("actions: \x07\n", 1, "This is not YAML: "),
         (ALLOCATE + "---\nplugins: []\n", 2, "This is not YAML: "),
-        ("a: &a [x]\nactions: *a\nplugins: []\n", 1, "Aliases (*name) cannot be used here."),
+        ("a: &a [x]\nactions: *a\nplugins: []\n", 2, "Aliases (*name) cannot be used here."),
         ("#" * 20_001, 1, "The document has more than 20,000 characters."),
-        ("actions: " + "[" * 9_000, 1, "This is not YAML: "),
+        ("actions: " + "[" * 19_000, 1, "This is nested more than 20 deep."),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text, line, sentence):
