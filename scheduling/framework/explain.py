@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.framework.callbacks import PredicateFn, Reason
 from scheduling.framework.candidates import allowed
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
@@ -135,5 +135,8 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
         reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
-        return f"were refused by {fn.plugin}"
-    return f"are refused: {reason.text}" if reason else f"were refused by {fn.plugin}"
+        return f"{verb_for(refused, 'is', 'are')} refused by {fn.plugin}"
+    verb = verb_for(refused, "is", "are")
+    if isinstance(reason, Reason):
+        return f"{verb} refused: {reason.text}"
+    return f"{verb} refused by {fn.plugin}"
