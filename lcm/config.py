@@ -192,6 +192,22 @@ GROUPS: dict[str, list[Setting]] = {
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
         Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],
+    "Observations": [
+        Setting(
+            "OBSERVE_TIMEOUT",
+            "seconds",
+            120.0,
+            "How long a controller may take to answer a request to observe a session now.",
+            1,
+        ),
+        Setting(
+            "REVIEW_INTERVAL",
+            "seconds",
+            900.0,
+            "How often snoozed reviews are looked at and old waste is dropped.",
+            1,
+        ),
+    ],
     "Logs": [
         Setting(
             "LOG_FORMAT",

@@ -28,6 +28,7 @@ DEMO: bool = CONFIG["DEMO"]
 INSTALLED_APPS = [
     "lcm",
     "scheduling",
+    "observations",
     "lcm.admin.apps.LcmAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
