@@ -183,6 +183,7 @@ SPECTACULAR_SETTINGS = {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+        "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
         "TokenStateEnum": ["valid", "expired", "revoked"],

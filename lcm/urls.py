@@ -65,6 +65,7 @@ urlpatterns = [
     path("", include("scheduling.urls")),
     path("api/", include("lcm.api.urls")),
     path("api/", include("scheduling.api.urls")),
+    path("api/", include("observations.api.urls")),
     re_path(r"^api/.*", errors.unknown_call, name="unknown_call"),
     path("admin/", admin.site.urls),
 ]

@@ -11,6 +11,8 @@ from lcm.models import LabletDefinition, LabletSession
 from lcm.models.base import IdModel
 from observations.arithmetic.drift import CONFLICT, KINDS
 
+KIND_CHOICES = [(kind, kind.capitalize()) for kind in KINDS]
+
 
 class ReviewState(models.TextChoices):
     OPEN = "open", "Open"
@@ -25,7 +27,7 @@ class DriftReview(IdModel):
         LabletDefinition, on_delete=models.CASCADE, related_name="drift_reviews", db_index=False
     )
     fingerprint = models.CharField(max_length=16)
-    kind = models.CharField(max_length=8, choices=[(kind, kind.capitalize()) for kind in KINDS])
+    kind = models.CharField(max_length=8, choices=KIND_CHOICES)
     name = models.CharField(max_length=200)
     state = models.CharField(max_length=12, choices=ReviewState, default=ReviewState.OPEN)
     acknowledged_until = models.DateTimeField(null=True, blank=True)

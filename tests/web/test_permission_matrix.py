@@ -92,7 +92,7 @@ API: dict[str, dict[str, str]] = {
     "api:definition-import": {"POST": "admin"},
     "api:definition-set-status": {"POST": "admin"},
     "api:definition-revisions": {"GET": "viewer"},
-    "api:definition-apply": {"POST": "admin"},
+    "api:definition-revise": {"POST": "admin"},
     "api:definition-revert": {"POST": "admin"},
     "api:session-list": {"GET": "viewer + controller", "POST": "operator"},
     "api:session-detail": {"GET": "viewer + controller"},
