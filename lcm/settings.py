@@ -71,7 +71,11 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "lcm.web.context.layout",
             ],
-            "builtins": ["lcm.templatetags.lcm", "template_partials.templatetags.partials"],
+            "builtins": [
+                "lcm.templatetags.lcm",
+                "observations.templatetags.observations",
+                "template_partials.templatetags.partials",
+            ],
         },
     }
 ]
@@ -186,6 +190,7 @@ SPECTACULAR_SETTINGS = {
         "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
+        "TokenKindEnum": "lcm.models.records.TokenKind",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }

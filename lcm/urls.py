@@ -63,6 +63,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.prometheus, name="metrics"),
     path("", include("scheduling.urls")),
+    path("", include("observations.urls")),
     path("api/", include("lcm.api.urls")),
     path("api/", include("scheduling.api.urls")),
     path("api/", include("observations.api.urls")),

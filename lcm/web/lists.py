@@ -69,13 +69,27 @@ class ListPage:
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
+    exported: Sequence[Column] = ()  # what an export has, when that is more than is shown
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
 
 
+_replaced: dict[str, ListPage] = {}
+
+
+def replace_list(page: ListPage, by: ListPage) -> None:
+    """Show a list with what another app knows of its rows; called when that app is ready."""
+    _replaced[page.title] = by
+
+
+def shown_list(page: ListPage) -> ListPage:
+    return _replaced.get(page.title, page)
+
+
 def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     """Answer a list: the whole page, its results for htmx, or an export."""
+    page = shown_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)
