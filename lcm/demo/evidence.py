@@ -1,4 +1,4 @@
-"""What the sessions of the demo's last weeks were seen to use: some labs ask for too much, some for too little."""
+"""What the demo's sessions of the last weeks used: some labs ask for too much, some for too little."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletDefinition, LabletSession, Project, User
 from lcm.services.sessions import create_session, transition_session
 from observations.services.recording import record_observation
+from scheduling.models import PortAllocation
 
 CONTROLLER = Actor(label="controller demo")
 BEFORE_END = (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING)
@@ -41,6 +42,20 @@ def make_evidence(
             session = run_session(definition, project, owner, ended=ended)
             observe(session, noise, at=ended, now=ended)
             end_session(session, now=ended)
+
+
+def make_drift(*, now: datetime) -> None:
+    """A lab that someone edited by hand: one port moved, one came, one is gone."""
+    held = PortAllocation.objects.filter(session__status=S.RUNNING, leaked=False).values_list("session_id")
+    session = LabletSession.objects.filter(pk__in=held).order_by("created_at").first()
+    if session is None:
+        return
+    ports = dict(session.port_allocations.order_by("port").values_list("name", "port"))
+    _, *rest = ports
+    seen = {name: ports[name] for name in rest} | {"extra-host_vnc": 7990}
+    if rest:
+        seen[rest[0]] = 7991
+    observe(session, (0.6, 0.6, 0.7), at=now, now=now, ports=seen)
 
 
 def run_session(

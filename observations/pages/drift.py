@@ -41,11 +41,10 @@ def evidence_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panel of the definition's page."""
-    definition, now = get_object_or_404(definitions(), pk=pk), timezone.now()
-    rows = [(review, review.state_at(now)) for review in drift_of(definition)]
+    definition = get_object_or_404(definitions(), pk=pk)
     context = {
         "definition": definition,
-        "rows": rows,
+        "rows": drift_of(definition),
         "crumbs": [
             ("Definitions", reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[pk])),

@@ -57,7 +57,6 @@ DEFINITIONS = replace(
     columns=[
         Column("Definition", str, sort="name"),
         Column("Class", lambda row: row.assessment.get_verdict_display(), sort="-assessment__worth"),
-        Column("Status", lambda row: row.get_status_display(), sort="status"),
         Column(
             "CPU, set → recommended", _asked("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True
         ),
@@ -65,12 +64,6 @@ DEFINITIONS = replace(
             "Memory, set → recommended",
             _asked("memory_gb"),
             sort="-current_revision__memory_gb",
-            numeric=True,
-        ),
-        Column(
-            "Storage, set → recommended",
-            _asked("storage_gb"),
-            sort="-current_revision__storage_gb",
             numeric=True,
         ),
         Column(

@@ -23,7 +23,8 @@ from lcm.web.access import role_required
 from lcm.web.form_pages import Done, actor_of, go
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.pages.charts import chart_of
-from observations.pages.wording import answers_of, lead_of, options_of
+from observations.pages.lead import lead_of
+from observations.pages.wording import answers_of, options_of
 from observations.selectors.evidence import (
     Evidence,
     dots_of,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from observations.arithmetic.impact import WORDS, Packing, said, worst
-from observations.arithmetic.measures import CPU, MEASURED, MEMORY, RULES, text, with_unit
+from observations.arithmetic.measures import RULES, text, with_unit
 from observations.arithmetic.recommendation import CHOICES, propose
 from observations.arithmetic.statistics import LEVELS
 from observations.services.previewing import CUSTOM, KEEP, Choice, Preview, ResourceImpact
@@ -101,7 +101,7 @@ def _exceeded(preview: Preview) -> Answer:
     if not over:
         return Answer(question, f"none of {n:,}")
     most = max(count for _, count in over)
-    where = ", ".join(f"{count:,} on {_word(impact.resource)}" for impact, count in over)
+    where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
     said = [
         f"{RULES[impact.resource].label}: {impact.exceeding_recent:,} of them in the last 30 days, "
         f"by {with_unit(impact.resource, impact.worst_excess)} at most."
@@ -110,7 +110,7 @@ def _exceeded(preview: Preview) -> Answer:
     return Answer(question, f"{most:,} of {n:,}", where, evidence=said)
 
 
-def _word(resource: str) -> str:
+def resource_word(resource: str) -> str:
     return WORDS[resource]
 
 
@@ -124,7 +124,11 @@ def _fit(preview: Preview) -> Answer:
         if before.sessions != after.sessions
         else f"{after.sessions:,}"
     )
-    each = f"{_each(before)} → {_each(after)}" if before.sessions != after.sessions else _each(after)
+    each = (
+        f"{each_worker(before)} → {each_worker(after)}"
+        if before.sessions != after.sessions
+        else each_worker(after)
+    )
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     free = f"{preview.free_before.sessions:,} → {preview.free_after.sessions:,}"
     workers = "worker" if after.workers == 1 else "workers"
@@ -139,14 +143,14 @@ def _fit(preview: Preview) -> Answer:
     )
 
 
-def _each(packing: Packing) -> str:
+def each_worker(packing: Packing) -> str:
     share = packing.sessions / packing.workers
     return f"{share:.0f}" if share == int(share) else f"{share:.1f}"
 
 
 def _limit(name: str, before: Packing, after: Packing) -> str:
     old, new = before.by_limit.get(name, 0), after.by_limit[name]
-    return f"{_word(name)} {new:,}" if old == new else f"{_word(name)} {old:,} → {new:,}"
+    return f"{resource_word(name)} {new:,}" if old == new else f"{resource_word(name)} {old:,} → {new:,}"
 
 
 def _saved(preview: Preview) -> Answer:
@@ -179,51 +183,3 @@ def _trust(preview: Preview) -> Answer:
     first, *rest = confidence.reasons
     told = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
     return Answer("Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told)
-
-
-def lead_of(preview: Preview) -> str:
-    """What the sessions say, in a sentence or two; `**…**` is strong."""
-    kept, n = preview.evidence.assessment, preview.evidence.digest.n
-    if not n:
-        return "**No session has been observed to its end yet.** The first five say where it stands."
-    counted = f"{n:,} {'session' if n == 1 else 'sessions'}"
-    flagged = [name for name in MEASURED if name in kept.flags]
-    if not flagged and kept.verdict == "insufficient":
-        return f"**{counted} are too few to say.** Five are the least, ten to say that something is too high."
-    if not flagged:
-        return f"**It asks for what it needs.** {counted} since {_since(preview)} say so."
-    words = {"under": "too low", "over": "too high"}
-    parts = [
-        f"{RULES[name].label if i == 0 else _word(name)} is set {words[kept.flags[name]]}"
-        for i, name in enumerate(flagged)
-    ]
-    return f"**{' and '.join(parts)}.** {_used_at_most(preview, flagged[0], counted)}{_would_fit(preview)}"
-
-
-def _since(preview: Preview) -> str:
-    revision = preview.definition.current_revision
-    return f"revision {revision.number}" if revision else "then"
-
-
-def _used_at_most(preview: Preview, name: str, counted: str) -> str:
-    impact = next(each for each in preview.impacts if each.resource == name)
-    if impact.view.summary is None:
-        return ""
-    verb = "used" if impact.view.basis == "used" else "held"
-    return f"{counted} {verb} at most {text(impact.view.summary.max)} of {with_unit(name, impact.required)}."
-
-
-def _would_fit(preview: Preview) -> str:
-    before, after = preview.empty_before, preview.empty_after
-    if not before.workers or before.sessions >= after.sessions:
-        return ""
-    proposed = " and ".join(
-        with_unit(impact.resource, impact.proposal.value)
-        for impact in preview.impacts
-        if impact.changes and impact.resource in (CPU, MEMORY)
-    )
-    return (
-        f" At {proposed} a worker would run {_each(after)} of these labs instead of {_each(before)}."
-        if proposed
-        else ""
-    )

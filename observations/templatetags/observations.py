@@ -71,4 +71,4 @@ def answered_in(asked: Any) -> str:
 def drift_state(review: DriftReview) -> SafeString:
     """As it is now: an acknowledgement ends by itself."""
     state = review.state_at(timezone.now())
-    return status(state.value, state.label)
+    return status("warning" if state == "open" else state.value, state.label)
