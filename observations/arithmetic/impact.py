@@ -122,7 +122,8 @@ def said(risk: Risk) -> str:
     if risk.exceeding:
         effect = "would have run out" if RULES[risk.resource].stops else "would have been slowed"
         return f"{label}: {risk.exceeding} of {risk.n} sessions {effect}."
-    return f"{label}: none of {risk.n} exceeded it; at most {risk.upper_bound * 100:.0f} % will, with 95 % certainty."
+    bound = f"at most {risk.upper_bound * 100:.0f} % will, with 95 % certainty"
+    return f"{label}: none of {risk.n} exceeded it; {bound}."
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,9 @@ Amounts = Mapping[tuple[str, str], int]
 
 def hundredths(value: Decimal | Fraction | int) -> int:
     """An amount as whole hundredths, rounded up: a requirement must not fall short of what was seen."""
-    exact = Fraction(value) * 100
-    return -(-exact.numerator // exact.denominator)
+    exact = value * 100
+    whole = int(exact)
+    return whole + (exact > whole)
 
 
 def amount(units: int) -> Decimal:

@@ -59,8 +59,7 @@ def _would_fit(preview: Preview) -> str:
         for impact in preview.impacts
         if impact.changes and impact.resource in (CPU, MEMORY)
     )
-    return (
-        f" At {proposed} a worker would run {each_worker(after)} of these labs instead of {each_worker(before)}."
-        if proposed
-        else ""
-    )
+    if not proposed:
+        return ""
+    fewer, more = each_worker(before), each_worker(after)
+    return f" At {proposed} a worker would run {more} of these labs instead of {fewer}."

@@ -102,6 +102,8 @@ def _exceeded(preview: Preview) -> Answer:
         return Answer(question, f"none of {n:,}")
     most = max(count for _, count in over)
     where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
+    if len(over) == 1:
+        where = f"on {resource_word(over[0][0].resource)}, none on anything else"
     said = [
         f"{RULES[impact.resource].label}: {impact.exceeding_recent:,} of them in the last 30 days, "
         f"by {with_unit(impact.resource, impact.worst_excess)} at most."
@@ -119,16 +121,9 @@ def _fit(preview: Preview) -> Answer:
     question = "Sessions that fit the fleet"
     if not before.workers:
         return Answer(question, "not known", "no worker is ready now")
-    arrow = (
-        f"{before.sessions:,} → {after.sessions:,}"
-        if before.sessions != after.sessions
-        else f"{after.sessions:,}"
-    )
-    each = (
-        f"{each_worker(before)} → {each_worker(after)}"
-        if before.sessions != after.sessions
-        else each_worker(after)
-    )
+    moves = before.sessions != after.sessions
+    arrow = f"{before.sessions:,} → {after.sessions:,}" if moves else f"{after.sessions:,}"
+    each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     free = f"{preview.free_before.sessions:,} → {preview.free_after.sessions:,}"
     workers = "worker" if after.workers == 1 else "workers"

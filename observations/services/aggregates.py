@@ -17,10 +17,11 @@ from observations.arithmetic.assessment import DAYS, Assessed, Days, assess, cha
 from observations.arithmetic.histogram import Digest, day_of, merged
 from observations.arithmetic.measures import MEASURED, amount, hundredths
 from observations.arithmetic.recommendation import has_moved
+from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
-from observations.services.samples import PEAKS, Sample, peaks_of, sample_of, wasted
+from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
 
-NEWEST = 30
+NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 
 
 def required_by(revision: DefinitionRevision) -> dict[str, int]:
@@ -88,10 +89,10 @@ def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> Defini
 
 def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
     """Whoever changes what a definition's sessions say waits here for the one before."""
-    assessment, _ = DefinitionAssessment.objects.select_for_update().get_or_create(
-        definition=definition, defaults={"epoch": definition.topology_hash}
+    rows = DefinitionAssessment.objects.select_for_update().filter(definition=definition)
+    return rows.first() or DefinitionAssessment.objects.create(
+        definition=definition, epoch=definition.topology_hash
     )
-    return assessment
 
 
 def write_assessment(
@@ -129,8 +130,8 @@ def newest_samples(
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
     if revision:
         rows = rows.filter(revision__number=revision)
-    newest = rows.order_by("-observed_at", "-session_id").only("session_id", "observed_at", *PEAKS)[:limit]
-    return [(row.observed_at, peaks_of(row)) for row in newest]
+    newest = rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:limit]
+    return [(at, amounts_in(values)) for at, *values in newest]
 
 
 def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from lcm.lifecycle import SessionStatus
@@ -20,7 +22,8 @@ def column(resource: str, basis: str, *, peak: bool = True) -> str:
     return f"{'peak_' if peak else ''}{SHORT[resource]}_{basis}"
 
 
-PEAKS = [column(*key) for key in keys()]
+KEYS = list(keys())
+PEAKS = [column(*key) for key in KEYS]
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,12 @@ def sample_of(row: SessionObservation) -> Sample | None:
 
 
 def peaks_of(row: Any) -> dict[tuple[str, str], int]:
-    found = {key: getattr(row, column(*key)) for key in keys()}
-    return {key: hundredths(value) for key, value in found.items() if value is not None}
+    return amounts_in([getattr(row, name) for name in PEAKS])
+
+
+def amounts_in(values: Sequence[Decimal | None]) -> dict[tuple[str, str], int]:
+    """The columns of `PEAKS` as amounts; what is not known is left out."""
+    return {key: hundredths(value) for key, value in zip(KEYS, values, strict=True) if value is not None}
 
 
 def take_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> None:
