@@ -10,9 +10,10 @@ from typing import Any
 from lcm.actors import SYSTEM, Actor
 from lcm.cml.observation import InterfaceObservation, NodeObservation, ResourceObservation
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, LabletSession, Project, User
-from lcm.services.sessions import create_session, transition_session
+from lcm.models import LabletDefinition, LabletSession, Project, SessionTransition, User
+from lcm.services.sessions import transition_session
 from observations.services.recording import Recorded, record_observation
+from scheduling.capacity import resources_of
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
 
 CONTROLLER = Actor("controller eu-1")
@@ -87,7 +88,12 @@ def on_slot(session: LabletSession, *, number: int = 1, ports: Mapping[str, int]
             "storage_gb": 500,
         },
     )
-    Reservation.objects.filter(session=session).update(phase=Phase.READY, slot=slot)
+    held = {"phase": Phase.READY, "slot": slot}
+    if not Reservation.objects.filter(session=session).update(**held):
+        amounts = vars(resources_of(session.revision))
+        Reservation.objects.create(
+            session=session, pool=pool, created_at=session.created_at, **amounts, **held
+        )
     Slot.objects.filter(pk=slot.pk).update(lease_count=slot.lease_count + 1)
     slot.refresh_from_db()
     PortAllocation.objects.bulk_create(
@@ -108,20 +114,33 @@ def lived(
     length: timedelta = HOUR,
     until: SessionStatus = SessionStatus.COLLECTING,
 ) -> LabletSession:
-    """A session that has been running for a while and reaches a status when it ends."""
+    """A session that has been running for a while and reaches a status when it ends; written directly."""
     begun = ended - length
-    session = create_session(
+    session = LabletSession.objects.create(
         definition=definition,
+        revision=definition.current_revision,
         owner=owner,
         project=project,
         starts_at=begun,
         ends_at=begun + 2 * HOUR,
-        actor=SYSTEM,
-        now=begun,
+        status=until,
+        status_since=ended,
+        pool=definition.pool,
+        created_at=begun,
     )
-    for step in WAY[: WAY.index(until) + 1]:
-        at = ended if step == SessionStatus.COLLECTING else begun
-        transition_session(session=session, to=step, actor=SYSTEM, now=at)
+    steps = WAY[: WAY.index(until) + 1]
+    SessionTransition.objects.bulk_create(
+        [
+            SessionTransition(
+                session=session,
+                to_status=step,
+                at=ended if step == SessionStatus.COLLECTING else begun,
+                actor="LCM",
+                attempt=1,
+            )
+            for step in steps
+        ]
+    )
     return session
 
 
