@@ -37,7 +37,7 @@ from observations.services.applying import apply_change
 from observations.services.outcomes import standing_of
 from observations.services.previewing import KEEP, Choice, Preview, preview_change
 
-DOTS = 240
+DOTS, LISTED = 240, 20
 
 
 def _get(pk: UUID) -> LabletDefinition:
@@ -80,7 +80,8 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
         kept = {name: Choice(basis=each.basis) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
-    dots = dots_of(evidence, DOTS)
+    without = left_out(definition)
+    dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
     assert definition.current_revision is not None
     return {
         "definition": definition,
@@ -88,6 +89,8 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         "next_number": definition.current_revision.number + 1,
         "preview": preview,
         "assessment": evidence.assessment,
+        "left_out": without,
+        "dots": dots[: -LISTED - 1 : -1],
         "charts": [chart_of(impact, dots) for impact in preview.impacts],
         "answers": answers_of(preview, now=now),
         "problem": problem,
@@ -107,10 +110,8 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "evidence": evidence,
         "drivers": drivers_of(evidence) if evidence.digest.n else None,
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
-        "left_out": left_out(definition),
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "standing": standing_of(context["revision"]) if context["revision"].number > 1 else None,
-        "dots": list(reversed(dots_of(evidence, 20))),
         "crumbs": [
             ("Definitions", reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[definition.pk])),

@@ -114,27 +114,25 @@ class Dot:
         return self.session_id.hex[:6]
 
 
-def dots_of(evidence: Evidence, limit: int) -> list[Dot]:
-    """The newest sessions of the epoch that count or were excluded, oldest first."""
+def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[Dot]:
+    """The newest sessions that count, and those of the left out that were excluded; oldest first."""
     columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
-    mine = SessionObservation.objects.filter(definition=evidence.definition, epoch=evidence.epoch)
-    fields = ("session_id", "observed_at", "is_sample", *columns.values())
-    counted = list(mine.filter(is_sample=True).order_by("-observed_at").values_list(*fields)[:limit])
-    excluded = list(mine.filter(left_out="excluded").order_by("-observed_at").values_list(*fields)[:LISTED])
-    oldest = counted[-1][1] if counted else None
-    rows = counted + [row for row in excluded if oldest is None or row[1] >= oldest]
-    return [
-        Dot(
-            session_id=key,
-            at=at,
-            values={
-                name: None if value is None else hundredths(value)
-                for name, value in zip(columns, values, strict=True)
-            },
-            excluded=not counts,
-        )
-        for key, at, counts, *values in sorted(rows, key=lambda row: row[1])
+    newest = samples(evidence).order_by("-observed_at", "-session_id")
+    rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
+    oldest = rows[-1][1] if rows else None
+    excluded = [
+        row for row in left_out if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
     ]
+    dots = [Dot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
+    for row in excluded:
+        values = [getattr(row, name) for name in columns.values()]
+        dots.append(Dot(row.session_id, row.observed_at, _units(columns, values), excluded=True))
+    return sorted(dots, key=lambda dot: (dot.at, dot.session_id))
+
+
+def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict[str, int | None]:
+    pairs = zip(columns, values, strict=True)
+    return {name: None if value is None else hundredths(value) for name, value in pairs}
 
 
 def left_out(definition: LabletDefinition) -> list[SessionObservation]:
