@@ -37,7 +37,7 @@ from observations.services.applying import apply_change
 from observations.services.outcomes import standing_of
 from observations.services.previewing import KEEP, Choice, Preview, preview_change
 
-DOTS, LISTED = 240, 20
+DOTS, LISTED = 200, 20
 
 
 def _get(pk: UUID) -> LabletDefinition:

@@ -29,11 +29,11 @@ def note_drift(
     `seen_before` are the fingerprints this session had already: it counts once for each.
     """
     found = {item.fingerprint: item for item in drift}
+    wanted = ~Q(state=ReviewState.RESOLVED)
+    if found:
+        wanted |= Q(fingerprint__in=found)
     rows = {
-        row.fingerprint: row
-        for row in DriftReview.objects.filter(definition_id=session.definition_id).filter(
-            Q(fingerprint__in=found) | ~Q(state=ReviewState.RESOLVED)
-        )
+        row.fingerprint: row for row in DriftReview.objects.filter(wanted, definition=session.definition_id)
     }
     for fingerprint, item in found.items():
         if fingerprint in rows:

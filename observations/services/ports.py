@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Subquery
+
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
 from observations.models import SessionObservation
@@ -25,34 +27,32 @@ class Plan:
 
 def plan_of(session: LabletSession) -> Plan:
     """Where the session is and what is taken there."""
-    held = Reservation.objects.filter(session=session, phase=Phase.READY).values_list("slot_id", flat=True)
-    slot_id = held.first()
-    if slot_id is None:
+    mine = Reservation.objects.filter(session=session, phase=Phase.READY).values("slot_id")[:1]
+    claims = Reservation.objects.filter(slot_id=Subquery(mine), phase=Phase.READY).order_by()
+    there = list(claims.values_list("slot_id", "session_id", "session__port_drift_detected"))
+    if not there:
         return Plan()
+    slot_id = there[0][0]
+    assert slot_id is not None
     plan = Plan(slot_id)
-    rows = PortAllocation.objects.filter(slot_id=slot_id).values_list(
-        "pk", "port", "name", "session_id", "leaked"
-    )
-    for key, port, name, holder, leaked in rows:
+    rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
+    for key, port, name, holder, leaked in rows.values_list("pk", "port", "name", "session_id", "leaked"):
         if holder == session.pk and leaked:
             plan.leaked[port] = key
         elif holder == session.pk:
             plan.allocated[name] = port
         elif holder is not None:
             plan.held_by_others[port] = str(holder)
-    _add_what_others_show(plan, session)
+    _add_what_others_show(plan, [other for _, other, drifts in there if drifts and other != session.pk])
     return plan
 
 
-def _add_what_others_show(plan: Plan, session: LabletSession) -> None:
+def _add_what_others_show(plan: Plan, drifting: Sequence[UUID]) -> None:
     """Labs that run on the same worker now may use ports that were never given to them."""
-    assert plan.slot_id is not None
-    neighbours = Reservation.objects.filter(
-        slot_id=plan.slot_id, phase=Phase.READY, session__port_drift_detected=True
-    )
-    keys = neighbours.exclude(session=session).values_list("session_id", flat=True)
-    shown = SessionObservation.objects.filter(session_id__in=keys).values_list("session_id", "observed_ports")
-    for other, ports in shown:
+    if not drifting:
+        return
+    shown = SessionObservation.objects.filter(session_id__in=drifting)
+    for other, ports in shown.values_list("session_id", "observed_ports"):
         for port in (ports or {}).values():
             plan.held_by_others.setdefault(port, str(other))
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
@@ -20,7 +19,7 @@ from lcm.models import LabletSession
 from lcm.services.changelog import entry_for, log_changes
 from observations import metrics
 from observations.arithmetic.drift import DriftItem, counted
-from observations.models import SessionObservation
+from observations.models import ObservationRequest, RequestState, SessionObservation
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
@@ -32,6 +31,22 @@ from observations.signals import port_drift_detected, resources_observed
 
 ACCEPTED = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
 SEEN_AT_MOST = 500
+_ASKED_FOR = ("number", "cpu_cores", "memory_gb", "storage_gb", "outcome")
+# What a recording looks at of a session, its definition and revisions; the rest is long and not read.
+NEEDED = (
+    "status",
+    "attempt",
+    "pool",
+    "observation_count",
+    "observed_at",
+    "port_drift_detected",
+    *(
+        f"definition__{name}"
+        for name in ("name", "version", "topology_hash", "needs_review", "review_reasons")
+    ),
+    *(f"revision__{name}" for name in _ASKED_FOR),
+    *(f"definition__current_revision__{name}" for name in _ASKED_FOR),
+)
 
 
 @dataclass(frozen=True)
@@ -55,14 +70,17 @@ class Recorded:
 def record_observation(*, session: LabletSession, body: Any, actor: Actor, now: datetime) -> Recorded:
     """Store an observation, count it once, compare it with the plan, and let it count for the definition."""
     observation = read_observation(body, now=now)
-    fingerprint = _fingerprint(body)
+    fingerprint = _fingerprint(observation)
     with transaction.atomic():
         session = _locked(session)
-        row = SessionObservation.objects.filter(session=session).first()
+        row = (
+            SessionObservation.objects.filter(session=session).first() if session.observation_count else None
+        )
         if row is not None and fingerprint in row.seen:
             return Recorded(session, _items(row), was_new=False)
         recorded = _record(session, row, observation, body, fingerprint, actor, now)
-        answer_requests(session_id=session.pk, observed_at=observation.observed_at, now=now)
+        if session.is_asked_for:  # type: ignore[attr-defined]
+            answer_requests(session_id=session.pk, now=now)
     metrics.OBSERVATIONS.inc()
     return recorded
 
@@ -107,9 +125,8 @@ def _locked(session: LabletSession) -> LabletSession:
     rows = LabletSession.objects.select_for_update(of=("self",)).select_related(
         "definition__current_revision", "revision"
     )
-    fresh = rows.defer("definition__topology_yaml", "definition__nodes", "definition__links").get(
-        pk=session.pk
-    )
+    asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
+    fresh = rows.annotate(is_asked_for=Exists(asked)).only(*NEEDED).get(pk=session.pk)
     if fresh.status not in ACCEPTED:
         raise StateConflict(
             f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
@@ -187,5 +204,7 @@ def _items(row: SessionObservation) -> list[DriftItem]:
     return [DriftItem.from_json(item) for item in row.drift]
 
 
-def _fingerprint(body: Any) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+def _fingerprint(observation: ResourceObservation) -> str:
+    """Who saw which lab when: the same however often it is sent."""
+    seen = f"{observation.observer} {observation.lab_id} {observation.observed_at.timestamp()}"
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]

@@ -43,7 +43,7 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
     return made
 
 
-def answer_requests(*, session_id: UUID, observed_at: datetime, now: datetime) -> None:
-    """An observation came: whoever asked before it was made has the answer."""
+def answer_requests(*, session_id: UUID, now: datetime) -> None:
+    """An observation came: whoever asked for one has the answer."""
     asked = ObservationRequest.objects.filter(session_id=session_id, state=RequestState.OPEN)
-    asked.filter(requested_at__lte=max(observed_at, now)).update(state=RequestState.ANSWERED, answered_at=now)
+    asked.update(state=RequestState.ANSWERED, answered_at=now)

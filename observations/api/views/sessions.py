@@ -37,6 +37,8 @@ class ScopedSessions(LcmViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         rows = LabletSession.objects.all()
+        if self.action == "resource_observations" and self.request.method == "POST":
+            rows = rows.only("pk")  # the service reads the rest under its lock
         return rows.filter(pool__in=principal.pools) if isinstance(principal, Controller) else rows
 
 
