@@ -8,11 +8,19 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from lcm.actors import SYSTEM, Actor
+from lcm.actors import Actor
 from lcm.cml.observation import NodeObservation, ResourceObservation
 from lcm.lifecycle import SessionStatus as S
-from lcm.models import LabletDefinition, LabletSession, Project, User
-from lcm.services.sessions import create_session, transition_session
+from lcm.models import (
+    Kernel,
+    KernelStatus,
+    LabletDefinition,
+    LabletSession,
+    Project,
+    SessionTransition,
+    User,
+)
+from lcm.services.kernels import kernels_for
 from observations.services.recording import record_observation
 from scheduling.models import PortAllocation
 
@@ -32,16 +40,18 @@ def make_evidence(
     *, definitions: Sequence[LabletDefinition], projects: Sequence[Project], chance: Random, now: datetime
 ) -> None:
     """Sessions of the last three weeks that were observed before their labs were torn down."""
+    people = {project: list(project.members.exclude(username="admin")) for project in projects}
     for definition in definitions:
         *shares, count = USE.get(definition.name, (0, 0, 0, 0))
-        for index in range(int(count)):
-            project = chance.choice(projects)
-            owner = chance.choice(list(project.members.exclude(username="admin")))
-            ended = now - timedelta(hours=10) - timedelta(days=21) * (1 - (index + 1) / count)
+        endings = [
+            now - timedelta(hours=10) - timedelta(days=21) * (1 - (index + 1) / count)
+            for index in range(int(count))
+        ]
+        sessions = past_sessions(definition, people, endings, chance)
+        for session in sessions:
             noise = [share * chance.lognormvariate(0, 0.07) for share in shares]
-            session = run_session(definition, project, owner, ended=ended)
-            observe(session, noise, at=ended, now=ended)
-            end_session(session, now=ended)
+            observe(session, noise, at=session.ends_at, now=session.ends_at)
+        end_sessions(sessions)
 
 
 def make_drift(*, now: datetime) -> None:
@@ -58,24 +68,52 @@ def make_drift(*, now: datetime) -> None:
     observe(session, (0.6, 0.6, 0.7), at=now, now=now, ports=seen)
 
 
-def run_session(
-    definition: LabletDefinition, project: Project, owner: User, *, ended: datetime
-) -> LabletSession:
-    """A session that ran for an hour and a half and is being collected."""
-    begun = ended - timedelta(minutes=90)
-    session = create_session(
-        definition=definition,
-        owner=owner,
-        project=project,
-        starts_at=begun,
-        ends_at=ended,
-        actor=SYSTEM,
-        now=begun,
-    )
-    for step in BEFORE_END:
-        transition_session(session=session, to=step, actor=SYSTEM, now=begun)
-    transition_session(session=session, to=S.COLLECTING, actor=SYSTEM, now=ended)
-    return session
+def past_sessions(
+    definition: LabletDefinition,
+    people: Mapping[Project, Sequence[User]],
+    endings: Sequence[datetime],
+    chance: Random,
+) -> list[LabletSession]:
+    """Sessions that ran for an hour and a half each and are being collected; written set by set."""
+    sessions = []
+    for ended in endings:
+        project = chance.choice(list(people))
+        begun = ended - timedelta(minutes=90)
+        session = LabletSession(
+            definition=definition,
+            revision=definition.current_revision,
+            owner=chance.choice(people[project]),
+            project=project,
+            starts_at=begun,
+            ends_at=ended,
+            status=S.COLLECTING,
+            status_since=ended,
+            pool=definition.pool,
+            created_at=begun,
+        )
+        sessions.append(session)
+    LabletSession.objects.bulk_create(sessions)
+    Kernel.objects.bulk_create([kernel for session in sessions for kernel in _kernels(session)])
+    SessionTransition.objects.bulk_create([step for session in sessions for step in _steps(session)])
+    return sessions
+
+
+def _kernels(session: LabletSession) -> list[Kernel]:
+    kernels = kernels_for(session)
+    for kernel in kernels:
+        kernel.status, kernel.started_at = KernelStatus.TERMINATED, session.starts_at
+        kernel.terminated_at = session.ends_at
+    return kernels
+
+
+def _steps(session: LabletSession) -> list[SessionTransition]:
+    at = {S.PENDING: session.starts_at, **dict.fromkeys(BEFORE_END, session.starts_at)}
+    at |= dict.fromkeys((S.COLLECTING, S.STOPPING, S.TERMINATED), session.ends_at)
+    before = ["", *at]
+    return [
+        SessionTransition(session=session, from_status=old, to_status=to, at=moment, actor="LCM", attempt=1)
+        for old, (to, moment) in zip(before, at.items(), strict=False)
+    ]
 
 
 def observe(
@@ -91,9 +129,9 @@ def observe(
     record_observation(session=session, body=body, actor=CONTROLLER, now=now)
 
 
-def end_session(session: LabletSession, *, now: datetime) -> None:
-    for step in (S.STOPPING, S.TERMINATED):
-        transition_session(session=session, to=step, actor=SYSTEM, now=now)
+def end_sessions(sessions: Sequence[LabletSession]) -> None:
+    keys = [session.pk for session in sessions]
+    LabletSession.objects.filter(pk__in=keys).update(status=S.TERMINATED)
 
 
 def _seen(

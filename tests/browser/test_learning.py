@@ -1,4 +1,4 @@
-"""From live back to the definition, in a browser: flagged, reviewed, previewed, applied, verified, reverted."""
+"""From live back to the definition: flagged, reviewed, previewed, applied, verified, reverted."""
 
 from __future__ import annotations
 
@@ -130,10 +130,9 @@ def test_the_review_works_without_javascript(open_page):
 def key_of_a_controller(page: Page) -> str:
     page.goto("/tokens/new")
     page.get_by_label("Name").fill(f"learning-{datetime.now(UTC):%H%M%S%f}")
-    page.get_by_label("Kind").select_option("controller")
-    page.get_by_label("Scopes").fill("pool:cml-eu, pool:cml-us")
-    page.get_by_role("button", name="Make token").click()
-    return page.locator("[data-select-text]").input_value()
+    page.get_by_label("Pools").fill("cml-eu, cml-us")
+    page.get_by_role("button", name="Create token").click()
+    return page.get_by_label("Key").input_value()
 
 
 def observe_as_the_controller(plane: ControlPlane, key: str, session: str, ports: dict[str, int]) -> dict:

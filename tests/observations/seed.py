@@ -15,21 +15,24 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
 def observed(name: str, count: str, cpu: str, memory: str, storage: str) -> None:
     """So many sessions, an hour apart, that used these shares of what the lab holds."""
+    from random import Random
+
     from django.utils import timezone
 
-    from lcm.demo.evidence import end_session, observe, run_session
+    from lcm.demo.evidence import end_sessions, observe, past_sessions
     from lcm.models import LabletDefinition, Project
 
     definition = LabletDefinition.objects.select_related("current_revision").get(name=name)
     project = Project.objects.order_by("name").first()
     assert project is not None
-    owner = project.members.exclude(username="admin").order_by("username")[0]
-    for index in range(int(count)):
-        at = timezone.now() - timedelta(minutes=int(count) - index)
-        session = run_session(definition, project, owner, ended=at)
-        observe(session, (float(cpu), float(memory), float(storage)), at=at, now=timezone.now())
-        end_session(session, now=timezone.now())
+    people = {project: list(project.members.exclude(username="admin").order_by("username"))}
+    now = timezone.now()
+    endings = [now - timedelta(minutes=int(count) - index) for index in range(int(count))]
+    sessions = past_sessions(definition, people, endings, Random(1))
+    for session in sessions:
+        observe(session, (float(cpu), float(memory), float(storage)), at=session.ends_at, now=now)
         print(session.pk, session.revision.number)
+    end_sessions(sessions)
 
 
 def running(name: str) -> None:
