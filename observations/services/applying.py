@@ -34,7 +34,7 @@ def apply_change(
         assessment = lock_assessment(definition)
         fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
         preview = preview_change(definition=fresh, choices=choices, now=now)
-        check_token(token=token, preview=preview, choices=choices)
+        check_token(token=token, preview=preview)
         if not preview.changes:
             raise InvalidInput({"choices": "Nothing would change; choose another number for something."})
         current = fresh.current_revision

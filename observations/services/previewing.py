@@ -108,11 +108,11 @@ def preview_change(
         impacts,
         *packings,
         saving=saved(before, after, evidence.assessment.held_seconds),
-        token=_token(definition, impacts, choices),
+        token=_token(definition, impacts),
     )
 
 
-def check_token(*, token: str, preview: Preview, choices: Mapping[str, Choice]) -> None:
+def check_token(*, token: str, preview: Preview) -> None:
     """Refuse to apply what was not seen: says what has changed since."""
     try:
         seen = signing.loads(token, salt=SALT)
@@ -203,14 +203,14 @@ def _custom(name: str, value: Decimal | None) -> int:
     return units
 
 
-def _token(definition: LabletDefinition, impacts: list[ResourceImpact], choices: Mapping[str, Choice]) -> str:
+def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
     """Over what the decision rests on: the revision, the choices, and their numbers in the evidence."""
     revision = definition.current_revision
     assert revision is not None
     seen = {
         "definition": str(definition.pk),
         "revision": revision.number,
-        "choices": {name: [each.pick, each.basis] for name, each in sorted(choices.items())},
+        "choices": {impact.resource: [impact.proposal.choice, impact.view.basis] for impact in impacts},
         "numbers": {impact.resource: _numbers(impact) for impact in impacts},
     }
     return signing.dumps(seen, salt=SALT, compress=True)

@@ -47,7 +47,8 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     definition_page(page, OVER)
     expect(page.get_by_text("CPU, memory and storage are set too high.")).to_be_visible()
     impact, trail = page.locator("#review-impact"), page.locator("#review-trail")
-    expect(impact.get_by_text("none of 12")).to_be_visible()
+    answer = impact.locator(".answer").first
+    expect(answer).to_contain_text("none of 12")
 
     # The preview changes with the choice, the chart with it, and typing keeps the focus.
     page.get_by_label("CPU: Avg").check()
@@ -55,14 +56,14 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     value = page.get_by_label("CPU, custom value in cores")
     value.press_sequentially("2")
     expect(page.get_by_label("CPU: custom", exact=True)).to_be_checked()
-    expect(impact.get_by_text("12 of 12")).to_be_visible()
+    expect(answer).to_contain_text("12 of 12")
     expect(value).to_be_focused()
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 2")
     impact.get_by_text("Which ones on CPU").click()
     expect(impact.get_by_role("link").first).to_be_visible()
 
     page.get_by_label("CPU: Recommended").check()
-    expect(impact.get_by_text("none of 12")).to_be_visible()
+    expect(answer).to_contain_text("none of 12")
     page.get_by_label("Reason").fill("Twelve sessions never came near")
     page.get_by_role("button", name="Apply as revision 2").click()
     expect(page.get_by_text("Revision 2 applied.")).to_be_visible()
@@ -94,7 +95,7 @@ def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_rever
     expect(page.get_by_text("Revision 3 asks for what revision 1 did.")).to_be_visible()
 
 
-def test_two_administrators_apply_at_once_and_one_is_told(open_page, live):
+def test_two_administrators_apply_at_once_and_one_is_told(open_page, complaints):
     first, second = open_page("admin"), open_page("admin")
     for page in (first, second):
         definition_page(page, "ccna-ospf-basics")
@@ -104,6 +105,7 @@ def test_two_administrators_apply_at_once_and_one_is_told(open_page, live):
     second.get_by_role("button", name="Apply as revision 2").click()
     expect(second.get_by_text("admin applied revision 2 a moment ago; look at it first.")).to_be_visible()
     expect(second.get_by_label("Reason")).to_have_value("Both of us")
+    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
 
 
 def test_a_viewer_sees_the_preview_and_cannot_apply(open_page):

@@ -74,6 +74,7 @@ def test_applying_from_the_page(as_, admin, known):
     client = as_(admin)
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
     data = {"cpu_cores": "recommended", "memory_gb": "keep", "storage_gb": "keep", "token": token_in(shown)}
+    data |= {"cpu_cores_basis": "used", "memory_gb_basis": "used", "storage_gb_basis": "used"}
     answer = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
     assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
     assert DefinitionRevision.objects.get(number=2).reason == "they say so"
