@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('lcm', '0003_session_observation_columns'),
+        ('lcm', '0004_session_observation_columns'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0002_roles'),
+        ('lcm', '0003_definition_slot_labels'),
     ]
 
     operations = [
