@@ -126,7 +126,7 @@ def observe(
 ) -> None:
     """Record what a controller would have seen when the lab used these shares of what it asks for."""
     body: Any = _seen(session, shares, at=at, ports=ports).to_dict()
-    record_observation(session=session, body=body, actor=CONTROLLER, now=now)
+    record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
 
 
 def end_sessions(sessions: Sequence[LabletSession]) -> None:

@@ -7,19 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
-from lcm.errors import StateConflict
+from lcm.errors import NotFound, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.changelog import entry_for, log_changes
 from observations import metrics
 from observations.arithmetic.drift import DriftItem, counted
-from observations.models import ObservationRequest, RequestState, SessionObservation
+from observations.models import (
+    DriftReview,
+    ObservationRequest,
+    RequestState,
+    ReviewState,
+    SessionObservation,
+)
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
@@ -67,12 +74,17 @@ class Recorded:
         }
 
 
-def record_observation(*, session: LabletSession, body: Any, actor: Actor, now: datetime) -> Recorded:
-    """Store an observation, count it once, compare it with the plan, and let it count for the definition."""
+def record_observation(
+    *, session_id: UUID, body: Any, actor: Actor, now: datetime, pools: Sequence[str] | None = None
+) -> Recorded:
+    """Store an observation, count it once, compare it with the plan, and let it count for the definition.
+
+    `pools` are those of the controller that posts: of other sessions there is nothing for it.
+    """
     observation = read_observation(body, now=now)
     fingerprint = _fingerprint(observation)
     with transaction.atomic():
-        session = _locked(session)
+        session = _locked(session_id, pools)
         row = (
             SessionObservation.objects.filter(session=session).first() if session.observation_count else None
         )
@@ -120,13 +132,19 @@ def _record(
     return Recorded(session, drift, was_new=True)
 
 
-def _locked(session: LabletSession) -> LabletSession:
+def _locked(session_id: UUID, pools: Sequence[str] | None) -> LabletSession:
     """The session as it is now; it stays so until the transaction ends."""
     rows = LabletSession.objects.select_for_update(of=("self",)).select_related(
         "definition__current_revision", "revision"
     )
     asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
-    fresh = rows.annotate(is_asked_for=Exists(asked)).only(*NEEDED).get(pk=session.pk)
+    drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
+    rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*NEEDED)
+    if pools is not None:
+        rows = rows.filter(pool__in=pools)
+    fresh = rows.filter(pk=session_id).first()
+    if fresh is None:
+        raise NotFound("There is nothing here, or nothing for you.")
     if fresh.status not in ACCEPTED:
         raise StateConflict(
             f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
@@ -155,7 +173,8 @@ def _take_ports(
     seen_before = {item.fingerprint for item in _items(row)}
     row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
     hold_leaked(session=session, plan=plan, drift=drift, now=now)
-    note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
+    if drift or session.has_reviews:  # type: ignore[attr-defined]
+        note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
     return drift
 
 

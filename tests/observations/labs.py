@@ -145,7 +145,7 @@ def lived(
 
 
 def post(session: LabletSession, body: dict[str, Any], now: datetime) -> Recorded:
-    recorded = record_observation(session=session, body=body, actor=CONTROLLER, now=now)
+    recorded = record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
     session.refresh_from_db()
     return recorded
 
