@@ -70,6 +70,9 @@ class SessionObservation(models.Model):
             models.Index(fields=["definition", "observed_at", "session"], name="observed_of_definition"),
             models.Index(fields=["observed_at", "session"], name="observed_newest"),
             models.Index(
+                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="left_out_newest"
+            ),
+            models.Index(
                 fields=["definition", "epoch", "observed_at"],
                 condition=Q(is_sample=True),
                 name="sample_newest",

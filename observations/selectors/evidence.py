@@ -136,11 +136,13 @@ def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict
 
 
 def left_out(definition: LabletDefinition) -> list[SessionObservation]:
-    """The newest observed sessions that do not count, with why."""
-    rows = SessionObservation.objects.filter(definition=definition).filter(
-        Q(is_sample=False) | ~Q(epoch=definition.topology_hash)
-    )
-    return list(rows.defer("observed_resources").order_by("-observed_at")[:LISTED])
+    """The newest observed sessions that do not count, with why: left out, or of another topology."""
+    epoch = definition.topology_hash
+    mine = SessionObservation.objects.filter(definition=definition).defer("observed_resources")
+    out = list(mine.filter(is_sample=False).order_by("-observed_at")[:LISTED])
+    others = mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True)
+    rows = [*out, *others.order_by("-observed_at")[:LISTED]]
+    return sorted(rows, key=lambda row: row.observed_at, reverse=True)[:LISTED]
 
 
 @dataclass(frozen=True)
