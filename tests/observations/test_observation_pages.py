@@ -1,8 +1,10 @@
 """Pages of observations: what they say, and that they cost few queries."""
 
+import json
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from lcm.models import DefinitionRevision
@@ -105,13 +107,33 @@ def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, defin
     assert ">campus<" not in rows
 
 
-def test_the_list_sorts_by_what_it_shows_and_is_exported(as_, viewer, known, definition):
+def test_the_list_sorts_by_what_it_shows(as_, viewer, known, definition):
     client = as_(viewer)
     for sort in ("-assessment__waste_cpu", "assessment__n", "-assessment__worth", "name"):
         assert client.get(reverse("definition_list"), {"sort": sort}).status_code == 200
-    export = client.get(reverse("definition_list"), {"format": "csv"})
-    text = b"".join(export.streaming_content).decode() if not export.is_async else ""
-    assert not text or "CPU cores recommended" in text
+
+
+def exported(response):
+    async def read():
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
+    client = as_(viewer)
+    heads, row = exported(client.get(reverse("definition_list"), {"format": "csv"})).splitlines()
+    found = dict(zip(heads.split(","), row.split(","), strict=True))
+    assert (found["Class"], found["CPU cores set"], found["CPU cores recommended"]) == (
+        "over",
+        "4.00",
+        "2.50",
+    )
+    asked = {"definition": known.pk, "format": "json"}
+    rows = json.loads(exported(client.get(reverse("evidence_list"), asked)))
+    assert len(rows) == 10
+    assert {(each["peak_cpu_used"], each["counts"], each["revision"]) for each in rows} == {("2.00", True, 1)}
 
 
 def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, definition):
