@@ -13,7 +13,6 @@ USED, ALLOCATED = "used", "allocated"
 BASES = (USED, ALLOCATED)
 MB_PER_GB = 1024
 HUNDREDTH = Decimal("0.01")
-LARGEST = 10_000_000_00  # more than any column or worker holds
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -61,7 +62,7 @@ def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "waited": (now - last.requested_at).total_seconds() if last else 0,
         "allowed": (last.expires_at - last.requested_at).total_seconds() if last else 0,
         "can_observe": session.status == SessionStatus.RUNNING,
-        "different": [_with_review(session, line) for line in ports if line.item],
+        "different": _with_reviews(session, [line for line in ports if line.item], now),
         "matching": [line for line in ports if not line.item],
         "nodes": nodes[:NODES_SHOWN],
         "more_nodes": nodes[NODES_SHOWN:],
@@ -75,11 +76,14 @@ def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, name, context)
 
 
-def _with_review(session: LabletSession, line: PortLine) -> dict[str, Any]:
-    assert line.item is not None
-    review = reviews_by_fingerprint(session.definition_id).get(line.item.fingerprint)
-    state = review.state_at(timezone.now()) if review else None
-    return {"line": line, "review": review, "state": state}
+def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) -> list[dict[str, Any]]:
+    """What differs, each with its review and the state of that."""
+    reviews = reviews_by_fingerprint(session.definition_id) if lines else {}
+    rows = []
+    for line in lines:
+        review = reviews.get(line.item.fingerprint) if line.item else None
+        rows.append({"line": line, "review": review, "state": review.state_at(now) if review else None})
+    return rows
 
 
 @require_POST

@@ -246,8 +246,3 @@ def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
         )
         for node in stored.get("nodes", ())
     ]
-
-
-def revisions_by_number(definition: LabletDefinition) -> Sequence[int]:
-    rows = ResourceAggregate.objects.filter(definition=definition, epoch=definition.topology_hash)
-    return sorted(rows.values_list("revision__number", flat=True))
