@@ -240,6 +240,22 @@ GROUPS: dict[str, list[Setting]] = {
         Setting("USAGE_RECORD_DAYS", "whole number", 90, "Days that usage records are kept.", 1),
         Setting("USAGE_BUCKET_DAYS", "whole number", 730, "Days that daily usage is kept.", 1),
     ],
+    "Observations": [
+        Setting(
+            "OBSERVE_TIMEOUT",
+            "seconds",
+            120.0,
+            "How long a controller may take to answer a request to observe a session now.",
+            1,
+        ),
+        Setting(
+            "REVIEW_INTERVAL",
+            "seconds",
+            900.0,
+            "How often snoozed reviews are looked at and old waste is dropped.",
+            1,
+        ),
+    ],
     "Logs": [
         Setting(
             "LOG_FORMAT",

@@ -29,6 +29,7 @@ INSTALLED_APPS = [
     "lcm",
     "scheduling",
     "fairshare",
+    "observations",
     "lcm.admin.apps.LcmAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -71,7 +72,11 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "lcm.web.context.layout",
             ],
-            "builtins": ["lcm.templatetags.lcm", "template_partials.templatetags.partials"],
+            "builtins": [
+                "lcm.templatetags.lcm",
+                "observations.templatetags.observations",
+                "template_partials.templatetags.partials",
+            ],
         },
     }
 ]
@@ -183,6 +188,7 @@ SPECTACULAR_SETTINGS = {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+        "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
         "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
         "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",

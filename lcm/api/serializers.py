@@ -283,7 +283,8 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
         fields = [
             "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
             "project_name", "domain_name", "priority", "starts_at", "ends_at", "status",
-            "status_since", "attempt", "pool", "created_at",
+            "status_since", "attempt", "pool", "created_at", "observation_count", "observed_at",
+            "port_drift_detected",
         ]  # fmt: skip
 
 

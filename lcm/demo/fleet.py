@@ -10,6 +10,7 @@ from django.db import transaction
 
 from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
+from lcm.demo.evidence import make_drift, make_evidence
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
@@ -50,8 +51,10 @@ def load_demo(*, now: datetime, seed: int = 7) -> None:
     projects = make_organisation()
     make_pools(now=now)
     definitions = make_definitions(now=now)
+    make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)
     for steps in _lives():
         _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+    make_drift(now=now)
 
 
 def make_definitions(*, now: datetime) -> list[LabletDefinition]:

@@ -69,6 +69,8 @@ class ListPage:
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
+    # What an export has, when that is more than is shown.
+    exported: Sequence[Column] = ()
     # An order that no column has: the keys of the rows in it.
     order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
     # What the rows of one page are given on top, a query or two for all.
@@ -88,8 +90,21 @@ class ListPage:
         return self.noun if count == 1 else self.plural
 
 
+_replaced: dict[str, ListPage] = {}
+
+
+def replace_list(page: ListPage, by: ListPage) -> None:
+    """Show a list with what another app knows of its rows; called when that app is ready."""
+    _replaced[page.title] = by
+
+
+def shown_list(page: ListPage) -> ListPage:
+    return _replaced.get(page.title, page)
+
+
 def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     """Answer a list: the whole page, its results for htmx, or an export."""
+    page = shown_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)

@@ -12,7 +12,7 @@ import tempfile
 from tests.bench import postgres_server, valkey_server
 from tests.bench.environment import clean_environment
 
-BENCHMARKS = ("lists", "tick", "placement", "usage")
+BENCHMARKS = ("lists", "tick", "placement", "usage", "observations")
 
 
 def main(names: list[str]) -> int:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from lcm.models import ChangeLog
+from observations.models import DriftReview
 from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
 
@@ -102,6 +103,20 @@ PAGES: dict[str, dict[str, str]] = {
     "fair_share_policy": {"GET": "admin", "POST": "admin"},
     "usage_check": {"POST": "operator"},
     "usage_explorer": {"GET": "viewer"},
+    "definition_review": {"GET": "viewer"},
+    "definition_preview": {"GET": "viewer"},
+    "definition_apply": {"POST": "admin"},
+    "definition_drift": {"GET": "viewer"},
+    "review_snooze": {"GET": "admin", "POST": "admin"},
+    "review_dismiss": {"GET": "admin", "POST": "admin"},
+    "session_observed": {"GET": "viewer"},
+    "session_observe": {"POST": "operator"},
+    "session_exclude": {"GET": "admin", "POST": "admin"},
+    "session_include": {"GET": "admin", "POST": "admin"},
+    "drift_list": {"GET": "viewer"},
+    "drift_acknowledge": {"GET": "operator", "POST": "operator"},
+    "drift_reopen": {"GET": "operator", "POST": "operator"},
+    "evidence_list": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},
@@ -113,7 +128,7 @@ API: dict[str, dict[str, str]] = {
     "api:definition-import": {"POST": "admin"},
     "api:definition-set-status": {"POST": "admin"},
     "api:definition-revisions": {"GET": "viewer"},
-    "api:definition-apply": {"POST": "admin"},
+    "api:definition-revise": {"POST": "admin"},
     "api:definition-revert": {"POST": "admin"},
     "api:session-list": {"GET": "viewer + controller", "POST": "operator"},
     "api:session-detail": {"GET": "viewer + controller"},
@@ -170,6 +185,20 @@ API: dict[str, dict[str, str]] = {
     "fairshare:fair-share-policy-preview": {"POST": "admin"},
     "capacity:internal-slot-heartbeat": {"POST": "controller"},
     "capacity:internal-slot-interruption": {"POST": "controller"},
+    "observations:definition-resource-observations": {"GET": "viewer"},
+    "observations:definition-preview": {"POST": "viewer"},
+    "observations:definition-apply": {"POST": "admin"},
+    "observations:definition-snooze": {"POST": "admin"},
+    "observations:definition-dismiss": {"POST": "admin"},
+    "observations:session-resource-observations": {"GET": "viewer + controller"},
+    "observations:session-observe-resources": {"GET": "viewer", "POST": "operator"},
+    "observations:session-exclude": {"POST": "admin"},
+    "observations:session-include": {"POST": "admin"},
+    "observations:drift-list": {"GET": "viewer"},
+    "observations:drift-detail": {"GET": "viewer"},
+    "observations:drift-acknowledge": {"POST": "operator"},
+    "observations:drift-reopen": {"POST": "operator"},
+    "observations:internal-session-resource-observations": {"POST": "controller"},
     "api:schema": {"GET": "viewer"},
     "api:docs": {"GET": "viewer"},
 }
@@ -219,6 +248,10 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
     slot = Slot.objects.create(
         pool=pool, number=1, state=SlotState.READY, max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1
     )
+    now = session.created_at
+    drift = DriftReview.objects.create(
+        definition=definition, fingerprint="f", kind="extra", name="r1_vnc", first_seen=now, last_seen=now
+    )
     by_prefix = {
         "session": {"pk": session.pk},
         "internal-session": {"pk": session.pk},
@@ -235,6 +268,8 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "fair-share": {"pk": 1},
         "fair-share-policy": {"pk": pool.pk},
         "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
+        "review": {"pk": definition.pk},
+        "drift": {"pk": drift.pk},
     }
     special = {
         "suggest": {"kind": "people"},
