@@ -1,7 +1,8 @@
-"""What every value of a topology has in common: it is frozen, and it can be stored as JSON."""
+"""What the values of topologies and observations have in common: they are frozen, and can be stored as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from decimal import Decimal
 
 
@@ -10,7 +11,7 @@ class Record:
     """A frozen value that can say itself in JSON."""
 
     def to_dict(self) -> dict[str, object]:
-        """The fields as JSON-safe values: Decimals as text, tuples as lists."""
+        """The fields as JSON-safe values: Decimals as text, moments in ISO 8601, tuples as lists."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -19,7 +20,9 @@ def plain(value: object) -> object:
     if isinstance(value, Record):
         return value.to_dict()
     if isinstance(value, Decimal):
-        return str(value)
+        return f"{value:f}"
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, Mapping):

@@ -1,0 +1,95 @@
+"""Reading JSON of which only the outer shape is promised: what does not fit reads as None."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+MAX_WHOLE = 2**53
+MAX_NUMBER = 1e15
+MAX_TEXT = 1_000
+MAX_ITEMS = 10_000
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+Json = Mapping[str, object]
+
+
+class NotJson(ValueError):
+    """The text is not JSON that can be read here."""
+
+
+def parse_json(text: str | bytes) -> object:
+    """The value of a JSON text; NaN, Infinity and what is nested beyond reason are no JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)[:200] or "it is nested too deep") from None
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def as_text(value: object, limit: int = MAX_TEXT) -> str | None:
+    """A text that a database can hold, cut to the limit."""
+    if not isinstance(value, str):
+        return None
+    return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value[:limit])
+
+
+def as_whole(value: object, high: int = MAX_WHOLE) -> int | None:
+    """A whole number from 0 up; a float counts when nothing is lost."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value) if abs(value) <= MAX_WHOLE else None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= high:
+        return value
+    return None
+
+
+def as_number(value: object, high: float = MAX_NUMBER) -> float | None:
+    """A finite number from 0 up."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not 0 <= value <= high:
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def as_decimal(value: object, high: float = MAX_NUMBER) -> Decimal | None:
+    """A finite number from 0 up, as it is written."""
+    number = as_number(value, high)
+    return None if number is None else Decimal(str(value))
+
+
+def as_flag(value: object) -> bool | None:
+    """True or false, and nothing that only looks like it."""
+    return value if isinstance(value, bool) else None
+
+
+def as_mapping(value: object) -> Json:
+    """A mapping; anything else reads as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[object]:
+    """A list; anything else reads as an empty one."""
+    return value[:MAX_ITEMS] if isinstance(value, list) else []
+
+
+def as_texts(value: object) -> tuple[str, ...]:
+    """The texts of a list, without what is not text."""
+    return tuple(text for item in as_list(value) if (text := as_text(item)) is not None)
+
+
+def plain_numbers(values: Json, most: int = 64) -> dict[str, float | int]:
+    """The finite numbers of a mapping by name, negative ones included."""
+    found: dict[str, float | int] = {}
+    for key, value in values.items():
+        if len(found) >= most:
+            break
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if abs(value) <= MAX_NUMBER:
+            found[as_text(key, 100) or ""] = value
+    return found
