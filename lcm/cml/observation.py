@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+from lcm.cml.defaults import is_weightless
 from lcm.cml.observation_fields import Fields, ObservationMalformed
 from lcm.cml.records import Record
 
@@ -21,6 +22,8 @@ __all__ = [
     "ObservationMalformed",
     "ResourceObservation",
 ]
+
+NOT_RUNNING = frozenset({None, "DEFINED_ON_CORE", "STOPPED"})
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,16 @@ class NodeObservation(Record):
     tags: tuple[str, ...] = ()
     ports: dict[str, int] = field(default_factory=dict)
     interfaces: tuple[InterfaceObservation, ...] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the node takes part in the lab; a state we do not know counts as running."""
+        return self.state not in NOT_RUNNING
+
+    @property
+    def is_weightless(self) -> bool:
+        """Whether it is a connector or a switch, which run no machine."""
+        return is_weightless(self.node_definition)
 
     @classmethod
     def from_dict(cls, values: object, path: str = "node") -> NodeObservation:

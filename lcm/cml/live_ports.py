@@ -1,0 +1,48 @@
+"""The ports that the tags of running nodes hold, by the names that definitions give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lcm.cml.ports import TaggedNode, TagError, parse_tag, port_template
+
+
+@dataclass(frozen=True)
+class LivePorts:
+    """Ports by name, over all and for each node in order, and the tags that cannot be read."""
+
+    all: dict[str, int]
+    by_node: tuple[dict[str, int], ...]
+    problems: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Readable:
+    """A node with those of its tags that name a port and can be read."""
+
+    label: str
+    tags: tuple[str, ...]
+
+
+def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
+    """Name the ports as the port template of a topology does, without giving up at a tag someone mistyped."""
+    problems: list[tuple[str, str]] = []
+    readable = [_Readable(node.label, _port_tags(node, problems)) for node in nodes]
+    named = iter(port_template(readable))
+    by_node = tuple({entry.name: entry.outside for _, entry in zip(node.tags, named)} for node in readable)
+    return LivePorts(
+        {name: port for ports in by_node for name, port in ports.items()}, by_node, tuple(problems)
+    )
+
+
+def _port_tags(node: TaggedNode, problems: list[tuple[str, str]]) -> tuple[str, ...]:
+    """The tags that name a port; the problem of each that tries to and cannot be read is noted."""
+    tags = []
+    for tag in node.tags:
+        try:
+            if parse_tag(tag):
+                tags.append(tag)
+        except TagError as error:
+            problems.append((node.label, str(error)))
+    return tuple(tags)

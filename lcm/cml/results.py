@@ -1,0 +1,348 @@
+"""What CML answers, typed: a value that is missing or odd is None, and `raw` keeps what CML really said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Generic, TypeVar
+
+from lcm.cml.call_errors import CmlError
+from lcm.cml.reading import (
+    Json,
+    as_decimal,
+    as_flag,
+    as_mapping,
+    as_number,
+    as_text,
+    as_texts,
+    as_whole,
+    plain_numbers,
+)
+from lcm.cml.version import Version
+
+T = TypeVar("T")
+
+MAX_PERCENT = 1e6
+MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Entries(Generic[T], Sequence[T]):
+    """The entries of a list that could be read, and the places of those that could not."""
+
+    items: tuple[T, ...] = ()
+    unreadable: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> T:  # type: ignore[override]
+        return self.items[index]
+
+
+def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entries[T]:
+    """Read a list; an entry without an id has its place noted."""
+    found = [read(value) if isinstance(value, dict) else None for value in values]
+    items = tuple(item for item in found if item is not None)
+    return Entries(items, tuple(index for index, item in enumerate(found) if item is None))
+
+
+@dataclass(frozen=True)
+class SystemInformation:
+    """The version of a controller, in numbers and as it says it, and whether it is ready."""
+
+    version: Version | None
+    version_text: str
+    ready: bool
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json) -> SystemInformation:
+        text = as_text(values.get("version"), 100) or ""
+        return cls(Version.read(text), text, values.get("ready") is True, values)
+
+
+@dataclass(frozen=True)
+class SystemStats:
+    """What all computes of a controller have together, and what of it is in use."""
+
+    cpu_count: int | None
+    cpu_percent: float | None
+    memory_total_mb: int | None
+    memory_used_mb: int | None
+    disk_total_mb: int | None
+    disk_used_mb: int | None
+    allocated_cpus: int | None
+    allocated_memory_mb: int | None
+    running_nodes: int | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json) -> SystemStats:
+        overall = as_mapping(values.get("all"))
+        cpu, memory, disk = (as_mapping(overall.get(key)) for key in ("cpu", "memory", "disk"))
+        domains = [
+            as_mapping(as_mapping(as_mapping(compute).get("stats")).get("dominfo"))
+            for compute in as_mapping(values.get("computes")).values()
+        ]
+        allocated_kb = _sum(domain.get("allocated_memory") for domain in domains)
+        return cls(
+            cpu_count=as_whole(cpu.get("count")),
+            cpu_percent=as_number(cpu.get("percent")),
+            memory_total_mb=_megabytes(memory.get("total")),
+            memory_used_mb=_megabytes(memory.get("used")),
+            disk_total_mb=_megabytes(disk.get("total")),
+            disk_used_mb=_megabytes(disk.get("used")),
+            allocated_cpus=_sum(domain.get("allocated_cpus") for domain in domains),
+            allocated_memory_mb=None if allocated_kb is None else allocated_kb // 1024,
+            running_nodes=_sum(domain.get("running_nodes") for domain in domains),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class ResourcePoolUsage:
+    """A resource pool; CPUs are in percent of a core, memory in MB, disk in GB, None is without a limit."""
+
+    id: str
+    label: str
+    cpus_limit: int | None
+    cpus_used: int | None
+    ram_limit_mb: int | None
+    ram_used_mb: int | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json) -> ResourcePoolUsage:
+        limit, usage = as_mapping(values.get("limit")), as_mapping(values.get("usage"))
+        return cls(
+            id=as_text(values.get("id")) or "",
+            label=as_text(values.get("label")) or "",
+            cpus_limit=as_whole(limit.get("cpus")),
+            cpus_used=as_whole(usage.get("cpus")),
+            ram_limit_mb=as_whole(limit.get("ram")),
+            ram_used_mb=as_whole(usage.get("ram")),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab as its tile shows it."""
+
+    id: str
+    title: str
+    state: str | None
+    owner: str | None
+    node_count: int | None
+    created: str | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json, lab_id: str) -> Lab:
+        return cls(
+            id=as_text(values.get("id")) or lab_id,
+            title=as_text(values.get("lab_title")) or "",
+            state=as_text(values.get("state")),
+            owner=as_text(values.get("owner_username")) or as_text(values.get("owner")),
+            node_count=as_whole(values.get("node_count")),
+            created=as_text(values.get("created")),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class ElementStates:
+    """The states of a lab's elements by id."""
+
+    nodes: dict[str, str]
+    links: dict[str, str]
+    interfaces: dict[str, str]
+
+    @classmethod
+    def read(cls, values: Json) -> ElementStates:
+        return cls(*(_states(values.get(kind)) for kind in ("nodes", "links", "interfaces")))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: what runs (`operational`) before what is configured; None is not known.
+
+    Files of controllers before 2.5 keep what runs beside the rest; both are read.
+    """
+
+    id: str
+    label: str
+    node_definition: str
+    image_definition: str | None
+    state: str | None
+    compute_id: str | None
+    tags: tuple[str, ...]
+    cpus: int | None
+    cpu_limit: int | None
+    ram_mb: int | None
+    boot_disk_gb: int | None
+    data_volume_gb: int | None
+    is_operational: bool
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json) -> Node | None:
+        node_id = as_text(values.get("id"))
+        if not node_id:
+            return None
+        running = values.get("operational")
+        operational = as_mapping(running)
+
+        def live(key: str) -> object:
+            value = operational.get(key)
+            return values.get(key) if value is None else value
+
+        return cls(
+            id=node_id,
+            label=as_text(values.get("label")) or node_id,
+            node_definition=as_text(values.get("node_definition")) or "",
+            image_definition=as_text(live("image_definition")),
+            state=as_text(values.get("state")),
+            compute_id=as_text(live("compute_id")),
+            tags=as_texts(values.get("tags")),
+            cpus=as_whole(live("cpus"), 10_000),
+            cpu_limit=as_whole(live("cpu_limit"), 100),
+            ram_mb=as_whole(live("ram"), 10**9),
+            boot_disk_gb=as_whole(live("boot_disk_size"), 10**6),
+            data_volume_gb=as_whole(live("data_volume"), 10**6),
+            is_operational=bool(operational),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface of a node; the MAC address is the one in use, else the one configured."""
+
+    id: str
+    node_id: str | None
+    label: str
+    slot: int | None
+    type: str | None
+    state: str | None
+    is_connected: bool | None
+    mac_address: str | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def reader(cls, node_id: str | None) -> Callable[[Json], Interface | None]:
+        """How to read the interfaces of one node, or of the nodes that they name."""
+
+        def read(values: Json) -> Interface | None:
+            interface_id = as_text(values.get("id"))
+            if not interface_id:
+                return None
+            operational = as_mapping(values.get("operational"))
+            return cls(
+                id=interface_id,
+                node_id=node_id or as_text(values.get("node")),
+                label=as_text(values.get("label")) or interface_id,
+                slot=as_whole(values.get("slot")),
+                type=as_text(values.get("type")),
+                state=as_text(values.get("state")),
+                is_connected=as_flag(values.get("is_connected")),
+                mac_address=as_text(operational.get("mac_address")) or as_text(values.get("mac_address")),
+                raw=values,
+            )
+
+        return read
+
+
+InterfacesByNode = Mapping[str, "Entries[Interface] | CmlError"]
+
+
+def by_node(found: Entries[Interface], node_ids: Iterable[str]) -> InterfacesByNode:
+    """The interfaces of each node; what cannot be read may belong to any of them."""
+    grouped: dict[str, list[Interface]] = {node_id: [] for node_id in node_ids}
+    for interface in found.items:
+        if interface.node_id in grouped:
+            grouped[interface.node_id].append(interface)
+    return {node_id: Entries(tuple(items), found.unreadable) for node_id, items in grouped.items()}
+
+
+@dataclass(frozen=True)
+class SeenAddresses:
+    """What CML saw on an interface."""
+
+    ip4: tuple[str, ...]
+    ip6: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layer3Addresses:
+    """The addresses by the id of the interface."""
+
+    by_interface: dict[str, SeenAddresses]
+
+    @classmethod
+    def read(cls, values: Json) -> Layer3Addresses:
+        found: dict[str, SeenAddresses] = {}
+        for node in values.values():
+            for entry in as_mapping(as_mapping(node).get("interfaces")).values():
+                interface = as_mapping(entry)
+                if interface_id := as_text(interface.get("id")):
+                    addresses = as_texts(interface.get("ip4")), as_texts(interface.get("ip6"))
+                    found[interface_id] = SeenAddresses(*addresses)
+        return cls(found)
+
+
+@dataclass(frozen=True)
+class NodeStatistics:
+    """What a node uses: percent of its CPUs (may exceed 100), percent of its RAM, MB of disk."""
+
+    cpu_percent: Decimal | None
+    ram_percent: Decimal | None
+    disk_mb: int | None
+    figures: dict[str, float | int]
+
+    @classmethod
+    def read(cls, values: Json) -> NodeStatistics:
+        disk = as_number(values.get("disk_usage"))
+        return cls(
+            cpu_percent=as_decimal(values.get("cpu_usage"), MAX_PERCENT),
+            ram_percent=as_decimal(values.get("ram_usage"), MAX_PERCENT),
+            disk_mb=None if disk is None else round(disk),
+            figures=plain_numbers(values),
+        )
+
+
+@dataclass(frozen=True)
+class SimulationStats:
+    """Statistics of nodes and links by id."""
+
+    nodes: dict[str, NodeStatistics]
+    links: dict[str, dict[str, float | int]]
+
+    @classmethod
+    def read(cls, values: Json) -> SimulationStats:
+        return cls(
+            {id: NodeStatistics.read(item) for id, item in _mappings(values.get("nodes"))},
+            {id: plain_numbers(item) for id, item in _mappings(values.get("links"))},
+        )
+
+
+def _mappings(value: object) -> list[tuple[str, Json]]:
+    """The mappings inside a mapping, by key."""
+    return [(as_text(key) or "", item) for key, item in as_mapping(value).items() if isinstance(item, dict)]
+
+
+def _states(value: object) -> dict[str, str]:
+    return {key: state for key, item in as_mapping(value).items() if (state := as_text(item))}
+
+
+def _sum(values: Iterable[object]) -> int | None:
+    """The sum of what is known, None when nothing is."""
+    known = [number for value in values if (number := as_whole(value)) is not None]
+    return sum(known) if known else None
+
+
+def _megabytes(value: object) -> int | None:
+    number = as_number(value)
+    return None if number is None else int(number // MB)

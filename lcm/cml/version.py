@@ -1,0 +1,31 @@
+"""The version of a controller, as numbers: 2.10 is newer than 2.9."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_VERSION = re.compile(r"\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?")
+
+
+class Version(NamedTuple):
+    """Major, minor and patch; they compare as numbers."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def read(cls, text: object) -> Version | None:
+        """The version that a text such as 2.9.1+build.7 starts with."""
+        found = _VERSION.match(text) if isinstance(text, str) else None
+        if found is None:
+            return None
+        return cls(int(found[1]), int(found[2]), int(found[3] or 0))
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+# From here on all interfaces of a lab come in one answer.
+BULK_INTERFACES = Version(2, 10)

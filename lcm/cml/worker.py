@@ -1,0 +1,73 @@
+"""A worker as the client knows it: where it is, how to log in, and whom to trust."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import ssl
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Worker:
+    """The address of a CML, credentials, and the CA file or the SHA-256 fingerprint its certificate must have.
+
+    Without either the system's authorities are trusted. A fingerprint stands for itself: no authority and no
+    host name is checked beside it.
+    """
+
+    name: str
+    url: str
+    username: str
+    password: str = field(repr=False)
+    ca_file: str | None = None
+    fingerprint: str | None = None
+
+    def __post_init__(self) -> None:
+        if not re.match(r"https?://[^/]", self.url, re.IGNORECASE):
+            raise ValueError(f"{self.name}: {self.url!r} is not the address of a worker: it must start with https://.")
+        if self.fingerprint:
+            _digits(self.fingerprint)
+
+    @property
+    def api_url(self) -> str:
+        """Where the calls go."""
+        return f"{self.url.rstrip('/')}/api/v0/"
+
+    def tls(self) -> ssl.SSLContext | bool:
+        """What httpx takes as `verify`."""
+        if not self.url.lower().startswith("https:"):
+            return False
+        if self.fingerprint:
+            return pinned_context(self.fingerprint)
+        return ssl.create_default_context(cafile=self.ca_file)
+
+
+def pinned_context(fingerprint: str) -> ssl.SSLContext:
+    """A context that accepts one certificate only; it is compared before anything is sent."""
+    wanted = _digits(fingerprint)
+
+    class PinnedObject(ssl.SSLObject):
+        """The connection, refused when its certificate is another one."""
+
+        def do_handshake(self) -> None:
+            super().do_handshake()
+            found = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
+            if not hmac.compare_digest(found, wanted):
+                raise ssl.SSLCertVerificationError(
+                    f"the certificate's fingerprint is {found}, not the one pinned"
+                )
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.sslobject_class = PinnedObject
+    return context
+
+
+def _digits(fingerprint: str) -> str:
+    digits = fingerprint.lower().removeprefix("sha256").replace(":", "").replace(" ", "")
+    if not re.fullmatch("[0-9a-f]{64}", digits):
+        raise ValueError("A fingerprint is the SHA-256 of the certificate: 64 hexadecimal digits.")
+    return digits
