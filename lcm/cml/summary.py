@@ -89,6 +89,8 @@ def _with_nodes(
     """The blank filled in from the nodes."""
     for place in found.unreadable:
         gaps.note(f"nodes[{place}]", "this entry has no id and could not be read", *OF_THE_NODES)
+    if found.unreadable and not found.items:
+        return replace(blank, actual_node_count=len(found.unreadable))
     interfaces = _interfaces_by_node(parts, found, gaps)
     ports = ports_by_node(found.items)
     for label, problem in ports.problems:
@@ -190,10 +192,14 @@ def _used(nodes: Iterable[NodeObservation], figure: str) -> list[object]:
 
 
 def _decimal_sum(values: Iterable[object]) -> Decimal | None:
-    known = [value for value in values if isinstance(value, Decimal)]
-    return sum(known, Decimal(0)) if known else None
+    """The sum of what is known: None when nothing is, 0 when there is nothing to know."""
+    given = list(values)
+    known = [value for value in given if isinstance(value, Decimal)]
+    return sum(known, Decimal(0)) if known or not given else None
 
 
 def _whole_sum(values: Iterable[object]) -> int | None:
-    known = [value for value in values if isinstance(value, int)]
-    return sum(known) if known else None
+    """As _decimal_sum, for whole numbers."""
+    given = list(values)
+    known = [value for value in given if isinstance(value, int)]
+    return sum(known) if known or not given else None

@@ -1,0 +1,10 @@
+"""`python -m lcm.cml.simulator`: the simulator without Django."""
+
+import argparse
+
+from lcm.cml.simulator.command import add_arguments, serve
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m lcm.cml.simulator", description="A CML look-alike.")
+    add_arguments(parser)
+    serve(parser.parse_args(), lambda text: print(text, flush=True))

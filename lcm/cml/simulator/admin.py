@@ -1,0 +1,86 @@
+"""The other end of the administration: what a runtime or a test uses to launch and disturb controllers."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from lcm.cml.simulator.faults import Fault
+from lcm.cml.simulator.options import OptionError
+
+
+class SimulatorAdmin:
+    """Speaks to a simulator process: `SimulatorAdmin("http://127.0.0.1:9000").add("worker-1", boot_seconds=2)`.
+
+    Raises OptionError for what is refused and httpx.HTTPError when the process does not answer.
+    """
+
+    def __init__(self, url: str, *, verify: Any = True, timeout: float = 5.0) -> None:
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(base_url=self.url, verify=verify, timeout=timeout, trust_env=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def address_of(self, name: str) -> str:
+        """Where the CML of this name is reached."""
+        return f"{self.url}/{quote(name)}"
+
+    def add(self, name: str, **options: object) -> str:
+        """Launch a controller, or find the one of this name; returns its address."""
+        self._ask("PUT", f"/{name}", options)
+        return self.address_of(name)
+
+    def remove(self, name: str) -> bool:
+        """Terminate a controller with its labs; whether there was one."""
+        return self._ask("DELETE", f"/{name}", missing_ok=True) is not None
+
+    def controllers(self) -> dict[str, dict[str, Any]]:
+        """All controllers by name, with options, faults and labs."""
+        found: list[dict[str, Any]] = self._ask("GET", "").json()
+        return {each["name"]: each for each in found}
+
+    def fail(self, name: str, fault: Fault) -> None:
+        """Let something go wrong."""
+        self._ask("POST", f"/{name}/faults", fault.to_dict())
+
+    def heal(self, name: str) -> None:
+        """End all faults."""
+        self._ask("DELETE", f"/{name}/faults")
+
+    def edit_lab(self, name: str, lab_id: str, kind: str) -> str:
+        """Edit a lab behind LCM's back: add_node, change_port, remove_port, overuse or stuck; returns the node."""
+        answer: dict[str, str] = self._ask("POST", f"/{name}/labs/{lab_id}/edits", {"kind": kind}).json()
+        return answer["node"]
+
+    def expire_tokens(self, name: str) -> None:
+        """Make everybody log in again."""
+        self._ask("DELETE", f"/{name}/tokens")
+
+    def calls(self, name: str) -> dict[str, int]:
+        """How often each call was made."""
+        found: dict[str, int] = self._ask("GET", f"/{name}/calls").json()
+        return found
+
+    def forget_calls(self, name: str) -> None:
+        """Count from zero."""
+        self._ask("DELETE", f"/{name}/calls")
+
+    def _ask(self, method: str, path: str, body: object = None, *, missing_ok: bool = False) -> Any:
+        response = self._http.request(method, f"/simulator/controllers{path}", json=body)
+        if missing_ok and response.status_code == httpx.codes.NOT_FOUND:
+            return None
+        if response.is_client_error:
+            raise OptionError(response.json()["description"])
+        return response.raise_for_status()

@@ -1,0 +1,120 @@
+"""The ASGI application: many controllers by path prefix, and the administration beside them.
+
+`/api/v0/…` is the controller without a name, `/NAME/api/v0/…` another one, `/simulator/…` the administration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from lcm.cml.simulator.administration import Administration
+from lcm.cml.simulator.controller import SimulatedController
+from lcm.cml.simulator.faults import INSTEAD, Fault, FaultKind, spoiled
+from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.routes import answer
+from lcm.cml.simulator.web import Reply, Request
+
+API = "/api/v0/"
+MAX_BODY = 8 * 1024 * 1024
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ConnectionDropped(Exception):
+    """Raised into the server, which then breaks the connection off."""
+
+
+class SimulatorApp:
+    """Controllers by name; `add` and `remove` are what launching and terminating a worker means here."""
+
+    def __init__(self, *controllers: SimulatedController) -> None:
+        self.controllers = {controller.name: controller for controller in controllers}
+        self.administration = Administration(self)
+
+    def add(self, name: str, options: ControllerOptions | None = None) -> SimulatedController:
+        """A controller of this name: the one that is there, else a new one."""
+        if name not in self.controllers:
+            self.controllers[name] = SimulatedController(name, options)
+        return self.controllers[name]
+
+    def remove(self, name: str) -> bool:
+        """End a controller with all its labs; whether there was one."""
+        return self.controllers.pop(name, None) is not None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path: str = scope["path"]
+        prefix, found, rest = path.partition(API)
+        controller = self.controllers.get(prefix.strip("/")) if found else None
+        body = await _body(receive)
+        if controller is not None:
+            await _serve(controller, _request(scope, f"/{rest}", body), send)
+        elif path.startswith("/simulator/"):
+            await _send(send, self.administration.answer(_request(scope, path, body)))
+        else:
+            await _send(send, Reply.error(404, f"Not Found: there is no controller at {path}"))
+
+
+async def _serve(controller: SimulatedController, request: Request, send: Send) -> None:
+    """Answer a call as the controller does, and then as the faults have it."""
+    faults = controller.faults_for(request)
+    pause = controller.options.latency_seconds + sum(f.seconds for f in faults if f.kind == FaultKind.LATENCY)
+    if pause:
+        await asyncio.sleep(pause)
+    fault = next((fault for fault in faults if fault.kind != FaultKind.LATENCY), None)
+    reply = _reply(controller, request, fault)
+    controller.record(request, reply)
+    await _send(send, reply, broken=fault is not None and fault.kind == FaultKind.DROP)
+
+
+def _reply(controller: SimulatedController, request: Request, fault: Fault | None) -> Reply:
+    if fault is None:
+        return answer(controller, request)
+    if fault.kind == FaultKind.UNAUTHORIZED:
+        controller.users.forget(request.bearer)
+        return answer(controller, request)
+    if fault.kind in INSTEAD:
+        reply = answer(controller, request) if fault.executed else Reply.error(fault.status, fault.description)
+        return reply if fault.kind == FaultKind.DROP else Reply.error(fault.status, fault.description)
+    return spoiled(answer(controller, request), fault)
+
+
+async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:
+    length = len(reply.body) + (1 if broken else 0)
+    headers = [(b"server", b"simulator")]
+    if reply.status != 204:
+        headers += [
+            (b"content-type", reply.content_type.encode()),
+            (b"content-length", str(length).encode()),
+        ]
+    await send({"type": "http.response.start", "status": 200 if broken else reply.status, "headers": headers})
+    if broken:
+        await send({"type": "http.response.body", "body": reply.body[: len(reply.body) // 2], "more_body": True})
+        raise ConnectionDropped
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    more = True
+    while more and sum(map(len, parts)) <= MAX_BODY:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        more = message["type"] == "http.request" and message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _request(scope: Message, path: str, body: bytes) -> Request:
+    return Request(
+        method=scope["method"],
+        path=path,
+        query=dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)),
+        headers={key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]},
+        body=body,
+    )

@@ -1,0 +1,166 @@
+"""A simulated controller: its labs, users and faults, and what its calls do."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from lcm.cml.simulator.chance import draw, made_uuid
+from lcm.cml.simulator.edits import Edit, edit_lab, random_edit
+from lcm.cml.simulator.faults import Fault
+from lcm.cml.simulator.importing import Maker, import_topology
+from lcm.cml.simulator.labs import SimLab, SimNode
+from lcm.cml.simulator.life import DEFINED, RUNNING
+from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.users import User, Users
+from lcm.cml.simulator.web import ApiError, Reply, Request
+
+KEPT_CALLS = 5_000
+
+
+class SimulatedController:
+    """One CML. Nothing runs between calls: states and figures follow from the clock."""
+
+    def __init__(
+        self,
+        name: str = "",
+        options: ControllerOptions | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.options = options or ControllerOptions()
+        self.clock = clock
+        self.started_at = clock()
+        self.users = Users(self.options.users, self.options.token_seconds, self.options.seed)
+        self.labs: dict[str, SimLab] = {}
+        self.faults: list[Fault] = []
+        self.calls: deque[tuple[str, str, int]] = deque(maxlen=KEPT_CALLS)
+        self.imports = 0
+        self.compute_id = made_uuid(self.options.seed, name, "compute")
+
+    @property
+    def now(self) -> float:
+        return self.clock()
+
+    @property
+    def is_ready(self) -> bool:
+        return self.now - self.started_at >= self.options.ready_after_seconds
+
+    def fail(self, fault: Fault) -> Fault:
+        """Add a fault."""
+        self.faults.append(fault)
+        return fault
+
+    def faults_for(self, request: Request) -> list[Fault]:
+        """The faults that befall a request; those that are used up are gone."""
+        found = [fault for fault in self.faults if fault.takes(request)]
+        self.faults = [fault for fault in self.faults if fault.times != 0]
+        return found
+
+    def record(self, request: Request, reply: Reply) -> None:
+        self.calls.append((request.method, request.path, reply.status))
+
+    def call_counts(self) -> dict[str, int]:
+        """How often each call was made, ids left out."""
+        return dict(Counter(f"{method} {_generic(path)}" for method, path, _ in self.calls))
+
+    # Labs
+
+    def import_lab(self, text: bytes, *, title: str, user: User) -> tuple[SimLab, list[str]]:
+        self.imports += 1
+        maker = Maker(self.options, f"{self.name} {self.imports}")
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        lab, warnings = import_topology(text, title=title, owner=user.name, created=created, maker=maker)
+        self.labs[lab.id] = lab
+        return lab, warnings
+
+    def visible_labs(self, user: User, *, show_all: bool) -> list[SimLab]:
+        """The user's own labs; all of them to an administrator who asks."""
+        everything = show_all and user.is_admin
+        return [lab for lab in self.labs.values() if everything or lab.owner == user.name]
+
+    def lab(self, lab_id: str, user: User) -> SimLab:
+        lab = self.labs.get(lab_id)
+        if lab is None or not (user.is_admin or lab.owner == user.name):
+            raise ApiError(404, f"Lab not found: {lab_id}")
+        self._edit_if_due(lab)
+        return lab
+
+    def start(self, lab: SimLab, nodes: Iterable[SimNode] | None = None) -> None:
+        """Start nodes, all or none: what does not fit is refused."""
+        now = self.now
+        chosen = list(lab.nodes.values() if nodes is None else nodes)
+        self._check_room([node for node in chosen if node.life.state(now) not in RUNNING])
+        for node in chosen:
+            node.life.start(now)
+        self._plan_unrest(lab, now)
+
+    def stop(self, nodes: Iterable[SimNode]) -> None:
+        for node in nodes:
+            node.life.stop(self.now)
+
+    def wipe(self, lab: SimLab, nodes: Iterable[SimNode] | None = None) -> None:
+        """Wipe stopped nodes."""
+        chosen = list(lab.nodes.values() if nodes is None else nodes)
+        if busy := [node.label for node in chosen if node.life.state(self.now) in RUNNING]:
+            raise ApiError(400, f"Bad Request: Lab is not stopped: {', '.join(busy[:3])} still running.")
+        for node in chosen:
+            node.life.wipe()
+
+    def delete(self, lab: SimLab) -> None:
+        """Remove a lab that was stopped and wiped."""
+        state = lab.state(self.now)
+        if state != DEFINED:
+            what = "stopped" if state == "STARTED" else "wiped"
+            raise ApiError(400, f"Bad Request: Lab is not {what}: {lab.id} is {state}.")
+        del self.labs[lab.id]
+
+    def edit(self, lab_id: str, edit: Edit) -> str:
+        """Change a lab behind its owner's back."""
+        if lab_id not in self.labs:
+            raise ApiError(404, f"Lab not found: {lab_id}")
+        return edit_lab(self.labs[lab_id], edit, self.options, self.now)
+
+    def running_nodes(self) -> list[SimNode]:
+        now = self.now
+        nodes = (node for lab in self.labs.values() for node in lab.nodes.values())
+        return [node for node in nodes if node.life.state(now) in RUNNING]
+
+    def _check_room(self, nodes: list[SimNode]) -> None:
+        running = [*self.running_nodes(), *nodes]
+        needed = {
+            "CPUs": (sum(node.cpus * node.cpu_limit / 100 for node in running), self.options.cpus),
+            "MB of memory": (sum(node.ram for node in running), self.options.memory_mb),
+            "GB of disk": (
+                sum(node.boot_disk_size + node.data_volume for node in running),
+                self.options.disk_gb,
+            ),
+        }
+        for what, (wanted, there) in needed.items():
+            if nodes and wanted > there:
+                raise ApiError(
+                    400, f"Bad Request: Insufficient resources: {wanted:g} {what} needed, {there:g} there."
+                )
+
+    def _plan_unrest(self, lab: SimLab, now: float) -> None:
+        """Decide by the title whether this lab is edited later, and whether a node takes too much."""
+        seed = self.options.seed
+        if lab.edit_at is None and draw(seed, "edit", lab.title) * 100 < self.options.edit_percent:
+            lab.edit_at = now + self.options.edit_after_seconds
+        if draw(seed, "overuse", lab.title) * 100 < self.options.overuse_percent:
+            edit_lab(lab, Edit.OVERUSE, self.options, now)
+
+    def _edit_if_due(self, lab: SimLab) -> None:
+        now = self.now
+        if lab.edit_at is not None and lab.edit_at <= now and lab.state(now) == "STARTED":
+            lab.edit_at = float("inf")
+            edit_lab(lab, random_edit(lab, self.options), self.options, now)
+
+
+def _generic(path: str) -> str:
+    """A path with its ids left out."""
+    parts = path.split("/")
+    return "/".join("*" if before in ("labs", "nodes", "links") else part for before, part in zip(["", *parts], parts))

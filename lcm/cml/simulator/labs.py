@@ -1,0 +1,127 @@
+"""Labs, nodes, interfaces and links of a simulated controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lcm.cml.defaults import NOTHING, UNKNOWN, Usual, is_weightless, usual_size
+from lcm.cml.simulator.life import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, Life
+
+CONFIGURABLE = ("cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
+
+
+@dataclass
+class SimInterface:
+    """An interface; loopbacks have no slot and no link."""
+
+    id: str
+    node_id: str
+    label: str
+    slot: int | None
+    type: str
+    configured_mac: str | None
+    live_mac: str
+
+
+@dataclass
+class SimNode:
+    """A node: what is configured (None as the definition says), its tags, and its life."""
+
+    id: str
+    label: str
+    node_definition: str
+    life: Life
+    image_definition: str | None = None
+    x: int = 0
+    y: int = 0
+    tags: list[str] = field(default_factory=list)
+    configured: dict[str, int | None] = field(default_factory=dict)
+    configuration: list[dict[str, object]] = field(default_factory=list)
+    parameters: dict[str, object] = field(default_factory=dict)
+    hide_links: bool = False
+    interfaces: list[SimInterface] = field(default_factory=list)
+    overuses: bool = False
+
+    @property
+    def is_weightless(self) -> bool:
+        return is_weightless(self.node_definition)
+
+    @property
+    def usual(self) -> Usual:
+        return NOTHING if self.is_weightless else usual_size(self.node_definition) or UNKNOWN
+
+    @property
+    def cpus(self) -> int:
+        return 0 if self.is_weightless else self.configured.get("cpus") or self.usual.cpus
+
+    @property
+    def cpu_limit(self) -> int:
+        return self.configured.get("cpu_limit") or 100
+
+    @property
+    def ram(self) -> int:
+        return 0 if self.is_weightless else self.configured.get("ram") or self.usual.ram_mb
+
+    @property
+    def boot_disk_size(self) -> int:
+        return 0 if self.is_weightless else self.configured.get("boot_disk_size") or self.usual.disk_gb
+
+    @property
+    def data_volume(self) -> int:
+        return 0 if self.is_weightless else self.configured.get("data_volume") or self.usual.data_gb
+
+
+@dataclass
+class SimLink:
+    """A link between two interfaces."""
+
+    id: str
+    label: str
+    a: SimInterface
+    b: SimInterface
+
+
+@dataclass
+class SimLab:
+    """A lab with its owner; times are seconds of the controller's clock."""
+
+    id: str
+    title: str
+    description: str
+    notes: str
+    owner: str
+    created: str
+    schema_version: str = "0.3.0"
+    nodes: dict[str, SimNode] = field(default_factory=dict)
+    links: dict[str, SimLink] = field(default_factory=dict)
+    edit_at: float | None = None
+
+    def interfaces(self) -> Iterator[SimInterface]:
+        for node in self.nodes.values():
+            yield from node.interfaces
+
+    def is_connected(self, interface: SimInterface) -> bool:
+        return any(interface in (link.a, link.b) for link in self.links.values())
+
+    def state(self, now: float) -> str:
+        """STARTED when anything runs: a lab is never BOOTED."""
+        states = {node.life.state(now) for node in self.nodes.values()}
+        if states & RUNNING:
+            return STARTED
+        return STOPPED if STOPPED in states else DEFINED
+
+    def is_converged(self, now: float) -> bool:
+        return all(node.life.is_settled(now) for node in self.nodes.values())
+
+    def interface_state(self, interface: SimInterface, now: float) -> str:
+        """Up with its node."""
+        state = self.nodes[interface.node_id].life.state(now)
+        return STARTED if state in OPERATIONAL else DEFINED if state == DEFINED else STOPPED
+
+    def link_state(self, link: SimLink, now: float) -> str:
+        """Up when both ends are."""
+        ends = {self.interface_state(end, now) for end in (link.a, link.b)}
+        if ends == {STARTED}:
+            return STARTED
+        return STOPPED if STOPPED in ends else DEFINED

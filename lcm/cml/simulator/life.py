@@ -1,0 +1,112 @@
+"""The life of a node: its state follows from when it was started and stopped; nothing runs in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFINED = "DEFINED_ON_CORE"
+QUEUED = "QUEUED"
+STARTING = "STARTING"
+STARTED = "STARTED"
+BOOTED = "BOOTED"
+STOPPED = "STOPPED"
+
+RUNNING = frozenset({QUEUED, STARTING, STARTED, BOOTED})
+OPERATIONAL = frozenset({STARTING, STARTED, BOOTED})
+
+PROGRESS = {
+    DEFINED: "Not running",
+    STOPPED: "Not running",
+    QUEUED: "Not running",
+    STARTING: "Booting",
+    STARTED: "Booting",
+    BOOTED: "Booted",
+}
+
+
+@dataclass(frozen=True)
+class BootPlan:
+    """How long a node stays in each state; before 2.10 there is no STARTING."""
+
+    queue: float
+    starting: float
+    boot: float
+    stop: float
+    has_starting: bool
+
+    def state_after(self, seconds: float) -> str:
+        """The state this long after the start."""
+        if seconds < self.queue:
+            return QUEUED
+        if seconds < self.queue + self.starting:
+            return STARTING if self.has_starting else QUEUED
+        return STARTED if seconds < self.queue + self.starting + self.boot else BOOTED
+
+
+@dataclass
+class Life:
+    """When a node was started, and when it was asked to stop."""
+
+    plan: BootPlan
+    started_at: float | None = None
+    stop_asked_at: float | None = None
+    is_stuck: bool = False
+
+    def start(self, now: float) -> None:
+        """Start it, unless it runs already."""
+        if self.state(now) not in RUNNING:
+            self.started_at, self.stop_asked_at = now, None
+
+    def stop(self, now: float) -> None:
+        """Ask it to stop, unless it does not run."""
+        if self.state(now) in RUNNING and self.stop_asked_at is None:
+            self.stop_asked_at = now
+
+    def wipe(self) -> None:
+        """Back to what was imported."""
+        self.started_at = self.stop_asked_at = None
+
+    def state(self, now: float) -> str:
+        """The state at a moment."""
+        if self.started_at is None:
+            return DEFINED
+        if self.stop_asked_at is None:
+            return self._running_state(now)
+        if now >= self.stop_asked_at + self.plan.stop:
+            return STOPPED
+        return self._running_state(self.stop_asked_at)
+
+    def is_settled(self, now: float) -> bool:
+        """Whether the state will stay as it is."""
+        return self.state(now) in (DEFINED, STOPPED) or (
+            self.state(now) == BOOTED and self.stop_asked_at is None
+        )
+
+    def seconds_in(self, now: float) -> dict[str, int]:
+        """How long ago it reached each state, in whole seconds, as CML counts `times`."""
+        if self.started_at is None:
+            return {}
+        marks = {
+            QUEUED: 0.0,
+            STARTED: self.plan.queue + self.plan.starting,
+            BOOTED: self.plan.queue + self.plan.starting + self.plan.boot,
+        }
+        elapsed = now - self.started_at
+        return {state: int(elapsed - mark) for state, mark in marks.items() if elapsed >= mark}
+
+    def running_for(self, now: float) -> float:
+        """Seconds since it left the queue, 0 when it does not run."""
+        if self.started_at is None or self.state(now) not in OPERATIONAL:
+            return 0.0
+        return max(0.0, now - self.started_at - self.plan.queue)
+
+    def booted_for(self, now: float) -> float:
+        """Seconds since it was booted, 0 when it is not."""
+        if self.state(now) != BOOTED:
+            return 0.0
+        return self.running_for(now) - self.plan.starting - self.plan.boot
+
+    def _running_state(self, moment: float) -> str:
+        assert self.started_at is not None
+        state = self.plan.state_after(moment - self.started_at)
+        return STARTED if self.is_stuck and state == BOOTED else state

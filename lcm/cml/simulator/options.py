@@ -1,0 +1,80 @@
+"""How a simulated controller behaves: all of it can be given as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+VERSIONS = {"2.9": "2.9.1+build.7", "2.10": "2.10.0+build.3"}
+
+
+class OptionError(ValueError):
+    """An option is unknown or has a value that it cannot have."""
+
+
+@dataclass(frozen=True)
+class ControllerOptions:
+    """Version, users, how long things take, what there is to give, and how restless the labs are.
+
+    `boot_seconds` is the mean: each node has a time of its own around it. `edit_percent` of the labs are edited
+    behind their owner's back `edit_after_seconds` after their start, in `overuse_percent` of them a node takes
+    more than it has; which labs these are depends on `seed` and the title only.
+    """
+
+    version: str = "2.10"
+    users: Mapping[str, str] = field(default_factory=lambda: {"admin": "simulated"})
+    token_seconds: float = 8 * 3600.0
+    ready_after_seconds: float = 0.0
+    latency_seconds: float = 0.0
+    queue_seconds: float = 0.5
+    starting_seconds: float = 0.5
+    boot_seconds: float = 5.0
+    stop_seconds: float = 0.5
+    cpus: float = 64.0
+    memory_mb: int = 256 * 1024
+    disk_gb: int = 4000
+    seed: int = 1
+    edit_percent: float = 0.0
+    edit_after_seconds: float = 20.0
+    overuse_percent: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.version not in VERSIONS:
+            raise OptionError(f"version must be one of {', '.join(VERSIONS)}, not {self.version!r}.")
+        if not self.users or not all(
+            isinstance(name, str) and name and isinstance(password, str) for name, password in self.users.items()
+        ):
+            raise OptionError("users must give each name its password, and there must be one.")
+        for each in fields(self):
+            if each.name in ("version", "users", "seed"):
+                continue
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e9:
+                raise OptionError(f"{each.name} must be a number from 0, not {value!r}.")
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """The options that a JSON object gives; the others have their defaults."""
+        if not isinstance(values, dict):
+            raise OptionError("The options must be an object.")
+        known = {each.name for each in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise OptionError(f"There is no option {unknown[0]!r}: known are {', '.join(sorted(known))}.")
+        if not isinstance(values.get("users", {}), dict) or not isinstance(values.get("seed", 1), int):
+            raise OptionError("users must be an object and seed a whole number.")
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, object]:
+        """All options as JSON, without the passwords."""
+        shown = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**shown, "users": sorted(self.users)}
+
+    @property
+    def version_text(self) -> str:
+        return VERSIONS[self.version]
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it has what 2.10 brought: bulk interfaces, STARTING, usage of memory and disk."""
+        return self.version != "2.9"

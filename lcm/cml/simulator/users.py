@@ -1,0 +1,78 @@
+"""Users and tokens of a simulated controller."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lcm.cml.simulator.chance import made_uuid
+from lcm.cml.simulator.web import ApiError
+
+ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class User:
+    """A user; the one called admin, or the only one, sees all labs."""
+
+    name: str
+    id: str
+    is_admin: bool
+
+    def shape(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "username": self.name,
+            "fullname": "",
+            "description": "",
+            "email": "",
+            "admin": self.is_admin,
+            "groups": [],
+            "labs": [],
+        }
+
+
+@dataclass
+class Users:
+    """Who may log in, and the tokens that are out."""
+
+    passwords: Mapping[str, str]
+    token_seconds: float
+    seed: int
+    tokens: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+    def user(self, name: str) -> User:
+        return User(name, made_uuid(self.seed, "user", name), name == ADMIN or len(self.passwords) == 1)
+
+    def all(self) -> list[User]:
+        return [self.user(name) for name in self.passwords]
+
+    def log_in(self, credentials: object, now: float) -> str:
+        """A token for the right name and password; 403 for others, as CML does."""
+        given = credentials if isinstance(credentials, dict) else {}
+        name, password = given.get("username"), given.get("password")
+        known = self.passwords.get(name) if isinstance(name, str) else None
+        right = known is not None and isinstance(password, str)
+        if not right or not hmac.compare_digest(str(password).encode(), str(known).encode()):
+            raise ApiError(403, "Authentication failed!")
+        self.tokens = {token: held for token, held in self.tokens.items() if held[1] > now}
+        token = ".".join(secrets.token_urlsafe(size) for size in (12, 48, 24))
+        self.tokens[token] = (str(name), now + self.token_seconds)
+        return token
+
+    def authenticate(self, token: str, now: float) -> User:
+        """The user of a token; 401 when there is none or it has expired."""
+        if not token:
+            raise ApiError(401, "Not authenticated: 401 Unauthorized: No authorization token provided.")
+        name, until = self.tokens.get(token, ("", 0.0))
+        if not name or until <= now:
+            raise ApiError(401, "Not authenticated: 401 Unauthorized: Token has expired or is not valid.")
+        return self.user(name)
+
+    def forget(self, token: str) -> None:
+        self.tokens.pop(token, None)
+
+    def forget_all(self) -> None:
+        self.tokens.clear()

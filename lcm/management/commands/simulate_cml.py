@@ -1,0 +1,22 @@
+"""`manage.py simulate_cml`: a CML look-alike for trying things out."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from lcm.cml.simulator.command import add_arguments, serve
+
+
+class Command(BaseCommand):
+    help = "Serve a simulated CML controller; more can be added at /simulator/controllers."
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        # Django has a --version of its own, which is not the one meant here.
+        return super().create_parser(prog_name, subcommand, conflict_handler="resolve", **kwargs)
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        serve(argparse.Namespace(**options), self.stdout.write)
