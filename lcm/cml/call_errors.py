@@ -1,4 +1,4 @@
-"""What can go wrong with a call to CML: each error says the worker, the call, the status and CML's own words."""
+"""What can go wrong with a call to CML; each error says the worker, the call, the status and CML's words."""
 
 MAX_DESCRIPTION = 500
 

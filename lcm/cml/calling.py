@@ -29,7 +29,7 @@ class Patience:
     draw: Callable[[], float] = field(default=random.random, repr=False)
 
     def pause(self, attempt: int, asked: float | None = None) -> float:
-        """Seconds until the next try: twice as long each time, spread by half, at least what CML asked for."""
+        """Seconds until the next try: twice as long each time, spread, at least what CML asked for."""
         grown = self.first_pause * 2.0**attempt * (0.5 + self.draw())
         return min(max(grown, asked or 0.0), self.longest_pause)
 

@@ -13,6 +13,7 @@ from lcm.cml import results
 from lcm.cml.call_errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused
 from lcm.cml.calling import Caller, CallRecord, Patience
 from lcm.cml.reading import as_flag, as_list, as_mapping, as_text
+from lcm.cml.system_results import ResourcePoolUsage, SystemInformation, SystemStats
 from lcm.cml.transport import Call, Transport
 from lcm.cml.version import BULK_INTERFACES, Version
 from lcm.cml.worker import Worker
@@ -56,10 +57,10 @@ class CmlClient:
 
     # The controller itself
 
-    async def system_information(self) -> results.SystemInformation:
+    async def system_information(self) -> SystemInformation:
         """Version and readiness; CML answers without a log-in."""
         call = Call("system_information", "GET", "system_information", authenticated=False)
-        found = results.SystemInformation.read(await self._mapping(call))
+        found = SystemInformation.read(await self._mapping(call))
         self._version = found.version or self._version
         return found
 
@@ -69,14 +70,14 @@ class CmlClient:
             await self.system_information()
         return self._version
 
-    async def system_stats(self) -> results.SystemStats:
+    async def system_stats(self) -> SystemStats:
         """What the computes have and what is in use."""
-        return results.SystemStats.read(await self._mapping(Call("system_stats", "GET", "system_stats")))
+        return SystemStats.read(await self._mapping(Call("system_stats", "GET", "system_stats")))
 
-    async def resource_pool_usage(self) -> tuple[results.ResourcePoolUsage, ...]:
+    async def resource_pool_usage(self) -> tuple[ResourcePoolUsage, ...]:
         """Limits and usage of the resource pools."""
         entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
-        return tuple(results.ResourcePoolUsage.read(as_mapping(entry)) for entry in entries)
+        return tuple(ResourcePoolUsage.read(as_mapping(entry)) for entry in entries)
 
     # Labs
 
@@ -170,7 +171,7 @@ class CmlClient:
         return results.entries(await self._list(call), results.Interface.reader(node_id))
 
     async def bulk_interfaces(self, lab_id: str) -> results.Entries[results.Interface] | None:
-        """The interfaces of all nodes in one answer; None when this CML, older than 2.10, has no such call."""
+        """The interfaces of all nodes in one answer; None when this CML (before 2.10) has no such call."""
         if not await self._has_bulk_interfaces():
             return None
         call = Call("interfaces", "GET", _lab(lab_id, "interfaces"), params=INTERFACE_DATA)
@@ -181,9 +182,7 @@ class CmlClient:
                 return None
             raise
 
-    async def interfaces_one_by_one(
-        self, lab_id: str, node_ids: Iterable[str]
-    ) -> results.InterfacesByNode:
+    async def interfaces_one_by_one(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
         """The interfaces by node, a call for each, a few at a time; a node's failure is its own."""
 
         async def ask(node_id: str) -> results.Entries[results.Interface] | CmlError:

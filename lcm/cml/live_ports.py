@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from lcm.cml.ports import TaggedNode, TagError, parse_tag, port_template
+from lcm.cml.ports import TagError, TaggedNode, parse_tag, port_template
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
     problems: list[tuple[str, str]] = []
     readable = [_Readable(node.label, _port_tags(node, problems)) for node in nodes]
     named = iter(port_template(readable))
-    by_node = tuple({entry.name: entry.outside for _, entry in zip(node.tags, named)} for node in readable)
+    by_node = tuple(
+        {entry.name: entry.outside for entry in islice(named, len(node.tags))} for node in readable
+    )
     return LivePorts(
         {name: port for ports in by_node for name, port in ports.items()}, by_node, tuple(problems)
     )

@@ -1,7 +1,7 @@
-"""What was seen of a running lab: value objects with a JSON form, as the controller posts and LCM stores them.
+"""What was seen of a running lab: value objects with the JSON form that is posted and stored.
 
-JSON form: the field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"),
-tuples are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `memory_mb`,
+The field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples
+are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `memory_mb`,
 `storage_mb`) are what the worker gives to the nodes; used ones (`used_…`) are what they took of it.
 """
 

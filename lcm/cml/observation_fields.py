@@ -1,4 +1,4 @@
-"""Reading the JSON form of an observation: every value has its type, or the whole is refused with its place."""
+"""Reading the JSON form of an observation: a value of the wrong type is refused with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the values of topologies and observations have in common: they are frozen, and can be stored as JSON."""
+"""What values of topologies and observations have in common: frozen, and with a JSON form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

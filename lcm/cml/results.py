@@ -1,4 +1,4 @@
-"""What CML answers, typed: a value that is missing or odd is None, and `raw` keeps what CML really said."""
+"""What CML answers about labs, typed: a value that is missing or odd is None, and `raw` keeps what CML really said."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from lcm.cml.reading import (
     as_whole,
     plain_numbers,
 )
-from lcm.cml.version import Version
 
 T = TypeVar("T")
 
 MAX_PERCENT = 1e6
-MB = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -46,85 +44,6 @@ def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entri
     found = [read(value) if isinstance(value, dict) else None for value in values]
     items = tuple(item for item in found if item is not None)
     return Entries(items, tuple(index for index, item in enumerate(found) if item is None))
-
-
-@dataclass(frozen=True)
-class SystemInformation:
-    """The version of a controller, in numbers and as it says it, and whether it is ready."""
-
-    version: Version | None
-    version_text: str
-    ready: bool
-    raw: Json = field(repr=False)
-
-    @classmethod
-    def read(cls, values: Json) -> SystemInformation:
-        text = as_text(values.get("version"), 100) or ""
-        return cls(Version.read(text), text, values.get("ready") is True, values)
-
-
-@dataclass(frozen=True)
-class SystemStats:
-    """What all computes of a controller have together, and what of it is in use."""
-
-    cpu_count: int | None
-    cpu_percent: float | None
-    memory_total_mb: int | None
-    memory_used_mb: int | None
-    disk_total_mb: int | None
-    disk_used_mb: int | None
-    allocated_cpus: int | None
-    allocated_memory_mb: int | None
-    running_nodes: int | None
-    raw: Json = field(repr=False)
-
-    @classmethod
-    def read(cls, values: Json) -> SystemStats:
-        overall = as_mapping(values.get("all"))
-        cpu, memory, disk = (as_mapping(overall.get(key)) for key in ("cpu", "memory", "disk"))
-        domains = [
-            as_mapping(as_mapping(as_mapping(compute).get("stats")).get("dominfo"))
-            for compute in as_mapping(values.get("computes")).values()
-        ]
-        allocated_kb = _sum(domain.get("allocated_memory") for domain in domains)
-        return cls(
-            cpu_count=as_whole(cpu.get("count")),
-            cpu_percent=as_number(cpu.get("percent")),
-            memory_total_mb=_megabytes(memory.get("total")),
-            memory_used_mb=_megabytes(memory.get("used")),
-            disk_total_mb=_megabytes(disk.get("total")),
-            disk_used_mb=_megabytes(disk.get("used")),
-            allocated_cpus=_sum(domain.get("allocated_cpus") for domain in domains),
-            allocated_memory_mb=None if allocated_kb is None else allocated_kb // 1024,
-            running_nodes=_sum(domain.get("running_nodes") for domain in domains),
-            raw=values,
-        )
-
-
-@dataclass(frozen=True)
-class ResourcePoolUsage:
-    """A resource pool; CPUs are in percent of a core, memory in MB, disk in GB, None is without a limit."""
-
-    id: str
-    label: str
-    cpus_limit: int | None
-    cpus_used: int | None
-    ram_limit_mb: int | None
-    ram_used_mb: int | None
-    raw: Json = field(repr=False)
-
-    @classmethod
-    def read(cls, values: Json) -> ResourcePoolUsage:
-        limit, usage = as_mapping(values.get("limit")), as_mapping(values.get("usage"))
-        return cls(
-            id=as_text(values.get("id")) or "",
-            label=as_text(values.get("label")) or "",
-            cpus_limit=as_whole(limit.get("cpus")),
-            cpus_used=as_whole(usage.get("cpus")),
-            ram_limit_mb=as_whole(limit.get("ram")),
-            ram_used_mb=as_whole(usage.get("ram")),
-            raw=values,
-        )
 
 
 @dataclass(frozen=True)
@@ -184,7 +103,6 @@ class Node:
     ram_mb: int | None
     boot_disk_gb: int | None
     data_volume_gb: int | None
-    is_operational: bool
     raw: Json = field(repr=False)
 
     @classmethod
@@ -192,8 +110,7 @@ class Node:
         node_id = as_text(values.get("id"))
         if not node_id:
             return None
-        running = values.get("operational")
-        operational = as_mapping(running)
+        operational = as_mapping(values.get("operational"))
 
         def live(key: str) -> object:
             value = operational.get(key)
@@ -212,7 +129,6 @@ class Node:
             ram_mb=as_whole(live("ram"), 10**9),
             boot_disk_gb=as_whole(live("boot_disk_size"), 10**6),
             data_volume_gb=as_whole(live("data_volume"), 10**6),
-            is_operational=bool(operational),
             raw=values,
         )
 
@@ -335,14 +251,3 @@ def _mappings(value: object) -> list[tuple[str, Json]]:
 
 def _states(value: object) -> dict[str, str]:
     return {key: state for key, item in as_mapping(value).items() if (state := as_text(item))}
-
-
-def _sum(values: Iterable[object]) -> int | None:
-    """The sum of what is known, None when nothing is."""
-    known = [number for value in values if (number := as_whole(value)) is not None]
-    return sum(known) if known else None
-
-
-def _megabytes(value: object) -> int | None:
-    number = as_number(value)
-    return None if number is None else int(number // MB)

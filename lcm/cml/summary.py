@@ -58,7 +58,9 @@ class _Gaps:
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(MissingPart(part[:MAX_MESSAGE], reason[:MAX_MESSAGE]))
         elif len(self.errors) == MAX_ERRORS:
-            self.errors.append(MissingPart("errors", f"There are more: only the first {MAX_ERRORS} are kept."))
+            self.errors.append(
+                MissingPart("errors", f"There are more: only the first {MAX_ERRORS} are kept.")
+            )
 
 
 def summarize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Worker:
-    """The address of a CML, credentials, and the CA file or the SHA-256 fingerprint its certificate must have.
+    """The address of a CML, credentials, and the CA file or SHA-256 fingerprint of its certificate.
 
     Without either the system's authorities are trusted. A fingerprint stands for itself: no authority and no
     host name is checked beside it.
@@ -26,7 +26,9 @@ class Worker:
 
     def __post_init__(self) -> None:
         if not re.match(r"https?://[^/]", self.url, re.IGNORECASE):
-            raise ValueError(f"{self.name}: {self.url!r} is not the address of a worker: it must start with https://.")
+            raise ValueError(
+                f"{self.name}: {self.url!r} is not the address of a worker: it must start with https://."
+            )
         if self.fingerprint:
             _digits(self.fingerprint)
 

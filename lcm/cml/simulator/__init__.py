@@ -1,7 +1,7 @@
 """A CML look-alike for the demo and for tests: real semantics, no hypervisor.
 
-In a process of its own `SimulatorProcess`, told what to do by `SimulatorAdmin`; in-process `SimulatorApp`, an ASGI
-application. It needs PyYAML to read topologies and gunicorn to be served.
+In a process of its own `SimulatorProcess`, told what to do by `SimulatorAdmin`; in-process `SimulatorApp`, an
+ASGI application. It needs PyYAML to read topologies and gunicorn to be served.
 """
 
 from lcm.cml.simulator.admin import SimulatorAdmin

@@ -13,7 +13,7 @@ from lcm.cml.simulator.options import OptionError
 
 
 class SimulatorAdmin:
-    """Speaks to a simulator process: `SimulatorAdmin("http://127.0.0.1:9000").add("worker-1", boot_seconds=2)`.
+    """Speaks to a simulator process: `SimulatorAdmin("http://127.0.0.1:9443").add("worker-1", seed=7)`.
 
     Raises OptionError for what is refused and httpx.HTTPError when the process does not answer.
     """
@@ -60,7 +60,7 @@ class SimulatorAdmin:
         self._ask("DELETE", f"/{name}/faults")
 
     def edit_lab(self, name: str, lab_id: str, kind: str) -> str:
-        """Edit a lab behind LCM's back: add_node, change_port, remove_port, overuse or stuck; returns the node."""
+        """Edit a lab behind LCM's back (the kinds of `Edit`); returns the label of the node."""
         answer: dict[str, str] = self._ask("POST", f"/{name}/labs/{lab_id}/edits", {"kind": kind}).json()
         return answer["node"]
 

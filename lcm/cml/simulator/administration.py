@@ -56,9 +56,7 @@ class Administration:
         is_new = name not in self.app.controllers
         return Reply.of(self._shape(self.app.add(name, options)), 201 if is_new else 200)
 
-    def _at(
-        self, controller: SimulatedController, method: str, rest: list[str], request: Request
-    ) -> Reply:
+    def _at(self, controller: SimulatedController, method: str, rest: list[str], request: Request) -> Reply:
         match method, *rest:
             case ["GET"]:
                 return Reply.of(self._shape(controller))
@@ -86,9 +84,11 @@ class Administration:
             "path": f"/{controller.name}" if controller.name else "",
             "options": controller.options.to_dict(),
             "faults": [fault.to_dict() for fault in controller.faults],
-            "labs": {lab.id: {"title": lab.title, "state": lab.state(now)} for lab in controller.labs.values()},
+            "labs": {
+                lab.id: {"title": lab.title, "state": lab.state(now)} for lab in controller.labs.values()
+            },
         }
 
 
 def _edit(values: Any) -> Edit:
-    return Edit(values.get("kind") if isinstance(values, dict) else None)
+    return Edit(str(values.get("kind")) if isinstance(values, dict) else "")

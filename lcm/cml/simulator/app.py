@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from lcm.cml.simulator.administration import Administration
+from lcm.cml.simulator.calls import answer
 from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.faults import INSTEAD, Fault, FaultKind, spoiled
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.routes import answer
 from lcm.cml.simulator.web import Reply, Request
 
 API = "/api/v0/"
@@ -80,8 +80,8 @@ def _reply(controller: SimulatedController, request: Request, fault: Fault | Non
         controller.users.forget(request.bearer)
         return answer(controller, request)
     if fault.kind in INSTEAD:
-        reply = answer(controller, request) if fault.executed else Reply.error(fault.status, fault.description)
-        return reply if fault.kind == FaultKind.DROP else Reply.error(fault.status, fault.description)
+        lost = answer(controller, request) if fault.executed else None
+        return lost if lost and fault.kind == FaultKind.DROP else Reply.error(fault.status, fault.description)
     return spoiled(answer(controller, request), fault)
 
 
@@ -95,7 +95,8 @@ async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:
         ]
     await send({"type": "http.response.start", "status": 200 if broken else reply.status, "headers": headers})
     if broken:
-        await send({"type": "http.response.body", "body": reply.body[: len(reply.body) // 2], "more_body": True})
+        half = reply.body[: len(reply.body) // 2]
+        await send({"type": "http.response.body", "body": half, "more_body": True})
         raise ConnectionDropped
     await send({"type": "http.response.body", "body": reply.body})
 

@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fd", type=int, help="listen on this open socket instead")
     parser.add_argument("--version", dest="cml_version", choices=sorted(VERSIONS), default="2.10")
     parser.add_argument("--tls", default="", metavar="FILE", help="certificate to serve with, as PEM")
-    parser.add_argument("--tls-key", default="", metavar="FILE", help="its key, if it is in a file of its own")
+    parser.add_argument(
+        "--tls-key", default="", metavar="FILE", help="its key, if it is in a file of its own"
+    )
     parser.add_argument("--username", default="admin")
     parser.add_argument("--password", default="simulated")
     parser.add_argument("--boot-seconds", type=float, default=5.0, help="mean time a node takes to boot")
@@ -51,5 +53,5 @@ def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
         bind,
         certificate=options.tls,
         key=options.tls_key,
-        on_ready=None if options.fd is not None else lambda: say(f"CML {options.cml_version} simulated at {where}"),
+        on_ready=lambda: options.fd is None and say(f"CML {options.cml_version} simulated at {where}"),
     ).run()

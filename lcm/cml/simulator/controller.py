@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from lcm.cml.simulator.chance import draw, made_uuid
@@ -13,7 +15,7 @@ from lcm.cml.simulator.faults import Fault
 from lcm.cml.simulator.importing import Maker, import_topology
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.life import DEFINED, RUNNING
-from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.options import ControllerOptions, OptionError
 from lcm.cml.simulator.users import User, Users
 from lcm.cml.simulator.web import ApiError, Reply, Request
 
@@ -151,7 +153,8 @@ class SimulatedController:
         if lab.edit_at is None and draw(seed, "edit", lab.title) * 100 < self.options.edit_percent:
             lab.edit_at = now + self.options.edit_after_seconds
         if draw(seed, "overuse", lab.title) * 100 < self.options.overuse_percent:
-            edit_lab(lab, Edit.OVERUSE, self.options, now)
+            with suppress(OptionError):
+                edit_lab(lab, Edit.OVERUSE, self.options, now)
 
     def _edit_if_due(self, lab: SimLab) -> None:
         now = self.now
@@ -162,5 +165,4 @@ class SimulatedController:
 
 def _generic(path: str) -> str:
     """A path with its ids left out."""
-    parts = path.split("/")
-    return "/".join("*" if before in ("labs", "nodes", "links") else part for before, part in zip(["", *parts], parts))
+    return re.sub(r"/(labs|nodes|links)/[^/]+", r"/\1/*", path)

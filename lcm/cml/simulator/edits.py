@@ -70,10 +70,10 @@ def _edit_port(lab: SimLab, edit: Edit) -> SimNode:
             if edit == Edit.REMOVE_PORT:
                 del node.tags[place]
             else:
-                outside = port.outside + MOVED_BY if port.outside + MOVED_BY <= HIGHEST else port.outside - MOVED_BY
-                node.tags[place] = format_tag(
-                    PortTag(port.protocol, outside, port.inside, port.transport)
+                outside = (
+                    port.outside + MOVED_BY if port.outside + MOVED_BY <= HIGHEST else port.outside - MOVED_BY
                 )
+                node.tags[place] = format_tag(PortTag(port.protocol, outside, port.inside, port.transport))
             return node
     raise OptionError("No node of this lab has a port in its tags.")
 

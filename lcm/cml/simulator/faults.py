@@ -28,7 +28,7 @@ INSTEAD = frozenset({FaultKind.STATUS, FaultKind.DROP})
 
 @dataclass
 class Fault:
-    """A fault at calls whose path (`/labs/…/start`) matches, after `skip` of them, `times` times (None: always)."""
+    """A fault at calls whose path matches the regex, after `skip` of them, `times` times (None: always)."""
 
     kind: FaultKind
     path: str = ""

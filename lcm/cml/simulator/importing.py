@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lcm.cml.defaults import is_weightless
 from lcm.cml.errors import Problems, TopologyError
 from lcm.cml.loading import load_mapping
 from lcm.cml.model import Topology, TopologyNode
 from lcm.cml.simulator.chance import between, draw, made_mac, made_uuid
-from lcm.cml.simulator.life import BootPlan, Life
 from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
+from lcm.cml.simulator.life import BootPlan, Life
 from lcm.cml.simulator.options import ControllerOptions
 from lcm.cml.simulator.web import ApiError
 from lcm.cml.topology import parse_topology
@@ -30,7 +31,7 @@ class Maker:
         """Each node boots in a time of its own; what runs no machine is there at once."""
         options = self.options
         spread = between(1 - SPREAD, 1 + SPREAD, options.seed, "boot", self.key, label)
-        boot = 0.0 if definition in ("external_connector", "unmanaged_switch") else options.boot_seconds * spread
+        boot = 0.0 if is_weightless(definition) else options.boot_seconds * spread
         return Life(
             BootPlan(
                 queue=options.queue_seconds * draw(options.seed, "queue", self.key, label),
@@ -44,7 +45,9 @@ class Maker:
     def uuid(self, *names: object) -> str:
         return made_uuid(self.options.seed, self.key, *names)
 
-    def interface(self, node_id: str, label: str, slot: int | None, kind: str, mac: str | None) -> SimInterface:
+    def interface(
+        self, node_id: str, label: str, slot: int | None, kind: str, mac: str | None
+    ) -> SimInterface:
         interface_id = self.uuid("interface", node_id, label)
         return SimInterface(interface_id, node_id, label, slot, kind, mac, mac or made_mac(interface_id))
 
@@ -109,7 +112,9 @@ def _configuration(value: Any) -> list[dict[str, object]]:
     if isinstance(value, str):
         return [{"name": "Main", "content": value}]
     files = [value] if isinstance(value, dict) else value or []
-    return [{"name": str(each.get("name", "Main")), "content": str(each.get("content", ""))} for each in files]
+    return [
+        {"name": str(each.get("name", "Main")), "content": str(each.get("content", ""))} for each in files
+    ]
 
 
 def _add_links(lab: SimLab, topology: Topology, maker: Maker) -> None:

@@ -104,6 +104,13 @@ class SimLab:
     def is_connected(self, interface: SimInterface) -> bool:
         return any(interface in (link.a, link.b) for link in self.links.values())
 
+    def remove_node(self, node: SimNode) -> None:
+        """Remove a node and the links to it."""
+        self.links = {
+            id: link for id, link in self.links.items() if node.id not in (link.a.node_id, link.b.node_id)
+        }
+        del self.nodes[node.id]
+
     def state(self, now: float) -> str:
         """STARTED when anything runs: a lab is never BOOTED."""
         states = {node.life.state(now) for node in self.nodes.values()}

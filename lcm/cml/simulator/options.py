@@ -17,9 +17,9 @@ class OptionError(ValueError):
 class ControllerOptions:
     """Version, users, how long things take, what there is to give, and how restless the labs are.
 
-    `boot_seconds` is the mean: each node has a time of its own around it. `edit_percent` of the labs are edited
-    behind their owner's back `edit_after_seconds` after their start, in `overuse_percent` of them a node takes
-    more than it has; which labs these are depends on `seed` and the title only.
+    `boot_seconds` is the mean: each node has a time of its own around it. `edit_percent` of the labs are
+    edited behind their owner's back `edit_after_seconds` after their start, in `overuse_percent` of them a
+    node takes more than it has; which labs these are depends on `seed` and the title only.
     """
 
     version: str = "2.10"
@@ -43,7 +43,8 @@ class ControllerOptions:
         if self.version not in VERSIONS:
             raise OptionError(f"version must be one of {', '.join(VERSIONS)}, not {self.version!r}.")
         if not self.users or not all(
-            isinstance(name, str) and name and isinstance(password, str) for name, password in self.users.items()
+            isinstance(name, str) and name and isinstance(password, str)
+            for name, password in self.users.items()
         ):
             raise OptionError("users must give each name its password, and there must be one.")
         for each in fields(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -79,6 +80,4 @@ class SimulatorProcess:
 def _trust(ca_file: str) -> Any:
     if not ca_file:
         return True
-    import ssl
-
     return ssl.create_default_context(cafile=ca_file)

@@ -25,14 +25,20 @@ class SimulatorServer(BaseApplication):  # type: ignore[misc]
     """Runs until it is told to stop; `bind` is an address or `fd://N`."""
 
     def __init__(
-        self, app: SimulatorApp, bind: str, *, certificate: str = "", key: str = "", on_ready: Callable[[], None] | None = None
+        self,
+        app: SimulatorApp,
+        bind: str,
+        *,
+        certificate: str = "",
+        key: str = "",
+        on_ready: Callable[[], object] | None = None,
     ) -> None:
         self.simulator = app
         self.settings = {**SETTINGS, "bind": bind}
         if certificate:
             self.settings |= {"certfile": certificate, "keyfile": key or certificate}
         if on_ready:
-            self.settings["when_ready"] = lambda server: on_ready()
+            self.settings["when_ready"] = lambda _: on_ready()
         super().__init__()
 
     def load_config(self) -> None:

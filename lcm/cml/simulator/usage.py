@@ -1,4 +1,4 @@
-"""What nodes and links use: profiles by definition, with noise that moves in time and repeats with its seed."""
+"""What nodes and links use: profiles by definition, with noise that moves and repeats with its seed."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def stats(controller: SimulatedController) -> dict[str, Any]:
         "hostname": controller.name or "cml-controller",
         "is_controller": True,
         "stats": {
-            "cpu": cpu | {"model": "Simulated CPU", "hyperthreading": False, "predicted": allocated, "load": [0.1] * 3},
+            "cpu": cpu
+            | {"model": "Simulated CPU", "hyperthreading": False, "predicted": allocated, "load": [0.1] * 3},
             "memory": memory,
             "disk": disk,
             "dominfo": {

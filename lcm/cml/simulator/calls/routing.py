@@ -1,0 +1,95 @@
+"""Which path and method does what, and for whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lcm.cml.simulator.controller import SimulatedController
+from lcm.cml.simulator.labs import SimLab, SimNode
+from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.users import User
+from lcm.cml.simulator.web import ApiError, Reply, Request
+
+
+@dataclass(frozen=True)
+class Context:
+    """A call on its way: the controller, the request, who makes it, and the ids in its path."""
+
+    controller: SimulatedController
+    request: Request
+    user: User | None
+    ids: dict[str, str]
+    now: float
+
+    @property
+    def options(self) -> ControllerOptions:
+        return self.controller.options
+
+    @property
+    def caller(self) -> User:
+        if self.user is None:
+            raise ApiError(401, "Not authenticated: 401 Unauthorized: No authorization token provided.")
+        return self.user
+
+    @property
+    def lab(self) -> SimLab:
+        return self.controller.lab(self.ids["lab"], self.caller)
+
+    @property
+    def node(self) -> SimNode:
+        node = self.lab.nodes.get(self.ids["node"])
+        if node is None:
+            raise ApiError(404, f"Node not found: {self.ids['node']}")
+        return node
+
+
+Handler = Callable[[Context], Reply]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A path with `{lab}` and `{node}` for ids; an open one needs no log-in."""
+
+    method: str
+    pattern: re.Pattern[str]
+    handler: Handler
+    is_open: bool
+
+
+ROUTES: list[Route] = []
+
+
+def route(method: str, path: str, *, is_open: bool = False) -> Callable[[Handler], Handler]:
+    """Register a handler."""
+    pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path))
+
+    def register(handler: Handler) -> Handler:
+        ROUTES.append(Route(method, pattern, handler, is_open))
+        return handler
+
+    return register
+
+
+def answer(controller: SimulatedController, request: Request) -> Reply:
+    """What CML answers; everything it refuses is {code, description}."""
+    try:
+        return _answer(controller, request)
+    except ApiError as error:
+        return error.reply()
+
+
+def _answer(controller: SimulatedController, request: Request) -> Reply:
+    matches = [(each, found) for each in ROUTES if (found := each.pattern.fullmatch(request.path))]
+    if not matches:
+        raise ApiError(404, f"Not Found: {request.path}")
+    if not controller.is_ready and request.path != "/system_information":
+        raise ApiError(502, "Bad Gateway")
+    chosen = next(((each, found) for each, found in matches if each.method == request.method), None)
+    if chosen is None:
+        raise ApiError(405, f"Method Not Allowed: {request.method} {request.path}")
+    each, found = chosen
+    now = controller.now
+    user = None if each.is_open else controller.users.authenticate(request.bearer, now)
+    return each.handler(Context(controller, request, user, found.groupdict(), now))

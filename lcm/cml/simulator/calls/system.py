@@ -1,0 +1,59 @@
+"""Calls about the controller itself: log-in, users, figures, resource pools."""
+
+from __future__ import annotations
+
+from lcm.cml.simulator.calls import self_description
+from lcm.cml.simulator.calls.routing import Context, route
+from lcm.cml.simulator.web import ApiError, Reply
+
+
+@route("POST", "/authenticate", is_open=True)
+def authenticate(call: Context) -> Reply:
+    return Reply.of(call.controller.users.log_in(call.request.json(), call.now))
+
+
+@route("GET", "/authok")
+def authok(call: Context) -> Reply:
+    return Reply.of("OK")
+
+
+@route("GET", "/authentication")
+def authentication(call: Context) -> Reply:
+    if not call.options.is_modern:
+        raise ApiError(404, f"Not Found: {call.request.path}")
+    user = call.caller
+    return Reply.of(
+        {"id": user.id, "username": user.name, "admin": user.is_admin, "token": call.request.bearer}
+    )
+
+
+@route("DELETE", "/logout")
+def logout(call: Context) -> Reply:
+    call.controller.users.forget(call.request.bearer)
+    return Reply.of(True)
+
+
+@route("GET", "/users")
+def users(call: Context) -> Reply:
+    return Reply.of([user.shape() for user in call.controller.users.all()])
+
+
+@route("GET", "/system_information", is_open=True)
+def system_information(call: Context) -> Reply:
+    return Reply.of(self_description.information(call.controller))
+
+
+@route("GET", "/system_stats")
+def system_stats(call: Context) -> Reply:
+    return Reply.of(self_description.stats(call.controller))
+
+
+@route("GET", "/resource_pools")
+def resource_pools(call: Context) -> Reply:
+    pool = self_description.resource_pool(call.controller)
+    return Reply.of([pool if call.request.flag("data") else pool["id"]])
+
+
+@route("GET", "/resource_pool_usage")
+def resource_pool_usage(call: Context) -> Reply:
+    return Reply.of([self_description.resource_pool_usage(call.controller)])
