@@ -1,4 +1,4 @@
-"""What CML answers about labs, typed: a value that is missing or odd is None, and `raw` keeps what CML really said."""
+"""What CML answers about labs, typed: what is missing or odd is None, `raw` keeps what CML really said."""
 
 from __future__ import annotations
 
