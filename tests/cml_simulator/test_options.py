@@ -1,0 +1,43 @@
+"""What can be said of a controller and of a fault, and what is refused."""
+
+import pytest
+
+from lcm.cml.simulator import ControllerOptions, Fault, FaultKind, OptionError
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"version": "3.1"}, "version must be one of 2.9, 2.10"),
+        ({"colour": "red"}, "There is no option 'colour'"),
+        ({"boot_seconds": -1}, "boot_seconds must be a number"),
+        ({"cpus": "many"}, "cpus must be a number"),
+        ({"users": {}}, "there must be one"),
+        ({"users": {"a": 1}}, "each name its password"),
+        ({"users": ["a"]}, "users must be an object"),
+        ({"seed": "x"}, "seed a whole number"),
+        ([], "must be an object"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(values, reason):
+    with pytest.raises(OptionError, match=reason):
+        ControllerOptions.from_dict(values)
+
+
+def test_options_are_shown_without_passwords():
+    shown = ControllerOptions.from_dict({"users": {"admin": "secret"}, "cpus": 8}).to_dict()
+    assert (shown["users"], shown["cpus"]) == (["admin"], 8)
+    assert "secret" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "flood"}, {}, {"kind": "status", "colour": 1}, {"kind": "drop", "path": "("}, 7]
+)
+def test_wrong_faults_are_refused(values):
+    with pytest.raises(OptionError, match="This is no fault"):
+        Fault.from_dict(values)
+
+
+def test_a_fault_survives_the_wire():
+    fault = Fault(FaultKind.STATUS, path="/start$", times=2, status=502, fields=["a"])
+    assert Fault.from_dict(fault.to_dict()) == fault
