@@ -1,4 +1,4 @@
-"""The stage of the tests around CML: topologies, controllers in-process or in a process, and clients for them."""
+"""The stage of the tests around CML: topologies, controllers in-process, and clients for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from lcm.cml.worker import Worker
 
 T = TypeVar("T")
 
-QUICK = {"token_seconds": 1e9, "queue_seconds": 0, "starting_seconds": 0, "boot_seconds": 0, "stop_seconds": 0}
+QUICK = {
+    "token_seconds": 1e9,
+    "queue_seconds": 0,
+    "starting_seconds": 0,
+    "boot_seconds": 0,
+    "stop_seconds": 0,
+}
 HASTY = Patience(exchange_seconds=5, call_seconds=10, first_pause=0.001, longest_pause=0.01, draw=lambda: 0.5)
 
 TWO_ROUTERS = """
@@ -91,7 +97,9 @@ def simulated(clock: Clock | None = None, **options: Any) -> SimulatedController
 class Worked(CmlClient):
     """A client of a controller in-process that remembers its exchanges."""
 
-    def __init__(self, controller: SimulatedController, *, patience: Patience = HASTY, password: str = "simulated"):
+    def __init__(
+        self, controller: SimulatedController, *, patience: Patience = HASTY, password: str = "simulated"
+    ):
         self.records: list[CallRecord] = []
         super().__init__(
             Worker("w1", "http://cml.test", "admin", password),

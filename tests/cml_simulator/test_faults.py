@@ -33,7 +33,13 @@ def test_a_status_comes_as_often_as_it_was_asked_for_and_where():
     controller = simulated()
     controller.fail(Fault(FaultKind.STATUS, path="^/labs$", method="GET", skip=1, times=2, status=502))
     labs = ("GET", "labs")
-    assert statuses(controller, labs, labs, ("GET", "system_information"), labs, labs) == [200, 502, 200, 502, 200]
+    assert statuses(controller, labs, labs, ("GET", "system_information"), labs, labs) == [
+        200,
+        502,
+        200,
+        502,
+        200,
+    ]
     assert controller.faults == []
 
 

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.simulator.life import BOOTED, DEFINED, QUEUED, RUNNING, STARTED, STARTING, STOPPED, BootPlan, Life
+from lcm.cml.simulator.life import (
+    BOOTED,
+    DEFINED,
+    QUEUED,
+    RUNNING,
+    STARTED,
+    STARTING,
+    STOPPED,
+    BootPlan,
+    Life,
+)
 from tests.cml_simulator.asking import Asked
 from tests.cml_stage import TWO_ROUTERS, Clock, simulated
 
