@@ -77,6 +77,8 @@ def summarize(
     )
     if isinstance(parts.addresses, Failed):
         gaps.note("layer3_addresses", parts.addresses.reason, "nodes")
+    if isinstance(parts.interfaces, Failed):
+        gaps.note("interfaces", parts.interfaces.reason, "nodes")
     if isinstance(parts.nodes, Failed):
         gaps.note("nodes", parts.nodes.reason, *OF_THE_NODES)
         seen = blank
@@ -123,7 +125,6 @@ def _interfaces_by_node(
 ) -> dict[str, tuple[InterfaceObservation, ...]]:
     """The interfaces of each node whose answer could be read."""
     if isinstance(parts.interfaces, Failed):
-        gaps.note("interfaces", parts.interfaces.reason, "nodes")
         return {}
     grouped = parts.interfaces
     if isinstance(grouped, Entries):
