@@ -157,9 +157,22 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
         ),
+        Setting(
+            "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make; it reports for many workers."
+        ),
         Setting("API_LOGIN_RATE", "text", "10/min", "Wrong tokens or passwords an address may send."),
         Setting(
             "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
+        ),
+        Setting(
+            "FEED_HOURS", "whole number", 24, "How long the change feed that controllers watch is kept.", 1
+        ),
+        Setting(
+            "WATCH_POLL",
+            "seconds",
+            1.0,
+            "How often a web process looks at the change feed while Redis tells it nothing.",
+            0.05,
         ),
         Setting("TOKEN_DAYS", "whole number", 90, "Days a new token lives when nobody says otherwise.", 1),
     ],

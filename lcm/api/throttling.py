@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from lcm.api.authentication import Controller
 from lcm.throttling import count
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ class PrincipalThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
             return True
-        self.left = count(f"api:{request.user.pk}", "API_RATE")
+        rate = "CONTROLLER_RATE" if isinstance(request.user, Controller) else "API_RATE"
+        self.left = count(f"api:{request.user.pk}", rate)
         return self.left is None
 
     def wait(self) -> float | None:
