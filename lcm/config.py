@@ -199,6 +199,13 @@ GROUPS: dict[str, list[Setting]] = {
     "Capacity": [
         Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
+        Setting(
+            "SESSION_ATTEMPTS",
+            "whole number",
+            3,
+            "How often a session is tried when its lab cannot be made.",
+            1,
+        ),
         Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],
     "Logs": [

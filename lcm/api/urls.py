@@ -5,8 +5,9 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
+from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
-from lcm.api.views.sessions import InternalSessionViewSet, SessionViewSet
+from lcm.api.views.sessions import SessionViewSet
 from lcm.api.watch.view import WatchView
 from lcm.roles import Role
 from lcm.web.access import role_required

@@ -19,7 +19,7 @@ from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, save_checked
 
 MAX_AMOUNT = 1_000_000
-EDITABLE = ("description", "system", "pool", "placement", "preemptible", "max_duration")
+EDITABLE = ("description", "system", "pool", "placement", "preemptible", "awaits_arrival", "max_duration")
 
 
 def read_topology(*, text: str | bytes) -> Topology:
@@ -44,6 +44,7 @@ def import_definition(
     pool: str = "",
     placement: str = Placement.TOGETHER,
     preemptible: bool = False,
+    awaits_arrival: bool = False,
     max_duration: timedelta = timedelta(hours=8),
     status: str = DefinitionStatus.DRAFT,
     requirements: Mapping[str, Decimal] | None = None,
@@ -60,6 +61,7 @@ def import_definition(
         pool=pool,
         placement=placement,
         preemptible=preemptible,
+        awaits_arrival=awaits_arrival,
         max_duration=max_duration,
         status=status,
         topology_yaml=topology.decode() if isinstance(topology, bytes) else topology,
