@@ -1,9 +1,9 @@
 """The API of capacity, beside that of `lcm`."""
 
-from django.urls import include, path, re_path
+from django.urls import include, path
 
 from lcm.api.urls import Router
-from scheduling.api.views.internal import BootView, InternalSlotViewSet, LeaseViewSet
+from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
 from scheduling.api.views.slots import SlotViewSet
@@ -18,10 +18,10 @@ router.register("ticks", TickViewSet, "tick")
 
 internal = Router()
 internal.register("slots", InternalSlotViewSet, "internal-slot")
+internal.register("boot", BootViewSet, "internal-boot")
 internal.register("leases", LeaseViewSet, "internal-lease")
 
 urlpatterns = [
     path("", include(router.urls)),
     path("internal/", include(internal.urls)),
-    re_path("^internal/boot/?$", BootView.as_view(), name="internal-boot"),
 ]

@@ -7,9 +7,11 @@ from itertools import product
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
 from scheduling.models import AttemptOutcome, Slot, SlotState
+from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.slots import (
     cordon_slot,
     drain_slot,

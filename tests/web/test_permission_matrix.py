@@ -137,7 +137,7 @@ API: dict[str, dict[str, str]] = {
     "capacity:internal-slot-heartbeat": {"POST": "controller"},
     "capacity:internal-lease-hold": {"POST": "controller"},
     "capacity:internal-lease-release": {"POST": "controller"},
-    "capacity:internal-boot": {"POST": "public"},
+    "capacity:internal-boot-list": {"POST": "public"},
     "capacity:internal-slot-interruption": {"POST": "controller"},
     "api:schema": {"GET": "viewer"},
     "api:docs": {"GET": "viewer"},

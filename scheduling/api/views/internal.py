@@ -13,7 +13,6 @@ from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
-from rest_framework.views import APIView
 
 from lcm.access import CONTROLLER, PUBLIC
 from lcm.api.views.base import LcmViewSet
@@ -21,7 +20,7 @@ from lcm.errors import NotFound, StateConflict
 from lcm.throttling import note_failure, wait_after_failures
 from scheduling.api import serializers as s
 from scheduling.api.views.slots import ScopedSlots
-from scheduling.models import LIVE, Lease, Slot
+from scheduling.models import LIVE, LaunchAttempt, Lease, Slot
 from scheduling.selectors.for_controllers import live_slots
 from scheduling.services.booting import redeem_boot_token
 from scheduling.services.controller_leases import hold_pools, release_pools
@@ -93,21 +92,23 @@ class LeaseViewSet(LcmViewSet[Lease]):
 
 
 @extend_schema(tags=["for controllers"])
-class BootView(APIView):
+class BootViewSet(LcmViewSet[LaunchAttempt]):
     """A new worker shows the token of its user data; nobody else knows it, so no log-in is asked for."""
 
+    queryset = LaunchAttempt.objects.none()
+    serializer_class = s.BootKeySerializer
     authentication_classes = ()
     permission_classes = ()
-    access = {"post": PUBLIC}
+    access = {"create": PUBLIC}
+    shown_once = ("key",)
 
     @extend_schema(request=s.BootTokenSerializer, responses=s.BootKeySerializer, auth=[])
-    def post(self, request: Request) -> Response:
-        form = s.BootTokenSerializer(data=request.data)
-        form.is_valid(raise_exception=True)
+    def create(self, request: Request) -> Response:
+        data = self.taken(s.BootTokenSerializer, request)
         if (wait := wait_after_failures(request)) is not None:
             raise Throttled(wait=wait)
         try:
-            made = redeem_boot_token(**form.validated_data, now=LcmViewSet.now())
+            made = redeem_boot_token(**data, now=self.now())
         except NotFound:
             note_failure(request)
             raise
