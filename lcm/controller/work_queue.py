@@ -25,6 +25,9 @@ class WorkQueue:
         self._busy: set[str] = set()
         self._backoffs: dict[str, Backoff] = {}
         self._changed = asyncio.Event()
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def add(self, key: str, delay: float = 0.0) -> None:
         """Look at the key then; an earlier time that was asked for stays."""
@@ -39,6 +42,14 @@ class WorkQueue:
         self._due.pop(key, None)
         self._backoffs.pop(key, None)
 
+    def close(self) -> None:
+        """Begin nothing new; what is being worked on is finished."""
+        self._closed = True
+
+    async def idle(self) -> None:
+        """Until nothing is being worked on."""
+        await self._idle.wait()
+
     async def run(self, work: Callable[[str], Awaitable[float | None]], workers: int) -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
@@ -48,6 +59,7 @@ class WorkQueue:
         while True:
             key = await self._next()
             self._busy.add(key)
+            self._idle.clear()
             try:
                 again = await work(key)
                 self._backoffs.pop(key, None)
@@ -55,6 +67,8 @@ class WorkQueue:
                 again = self._backoffs.setdefault(key, Backoff(first=0.5)).next()
             finally:
                 self._busy.discard(key)
+                if not self._busy:
+                    self._idle.set()
             if again is not None:
                 self.add(key, again)
             self._changed.set()
@@ -74,6 +88,8 @@ class WorkQueue:
                 continue
 
     def _pop_due(self, now: float) -> str | None:
+        if self._closed:
+            return None
         held = []
         found = None
         while self._heap and self._heap[0][0] <= now:
