@@ -158,7 +158,7 @@ GROUPS: dict[str, list[Setting]] = {
             "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
         ),
         Setting(
-            "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make; it reports for many workers."
+            "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make, for all its workers."
         ),
         Setting("API_LOGIN_RATE", "text", "10/min", "Wrong tokens or passwords an address may send."),
         Setting(
@@ -205,6 +205,13 @@ GROUPS: dict[str, list[Setting]] = {
             3,
             "How often a session is tried when its lab cannot be made.",
             1,
+        ),
+        Setting(
+            "SIMULATOR_URL",
+            "text",
+            "",
+            "A CML simulator (`manage.py simulate_cml`) in which the runtime `simulated` starts its workers. "
+            "Empty: they are rows without a CML.",
         ),
         Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],

@@ -44,7 +44,10 @@ class DefinitionAdmin(LoggedAdmin):
     actions = ("activate", "deprecate")
     fieldsets = (
         (None, {"fields": ("name", "version", "description", "status", "current_revision")}),
-        ("Placement", {"fields": ("system", "pool", "placement", "preemptible", "awaits_arrival", "max_duration")}),
+        (
+            "Placement",
+            {"fields": ("system", "pool", "placement", "preemptible", "awaits_arrival", "max_duration")},
+        ),
         ("Review", {"fields": ("needs_review", "review_reasons")}),
         ("Topology", {"fields": ("node_count", "topology_hash", *LONG), "classes": ("collapse",)}),
         ("Dates", {"fields": ("created_at", "updated_at")}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -22,8 +22,9 @@ class PrincipalThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
             return True
-        rate = "CONTROLLER_RATE" if isinstance(request.user, Controller) else "API_RATE"
-        self.left = count(f"api:{request.user.pk}", rate)
+        principal: Any = request.user
+        rate = "CONTROLLER_RATE" if isinstance(principal, Controller) else "API_RATE"
+        self.left = count(f"api:{principal.pk}", rate)
         return self.left is None
 
     def wait(self) -> float | None:

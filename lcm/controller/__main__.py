@@ -11,10 +11,13 @@ import sys
 
 from lcm.controller.application import Controller
 from lcm.controller.config import Config, ConfigError, read_config
+from lcm.controller.identity import alone
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("lcm-controller", description="Runs lab sessions on CML workers for LCM.")
+    parser = argparse.ArgumentParser(
+        "lcm-controller", description="Runs lab sessions on CML workers for LCM."
+    )
     parser.add_argument("--config", metavar="FILE", help="TOML; see docs/controller.md")
     given = parser.parse_args(arguments)
     try:
@@ -26,7 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    asyncio.run(serve(config))
+    try:
+        with alone(config):
+            asyncio.run(serve(config))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

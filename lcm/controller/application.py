@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lcm.controller.config import Config
 from lcm.controller.desk import Desk
 from lcm.controller.following import Follower
 from lcm.controller.heartbeats import Heartbeats
+from lcm.controller.identity import name_of
 from lcm.controller.lcm_client import LcmClient, LcmError
 from lcm.controller.leasing import RENEW_SECONDS, Leases
 from lcm.controller.metrics import Metrics
@@ -29,9 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 class Controller:
-    """`async with`-less: `run` until `stop` is called, then everything is handed over or finished."""
+    """Runs until `stop` is called; then everything is finished or handed over."""
 
     def __init__(self, config: Config) -> None:
+        config = replace(config, name=name_of(config))
         self.config = config
         self.metrics = Metrics()
         self.queue = WorkQueue(time.monotonic)
@@ -69,7 +73,7 @@ class Controller:
         for task in done - {stopping}:
             task.result()
 
-    def _loops(self) -> list[Awaitable[None]]:  # type: ignore[type-arg]
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
         config = self.config
         return [
             self.outbox.run(),
@@ -82,7 +86,7 @@ class Controller:
         ]
 
     async def _end(self, work: asyncio.Task[None], others: list[asyncio.Task[None]]) -> None:
-        """Finish what is being done, tell LCM, give the pools back; what is not told yet stays in the spool."""
+        """Finish what is being done, give the pools back; what LCM was not told yet stays in the spool."""
         self.queue.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.queue.idle(), self.config.drain_seconds)

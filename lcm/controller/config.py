@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -39,7 +37,7 @@ class Config:
     token: str = field(default="", repr=False)
     token_file: str = ""
     lcm_ca_file: str = ""
-    name: str = field(default_factory=lambda: f"{socket.gethostname()[:40]}-{os.getpid()}")
+    name: str = ""
     data_dir: str = "controller"
     metrics_bind: str = "127.0.0.1:9108"
     log_level: str = "INFO"
@@ -125,7 +123,9 @@ def _value(name: str, kind: str, value: Any) -> Any:
             raise ValueError
         read = {"str": str, "int": int, "float": float}[kind](value)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{name} must be {'text' if kind == 'str' else 'a number'}, but is {value!r}.") from error
+        raise ConfigError(
+            f"{name} must be {'text' if kind == 'str' else 'a number'}, but is {value!r}."
+        ) from error
     if kind != "str" and not 0 < read < 10**9:
         raise ConfigError(f"{name} must be more than 0, but is {value!r}.")
     return read

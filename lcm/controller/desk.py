@@ -74,7 +74,12 @@ class Desk:
     async def move(self, session: Session, to: str, reason: str = "") -> bool:
         """One step; whether LCM took it. A step that LCM cannot take now is kept and sent later."""
         logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
-        body = {"from_status": session.status, "to_status": to, "attempt": session.attempt, "reason": reason[:500]}
+        body = {
+            "from_status": session.status,
+            "to_status": to,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+        }
         return await self._tell(session, "transitions", body, f"{session.status} {to} {reason}")
 
     async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:

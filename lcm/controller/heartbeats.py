@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from lcm.cml.call_errors import CmlError
-from lcm.cml.results import SystemStats
+from lcm.cml.system_results import SystemStats
 from lcm.controller.desk import Desk
 from lcm.controller.lcm_client import LcmClient, LcmError
 from lcm.controller.leasing import Leases

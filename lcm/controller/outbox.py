@@ -59,10 +59,12 @@ class Outbox:
         line = self._lines.get(session_id)
         return [post for _, post, _ in line.posts] if line else []
 
-    async def send(self, session_id: str, attempt: int, path: str, body: dict[str, Any], name: str) -> Outcome:
+    async def send(
+        self, session_id: str, attempt: int, path: str, body: dict[str, Any], name: str
+    ) -> Outcome:
         """Keep a post and send it; comes back when LCM answered, or after a while when it does not.
 
-        `name` says which post of the session's attempt this is: a repeat under the same name is the same post.
+        `name` says which post of the attempt this is: a repeat under the same name is the same post.
         """
         key = str(uuid.uuid5(KEYS, f"{session_id} {attempt} {name}"))
         done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()

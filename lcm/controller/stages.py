@@ -171,7 +171,7 @@ async def stopping(desk: Desk, session: Session, worker: Worker) -> float | None
 
 
 async def _observe_once(desk: Desk, session: Session, worker: Worker) -> str:
-    """The last observation of a lab that runs; whatever happens, teardown goes on. Answers why there is none."""
+    """The last observation of a lab that runs; teardown goes on in any case. Answers why there is none."""
     memory = desk.memory(session)
     if memory.observed:
         return memory.why_missing

@@ -75,14 +75,19 @@ class Survey:
             since = self._orphans.setdefault((worker.slot.id, lab.id), time.monotonic())
             is_due = time.monotonic() - since >= self._desk.config.orphan_grace_seconds
             if is_due and self._leases.may_change(worker.slot.pool) and not await self._is_known(worker, lab):
-                logger.warning("%s: lab %s (%s) has no session and is removed", worker.slot.name, lab.id, lab.title)
+                logger.warning(
+                    "%s: lab %s (%s) has no session and is removed", worker.slot.name, lab.id, lab.title
+                )
                 await worker.remove(lab.id)
                 self._desk.metrics.orphans.inc()
 
     def _is_wanted(self, worker: Worker, lab: LabOnWorker) -> bool:
         assert lab.mark is not None
         session = self._desk.world.sessions.get(lab.mark.session_id)
-        return session is not None and (session.attempt, session.slot_id) == (lab.mark.attempt, worker.slot.id)
+        return session is not None and (session.attempt, session.slot_id) == (
+            lab.mark.attempt,
+            worker.slot.id,
+        )
 
     async def _is_known(self, worker: Worker, lab: LabOnWorker) -> bool:
         """Ask LCM itself before a lab is removed: what we know may be old."""
@@ -107,7 +112,7 @@ class Survey:
                 for tag in node.tags:
                     port = port_of(tag)
                     if port and port.outside not in given:
-                        found.setdefault(port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip())
+                        found.setdefault(
+                            port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
+                        )
         return [{"port": port, "name": name} for port, name in sorted(found.items())]
-
-

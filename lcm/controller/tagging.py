@@ -37,9 +37,7 @@ def tags_to_write(
     return {node.id: wanted[node.id] for node in nodes if sorted(node.tags) != sorted(wanted[node.id])}
 
 
-def _wanted(
-    node: TaggedNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
-) -> list[str]:
+def _wanted(node: TaggedNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]) -> list[str]:
     mine = [
         PortTag(entry["protocol"], ports[entry["name"]], entry["inside"], entry["transport"])
         for entry in template

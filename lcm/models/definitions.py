@@ -58,7 +58,7 @@ class LabletDefinition(DatedModel):
     placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
     preemptible = models.BooleanField(default=False)
     awaits_arrival = models.BooleanField(
-        default=False, help_text="Its sessions run when their user has arrived, not as soon as they are ready."
+        default=False, help_text="Its sessions run when their user has arrived, not when they are ready."
     )
     max_duration = models.DurationField(default=timedelta(hours=8))
 

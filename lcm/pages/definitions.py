@@ -93,7 +93,9 @@ class DefinitionForm(PageForm):
     )
     preemptible = forms.BooleanField(required=False, label="May be interrupted")
     awaits_arrival = forms.BooleanField(
-        required=False, label="Waits for its user", help_text="Runs when the user arrives, not when it is ready."
+        required=False,
+        label="Waits for its user",
+        help_text="Runs when the user arrives, not when it is ready.",
     )
 
     def clean_max_duration(self) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -78,7 +79,9 @@ def _remove_up_to(revision: int) -> int:
     removed = 0
     rows = FeedEntry.objects.filter(revision__lte=revision)
     while keys := list(rows.order_by("revision").values_list("pk", flat=True)[:BATCH]):
-        removed += FeedEntry.objects.filter(pk__gte=min(keys), pk__lte=max(keys), revision__lte=revision).delete()[0]
+        removed += FeedEntry.objects.filter(
+            pk__gte=min(keys), pk__lte=max(keys), revision__lte=revision
+        ).delete()[0]
     return removed
 
 
@@ -96,10 +99,10 @@ def _number(*, after: int) -> int:
     )
     with connection.cursor() as cursor:
         cursor.execute(query, [after])
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
-def _keys(ids: Sequence[UUID]) -> tuple[str, object]:
+def _keys(ids: Sequence[UUID]) -> tuple[str, Any]:
     """Many ids as one parameter."""
     if connection.vendor == "postgresql":
         return "SELECT unnest(%s::uuid[])", list(ids)

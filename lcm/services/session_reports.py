@@ -51,7 +51,7 @@ def _steps(session: LabletSession, *, lab_is_gone: bool) -> tuple[S, ...]:
 
 
 def _is_last_attempt(session: LabletSession) -> bool:
-    return session.attempt >= settings.CONFIG["SESSION_ATTEMPTS"]
+    return session.attempt >= int(settings.CONFIG["SESSION_ATTEMPTS"])
 
 
 def note_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:

@@ -146,8 +146,8 @@ class HeartbeatSerializer(StrictSerializer):
         max_length=60, allow_blank=True, default="", help_text="What the worker runs."
     )
     capacity = ResourcesSerializer(required=False, allow_null=True, help_text="What the worker has.")
-    leaked_ports = LeakedPortSerializer(
-        many=True,
+    leaked_ports = serializers.ListField(
+        child=LeakedPortSerializer(),
         required=False,
         allow_null=True,
         max_length=5_000,

@@ -24,7 +24,7 @@ def note_heartbeat(
     capacity: Mapping[str, Decimal] | None = None,
     leaked_ports: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """A controller has seen the worker. `leaked_ports` are all that nobody was given; None: it did not look."""
+    """A controller has seen the worker. `leaked_ports`: all that nobody was given; None: it did not look."""
     fields: dict[str, Any] = {"last_heartbeat": now}
     if version:
         fields["version"] = version[:60]
@@ -39,9 +39,7 @@ def note_heartbeat(
 
 def _take_leaks(slot: Slot, seen: Mapping[int, str], *, actor: Actor, now: datetime) -> None:
     """Keep what is taken off the free list, and give back what was seen clean."""
-    known = dict(
-        PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked")
-    )
+    known = dict(PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked"))
     clean = PortAllocation.objects.filter(slot=slot, leaked=True, session=None).exclude(port__in=[*seen])
     gone = list(clean.values_list("port", flat=True))
     new = [port for port in sorted(seen) if port not in known]

@@ -1,9 +1,8 @@
-"""`GET /api/internal/watch?since=REVISION&wait=SECONDS`: a long poll that holds no thread and no connection."""
+"""`GET /api/internal/watch?since=REVISION&wait=SECONDS`: a long poll without a thread or connection."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +60,9 @@ class WatchView(APIView):
         tags=["for controllers"],
         operation_id="internal_watch",
         parameters=[
-            OpenApiParameter("since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."),
+            OpenApiParameter(
+                "since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."
+            ),
             OpenApiParameter("wait", OpenApiTypes.FLOAT, description="Seconds, 0 to 30; 25 if left out."),
         ],
         responses={200: WatchSerializer},
@@ -71,7 +72,7 @@ class WatchView(APIView):
         raise NotImplementedError
 
     @classmethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+    def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
             asked = await asyncio.to_thread(cls(**initkwargs).admit, request)
             if isinstance(asked, HttpResponseBase):
@@ -84,8 +85,8 @@ class WatchView(APIView):
             changes = [vars(change) for change in found.changes]
             return JsonResponse({"revision": found.revision, "changes": changes})
 
-        answer.cls = cls  # type: ignore[attr-defined]  (how the schema finds it)
-        answer.initkwargs = initkwargs  # type: ignore[attr-defined]
+        # How the schema finds it.
+        vars(answer).update(cls=cls, initkwargs=initkwargs)
         return csrf_exempt(answer)
 
     def admit(self, request: HttpRequest) -> Asked | HttpResponseBase:
@@ -101,7 +102,8 @@ class WatchView(APIView):
                 return _asked(self.request)
             except Exception as error:
                 refused = self.handle_exception(error)
-                return self.finalize_response(self.request, refused).render()
+                finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
+                return finished
         finally:
             close_old_connections()
 

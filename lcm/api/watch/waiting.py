@@ -27,7 +27,7 @@ class Answer:
 
 
 async def watch(hub: Hub, pools: Collection[str], since: int | None, seconds: float) -> Answer:
-    """Changes after `since` in these pools; without any, waits for one. Without `since`: where the feed is."""
+    """Changes after `since` in these pools, waiting for one. Without `since`: where the feed is."""
     if since is None:
         return Answer((await hub.look()).reach.revision, [])
     deadline = asyncio.get_running_loop().time() + seconds

@@ -1,4 +1,4 @@
-"""The newest part of the feed in memory, so that a thousand waiting watchers cost one look at the database."""
+"""The newest part of the feed in memory, so that a thousand watchers cost one look at the database."""
 
 from __future__ import annotations
 
