@@ -357,7 +357,7 @@ class FailureSerializer(serializers.Serializer[Any]):
     lab_is_gone = serializers.BooleanField(default=True, help_text="Nothing is left on the worker.")
 
 
-class ControllerSlotSerializer(serializers.Serializer[Any]):
+class SessionPlaceSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     endpoint = serializers.CharField()
@@ -381,7 +381,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     port_template = PortSerializer(many=True)
     topology = serializers.CharField(allow_null=True, help_text="CML's YAML, until the lab is imported.")
     kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
-    slot = ControllerSlotSerializer(allow_null=True)
+    slot = SessionPlaceSerializer(allow_null=True)
     allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")
     requests = serializers.DictField(
         child=serializers.DateTimeField(), help_text="What people asked for, and since when."

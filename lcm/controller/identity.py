@@ -39,6 +39,6 @@ def alone(config: Config) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigError(
-                f"Another controller runs on {folder}: give this one its own data_dir."
+                f"Another controller runs on {folder}: give this one another data_dir."
             ) from error
         yield

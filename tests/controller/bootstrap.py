@@ -24,7 +24,9 @@ size = dict(cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=40)
 fast = dict(launch_seconds=0, boot_seconds=0, lab_boot_seconds=0.3)
 for name in ("cml-eu", "cml-us"):
     create_pool(name=name, actor=SYSTEM, min_slots=1, max_slots=2, runtime_settings=fast, **size)
-definition = import_definition(topology=LAB, name="campus", status="active", pool="cml-eu", actor=SYSTEM, now=now)
+definition = import_definition(
+    topology=LAB, name="campus", status="active", pool="cml-eu", actor=SYSTEM, now=now
+)
 waiting = import_definition(
     topology=LAB, name="exam", status="active", pool="cml-eu", awaits_arrival=True, actor=SYSTEM, now=now
 )

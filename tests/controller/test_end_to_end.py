@@ -1,10 +1,19 @@
-"""A session over real HTTP, processes and a broker: asked for, placed, imported, run, observed, taken down."""
+"""A session over real HTTP, processes and a broker: placed, imported, run, observed, taken down."""
 
 import pytest
 
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 
-WHOLE_LIFE = ["PENDING", "SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"]
+WHOLE_LIFE = [
+    "PENDING",
+    "SCHEDULED",
+    "INSTANTIATING",
+    "READY",
+    "RUNNING",
+    "COLLECTING",
+    "STOPPING",
+    "TERMINATED",
+]
 
 
 @pytest.fixture(scope="module")

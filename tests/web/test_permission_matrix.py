@@ -143,6 +143,8 @@ API: dict[str, dict[str, str]] = {
     "api:docs": {"GET": "viewer"},
 }
 TABLE = PAGES | API
+# What would wait is asked for something that cannot be.
+QUERIES = {"api:internal-watch": "?wait=x"}
 # Answers everybody with 404.
 NO_CALL = "unknown_call"
 CASES = [(name, method, rule) for name, methods in TABLE.items() for method, rule in methods.items()]
@@ -218,7 +220,7 @@ def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
     plain = name.split(":")[-1]
     takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
     if "pk" not in str(takes_id[plain].pattern):
-        return reverse(name)
+        return reverse(name) + QUERIES.get(name, "")
     prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
     return reverse(name, kwargs=places["by_prefix"][prefix])
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,15 +13,13 @@ from rest_framework.response import Response
 from lcm.access import CONTROLLER
 from lcm.api import serializers as s
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import InvalidInput
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors import for_controllers
 from lcm.selectors.sessions import sessions_in_pools
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
-
-MOST_IDS = 200
+from lcm.web.filters import ControllerSessionFilter
 
 
 @extend_schema(tags=["for controllers"])
@@ -32,7 +28,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
 
     queryset = LabletSession.objects.none()
     serializer_class = s.ControllerSessionSerializer
-    filter_backends = ()
+    filterset_class = ControllerSessionFilter
     sorts = ("created_at",)
     access = dict.fromkeys(("list", "retrieve", "transitions", "failures"), CONTROLLER)
 
@@ -42,17 +38,9 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
             return for_controllers.sessions_on_slots(principal.pools)
         return sessions_in_pools(principal.pools)
 
-    @extend_schema(
-        parameters=[
-            OpenApiParameter("ids", OpenApiTypes.STR, description="Only these, with commas; 200 at most.")
-        ],
-        responses=s.ControllerSessionSerializer(many=True),
-    )
+    @extend_schema(responses=s.ControllerSessionSerializer(many=True))
     def list(self, request: Request) -> Response:
-        rows = self.get_queryset()
-        if ids := request.query_params.get("ids"):
-            rows = rows.filter(pk__in=_ids(ids))
-        page = self.paginate_queryset(rows)
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
         return self.get_paginated_response(for_controllers.described(list(page or ())))
 
     @extend_schema(responses=s.ControllerSessionSerializer)
@@ -96,13 +84,3 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     def _shown(self, session: LabletSession) -> Response:
         fresh = LabletSession.objects.select_related("definition", "revision").get(pk=session.pk)
         return Response(for_controllers.described([fresh])[0])
-
-
-def _ids(text: str) -> list[str]:
-    ids = text.split(",")
-    if len(ids) > MOST_IDS:
-        raise InvalidInput({"ids": f"Ask for {MOST_IDS} sessions at most."})
-    try:
-        return [str(UUID(each)) for each in ids]
-    except ValueError as error:
-        raise InvalidInput({"ids": "These are not ids of sessions."}) from error

@@ -37,7 +37,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.waiting: dict[str, set[asyncio.Event]] = {}
-        self._window = Window(Reach())
+        self._window: Window | None = None
         self._is_current = False
         self._wake = asyncio.Event()
         self._look = asyncio.Lock()
@@ -63,13 +63,14 @@ class Hub:
             self._is_current = False
             # In a context of its own: it outlives the request that started it.
             self._task = asyncio.create_task(self._keep_looking(), context=contextvars.Context())
-        return self._window if self._is_current else await self.look()
+        return self._window if self._window and self._is_current else await self.look()
 
     async def look(self) -> Window:
         """Read what is new and wake those whom it concerns."""
         async with self._look:
-            changes, reach = await asyncio.to_thread(_read_after, self._window.reach.revision)
-            if changes is None:
+            seen = self._window.reach.revision if self._window else None
+            changes, reach = await asyncio.to_thread(_read_after, seen)
+            if changes is None or self._window is None:
                 self._window = Window(reach)
             else:
                 self._window.add(changes, reach)
@@ -103,13 +104,13 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
         await asyncio.sleep(GATHER)
 
 
-def _read_after(revision: int) -> tuple[list[Change] | None, Reach]:
+def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
     """In a thread: number what was committed, read what follows; None when that cannot be told any more."""
     try:
         while feed.has_unnumbered():
             number_entries()
         reach = feed.reach()
-        if not revision or not reach.forgotten <= revision <= reach.revision:
+        if revision is None or not reach.forgotten <= revision <= reach.revision:
             return None, reach
         return _changes(revision, reach.revision), reach
     finally:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from asgiref.sync import SyncToAsync
+from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
@@ -27,7 +26,7 @@ LONGEST_WAIT = 30.0
 USUAL_WAIT = 25.0
 
 
-class ChangeSerializer(serializers.Serializer[Any]):
+class FeedChangeSerializer(serializers.Serializer[Any]):
     revision = serializers.IntegerField()
     kind = serializers.ChoiceField(choices=FeedKind.choices)
     id = serializers.UUIDField()
@@ -36,7 +35,7 @@ class ChangeSerializer(serializers.Serializer[Any]):
 
 class WatchSerializer(serializers.Serializer[Any]):
     revision = serializers.IntegerField(help_text="Where to go on: the next `since`.")
-    changes = ChangeSerializer(many=True)
+    changes = FeedChangeSerializer(many=True)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class WatchView(APIView):
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
-            asked = await asyncio.to_thread(cls(**initkwargs).admit, request)
+            asked = await sync_to_async(cls(**initkwargs).admit)(request)
             if isinstance(asked, HttpResponseBase):
                 return asked
             _give_back_thread()
