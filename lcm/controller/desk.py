@@ -11,6 +11,7 @@ from typing import Any
 from lcm.cml.observation import ResourceObservation
 from lcm.cml.observe import observe_lab
 from lcm.cml.results import Entries, Node
+from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmError
 from lcm.controller.marks import Mark
@@ -37,6 +38,8 @@ class Memory:
     why_missing: str = ""
     answered_request: str | None = None
     nodes: Entries[Node] | None = None
+    failing_call: str = ""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
 
 
 @dataclass

@@ -52,9 +52,13 @@ class Reconciler:
         return again
 
     async def _trouble(self, session: Session, worker: Worker, error: CmlError) -> float | None:
-        """Try again, a little later each time; a worker that is away for too long has lost its sessions."""
+        """Try again, a little later each time the same call fails; a worker that is away has lost its labs."""
         if worker.unreachable_for() > self._desk.config.worker_lost_seconds:
             await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)
-        raise error
+        memory = self._desk.memory(session)
+        if memory.failing_call != error.call:
+            memory.failing_call = error.call
+            memory.backoff.reset()
+        return memory.backoff.next()

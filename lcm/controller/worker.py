@@ -21,6 +21,7 @@ STARTED = "STARTED"
 STOPPED = "STOPPED"
 DEFINED = "DEFINED_ON_CORE"
 PATIENCE = Patience(exchange_seconds=10, call_seconds=20, attempts=2)
+DETAILS_AT_ONCE = 8
 TEARDOWN_POLL = 0.5
 TEARDOWN_POLLS = 60
 
@@ -54,6 +55,7 @@ class Worker:
             on_call=self._note_call,
         )
         self.changing = asyncio.Lock()
+        self._details = asyncio.Semaphore(DETAILS_AT_ONCE)
         self.unreachable_since: float | None = None
         self._heard = on_call
         self._labs: dict[str, LabOnWorker] = {}
@@ -77,10 +79,18 @@ class Worker:
         """Everything on the worker; the title of a lab is asked for once."""
         ids = await self.cml.labs()
         unknown = [each for each in ids if each not in self._labs]
-        for lab in await self.cml.lab_details(unknown):
-            self._labs[lab.id] = _known(lab)
+        for lab in await asyncio.gather(*map(self._detail, unknown)):
+            if lab is not None:
+                self._labs[lab.id] = _known(lab)
         self._labs = {key: self._labs[key] for key in ids if key in self._labs}
         return list(self._labs.values())
+
+    async def _detail(self, lab_id: str) -> Lab | None:
+        async with self._details:
+            try:
+                return await self.cml.lab(lab_id)
+            except CmlNotFound:
+                return None
 
     async def labs_of(self, mark: Mark) -> list[LabOnWorker]:
         """The labs with a mark, the oldest first: more than one when an import was answered too late."""

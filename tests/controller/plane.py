@@ -115,15 +115,19 @@ class Plane:
         self._controllers: list[ControllerProcess] = []
 
     def close(self) -> None:
-        for controller in self._controllers:
-            if controller.is_running:
-                controller.kill()
+        self.end_controllers()
         self.lcm.clean_up()
         self.simulator.stop()
 
+    def end_controllers(self) -> None:
+        """Whatever a test left running."""
+        for controller in self._controllers:
+            if controller.is_running:
+                controller.kill()
+
     def controller(self, name: str, pool: str = "cml-eu", **settings: str) -> ControllerProcess:
         made = ControllerProcess(
-            self.folder / name, self.url, self.known["controllers"][pool], {"NAME": name, **settings}
+            self.folder / name, self.url, self.known["controllers"][pool], {"NAME": "under-test", **settings}
         )
         self._controllers.append(made)
         return made.start()
