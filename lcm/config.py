@@ -105,6 +105,12 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."
         ),
+        Setting(
+            "DEMO_LIVE",
+            "flag",
+            True,
+            "With `DEMO`: simulators, a controller, sessions that come and go. Off: the fleet stands still.",
+        ),
     ],
     "Database and broker": [
         Setting(

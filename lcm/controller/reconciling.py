@@ -52,7 +52,7 @@ class Reconciler:
         return again
 
     async def _trouble(self, session: Session, worker: Worker, error: CmlError) -> float | None:
-        """Try again, a little later each time the same call fails; a worker that is away has lost its labs."""
+        """Try again, later each time the same call fails; a worker that is away has lost its labs."""
         if worker.unreachable_for() > self._desk.config.worker_lost_seconds:
             await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
             return None
