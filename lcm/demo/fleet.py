@@ -11,6 +11,7 @@ from django.db import transaction
 
 from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
+from lcm.demo.life import ask_for_session
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import FINAL
 from lcm.lifecycle import SessionStatus as S
@@ -40,6 +41,7 @@ REASONS = {
 }
 
 
+WAITING_AT_FIRST = 8
 # Definitions of the living fleet that ask for too much or too little.
 MISJUDGED = {
     "ccna-vlan-trunking": Decimal("2.5"),
@@ -61,6 +63,8 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     projects = make_organisation()
     make_pools(now=now, live=live)
     definitions = make_definitions(now=now, live=live)
+    for _ in range(WAITING_AT_FIRST if live else 0):
+        ask_for_session(chance, now=now)
     for steps in _lives():
         if live and not _has_ended(steps):
             continue

@@ -9,7 +9,7 @@ import httpx
 
 from lcm.cml.simulator.admin import SimulatorAdmin
 from lcm.cml.simulator.options import OptionError
-from scheduling.runtimes.base import RuntimeFailure, WronglyConfigured
+from scheduling.runtimes.base import AnswerLost, WronglyConfigured
 
 
 class Simulators:
@@ -46,4 +46,4 @@ def _failing() -> Iterator[None]:
     except OptionError as error:
         raise WronglyConfigured(f"The simulator refuses: {error}") from error
     except httpx.HTTPError as error:
-        raise RuntimeFailure(f"The simulator does not answer: {error or type(error).__name__}") from error
+        raise AnswerLost(f"The simulator does not answer: {error or type(error).__name__}") from error
