@@ -59,6 +59,7 @@ class SimulatedOptions:
     spot: bool = flag(False)
     cml_version: str = text("2.10", expected="2.9 or 2.10", pattern="2.9|2.10")
     lab_boot_seconds: float = number(5, 0, 3600)
+    cml_latency_seconds: float = number(0, 0, 60)
     edit_percent: float = number(0, 0, 100)
     overuse_percent: float = number(0, 0, 100)
     offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
@@ -77,6 +78,7 @@ class SimulatedOptions:
         return {
             "version": self.cml_version,
             "boot_seconds": self.lab_boot_seconds,
+            "latency_seconds": self.cml_latency_seconds,
             "edit_percent": self.edit_percent,
             "overuse_percent": self.overuse_percent,
         }

@@ -29,7 +29,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     queryset = LabletSession.objects.none()
     serializer_class = s.ControllerSessionSerializer
     filterset_class = ControllerSessionFilter
-    sorts = ("created_at",)
+    sorts = ("created_at", "starts_at", "ends_at", "status", "priority")
     access = dict.fromkeys(("list", "retrieve", "transitions", "failures"), CONTROLLER)
 
     def get_queryset(self) -> QuerySet[LabletSession]:
