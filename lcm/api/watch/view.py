@@ -82,7 +82,7 @@ class WatchView(APIView):
             except LcmError as error:
                 return _refusal(error)
             changes = [vars(change) for change in found.changes]
-            return JsonResponse({"revision": found.revision, "changes": changes})
+            return _json({"revision": found.revision, "changes": changes})
 
         # How the schema finds it.
         vars(answer).update(cls=cls, initkwargs=initkwargs)
@@ -127,7 +127,13 @@ def _seconds(text: str | None) -> float:
 
 def _refusal(error: LcmError) -> JsonResponse:
     body = {"code": error.code, "message": error.message, "details": error.details}
-    return JsonResponse(body, status=error.status)
+    return _json(body, status=error.status)
+
+
+def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
+    response = JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
+    response["Content-Length"] = len(response.content)
+    return response
 
 
 def _give_back_thread() -> None:
