@@ -203,6 +203,10 @@ GROUPS: dict[str, list[Setting]] = {
         ),
     ],
     "Capacity": [
+        Setting("DECISION_DAYS", "whole number", 14, "Days that scheduling decisions are kept.", 1),
+        Setting(
+            "DECISIONS_PER_POOL", "whole number", 200_000, "Scheduling decisions kept of a pool at most.", 100
+        ),
         Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
         Setting(

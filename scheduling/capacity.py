@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+NAMES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -52,5 +54,4 @@ class Resources:
 
 def resources_of(row: object) -> Resources:
     """The amounts of any row that has them as columns."""
-    names = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
-    return Resources(*(getattr(row, name) for name in names))
+    return Resources(*(getattr(row, name) for name in NAMES))

@@ -18,6 +18,8 @@ class Standing(NamedTuple):
     domain: float = 1.0
     project: float = 1.0
     user: float = 1.0
+    # The weights of domain, project and person among their siblings, by which room may be reclaimed.
+    weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 # (user, project) → standing; who is not in it has used nothing.

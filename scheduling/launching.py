@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import F
+from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils.crypto import salted_hmac
 
-from lcm.actors import SYSTEM
-from lcm.services.changelog import log_change
-from scheduling.leases import lease
+from lcm.storable import storable
+from scheduling.leases import Hold, lease
 from scheduling.metrics import LAUNCHES
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState, SpotPolicy
 from scheduling.runtimes.base import (
@@ -29,6 +28,7 @@ from scheduling.runtimes.base import (
     RuntimeFailure,
 )
 from scheduling.runtimes.user_data import user_data
+from scheduling.services.pools import stop_pool
 from scheduling.services.slots import move_slot
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,9 @@ THROTTLED_FOR = timedelta(seconds=15)
 BACKOFF_FIRST = timedelta(minutes=5)
 BACKOFF_MOST = timedelta(minutes=30)
 CALL_LEASE = timedelta(minutes=2)
+# An open attempt this old may have lost its task; sent again and again, it is left alone for longer.
+REDRIVE_AFTER = timedelta(seconds=30)
+REDRIVE_MOST = timedelta(minutes=10)
 
 Clock = Callable[[], datetime]
 
@@ -52,12 +55,46 @@ def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> N
             .filter(pk=attempt_id, outcome=AttemptOutcome.OPEN, slot__state=SlotState.LAUNCHING)
             .first()
         )
-        if attempt is not None:
-            _try_offerings(attempt, runtime, clock)
+        if attempt is None:
+            return
+        never_asked = not attempt.offering
+        if never_asked and not may_launch(attempt.slot.pool, clock()):
+            _call_off(attempt, clock())
+        else:
+            _try_offerings(attempt, runtime, clock, hold)
 
 
-def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
-    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago."""
+def may_launch(pool: Pool, now: datetime) -> bool:
+    """Not while the pool is off, stopped by its configuration, or backing off."""
+    if not pool.enabled or pool.stopped_reason:
+        return False
+    return pool.backoff_until is None or pool.backoff_until <= now
+
+
+def attempts_to_redrive(pool: Pool, *, now: datetime, limit: int = 500) -> list[UUID]:
+    """Open attempts whose task may be lost, each put off for twice as long as the last time."""
+    due = LaunchAttempt.objects.filter(slot__pool=pool, outcome=AttemptOutcome.OPEN, due_at__lte=now)
+    by_redrives: dict[int, list[UUID]] = {}
+    for key, redrives in due.order_by("due_at", "pk").values_list("pk", "redrives")[:limit]:
+        by_redrives.setdefault(redrives, []).append(key)
+    for redrives, keys in by_redrives.items():
+        LaunchAttempt.objects.filter(pk__in=keys, redrives=redrives).update(
+            redrives=redrives + 1, due_at=now + redrive_wait(redrives + 1)
+        )
+    return [key for keys in by_redrives.values() for key in keys]
+
+
+def redrive_wait(redrives: int) -> timedelta:
+    """30 s after the first task, then 1, 2, 4, 8, 10, 10 … minutes."""
+    return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), REDRIVE_MOST)
+
+
+def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime, asked: str = "") -> list[Offering]:
+    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago.
+
+    What an attempt asked for before without an answer comes first, refused to others or not: its token
+    finds what was begun, and nothing is begun twice.
+    """
     wanted = {
         SpotPolicy.NEVER: (Market.ON_DEMAND,),
         SpotPolicy.ONLY: (Market.SPOT,),
@@ -65,7 +102,8 @@ def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[O
     }[SpotPolicy(pool.spot_policy)]
     offerings = [each for market in wanted for each in runtime.offerings() if each.market == market]
     refused = {name for name, until in pool.refused_offerings.items() if datetime.fromisoformat(until) > now}
-    return [each for each in offerings if each.name not in refused]
+    found = [each for each in offerings if each.name not in refused or each.name == asked]
+    return sorted(found, key=lambda each: each.name != asked)
 
 
 def backoff(failures: int) -> timedelta:
@@ -74,17 +112,17 @@ def backoff(failures: int) -> timedelta:
     return min(doubled, BACKOFF_MOST)
 
 
-def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock) -> None:
+def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: Hold) -> None:
     pool = attempt.slot.pool
     refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
     try:
-        offerings = open_offerings(pool, runtime, clock())
+        offerings = open_offerings(pool, runtime, clock(), asked=attempt.offering)
     except RuntimeFailure as error:
         _failed(attempt, error, clock())
         return
-    # Asked before without an answer: the same offering first, whose token finds what was begun.
-    offerings.sort(key=lambda each: each.name != attempt.offering)
     for offering in offerings:
+        if not hold.renew():
+            return
         # The intent first: which offering this attempt asks for.
         LaunchAttempt.objects.filter(pk=attempt.pk).update(offering=offering.name)
         attempt.offering = offering.name
@@ -113,28 +151,41 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
 
 def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) -> bool:
     """The answer to an open attempt: the slot has an instance, which boots."""
-    with transaction.atomic():
-        if not _finish(attempt, AttemptOutcome.LAUNCHED, now, instance_id=instance.id):
-            return False
-        moved = move_slot(
-            slot=attempt.slot,
-            to=SlotState.BOOTING,
-            now=now,
-            instance_id=instance.id,
-            endpoint=instance.endpoint,
-            offering=attempt.offering,
-            is_spot=instance.market == Market.SPOT,
-        )
-        Pool.objects.filter(pk=attempt.slot.pool_id).update(failures=0, backoff_until=None)
+    try:
+        with transaction.atomic():
+            if not _finish(attempt, AttemptOutcome.LAUNCHED, now, instance_id=instance.id):
+                return False
+            moved = _boot(attempt, instance, now)
+    except IntegrityError:
+        _end_unlaunched(attempt, now, f"{instance.id} was given to another slot a moment ago")
+        return False
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="launched").inc()
     return moved
 
 
+def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
+    Pool.objects.filter(pk=attempt.slot.pool_id).update(failures=0, backoff_until=None)
+    return move_slot(
+        slot=attempt.slot,
+        to=SlotState.BOOTING,
+        now=now,
+        instance_id=instance.id,
+        endpoint=instance.endpoint,
+        offering=attempt.offering,
+        is_spot=instance.market == Market.SPOT,
+    )
+
+
 def give_up(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
-    """No answer and no instance in time: the slot is free again, a late instance is an orphan."""
+    """No answer and no instance in time: the slot is free again, a late instance is an orphan.
+
+    It counts as a failure: a provider that never answers is asked less and less often.
+    """
     with transaction.atomic():
-        if _finish(attempt, AttemptOutcome.LOST, now, error=reason):
-            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
+        if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
+            return
+        _count_failure(attempt.slot.pool, now)
+        move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="lost").inc()
 
 
@@ -155,36 +206,54 @@ def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> No
     with transaction.atomic():
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=Category.CAPACITY, error=str(error)):
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
-            Pool.objects.filter(pk=pool.pk).update(backoff_until=min(waits, default=now + REFUSED_FOR))
+            _wait_until(pool, min(waits, default=now + REFUSED_FOR))
 
 
 def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
     """What a failure means for the pool, by its class."""
-    pool, text = attempt.slot.pool, str(error)[:500]
+    pool, text = attempt.slot.pool, storable(str(error))[:500]
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.FAILED, now, category=error.category, error=text):
             return
         if error.category == Category.CONFIGURATION:
-            _stop_pool(pool, text, now)
+            stop_pool(pool=pool, reason=text, now=now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         elif error.category == Category.THROTTLED:
-            Pool.objects.filter(pk=pool.pk).update(backoff_until=now + THROTTLED_FOR)
+            _wait_until(pool, now + THROTTLED_FOR)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         else:
-            Pool.objects.filter(pk=pool.pk).update(failures=F("failures") + 1)
-            pool.refresh_from_db(fields=["failures"])
-            until = now + backoff(pool.failures)
-            Pool.objects.filter(pk=pool.pk).update(backoff_until=until)
+            until = _count_failure(pool, now)
             move_slot(slot=attempt.slot, to=SlotState.ERROR, now=now, reason=text, state_deadline=until)
 
 
-def _stop_pool(pool: Pool, reason: str, now: datetime) -> None:
-    if Pool.objects.filter(pk=pool.pk, stopped_reason="").update(
-        stopped_reason=reason or "wrongly configured"
-    ):
-        message = f"pool {pool} stopped: nothing can be launched like this"
-        log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
+def _count_failure(pool: Pool, now: datetime) -> datetime:
+    """Launch nothing for longer than the last time; launches that fail together are one failure."""
+    fresh = Pool.objects.select_for_update().get(pk=pool.pk)
+    if fresh.failures == 0 or fresh.backoff_until is None or fresh.backoff_until <= now:
+        fresh.failures += 1
+    until = max(now + backoff(fresh.failures), fresh.backoff_until or now)
+    Pool.objects.filter(pk=pool.pk).update(failures=fresh.failures, backoff_until=until)
+    return until
+
+
+def _wait_until(pool: Pool, until: datetime) -> None:
+    """Launch nothing before then; a longer wait stays."""
+    sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
+    Pool.objects.filter(sooner, pk=pool.pk).update(backoff_until=until)
+
+
+def _call_off(attempt: LaunchAttempt, now: datetime) -> None:
+    """The pool has stopped launching since: nothing is asked for, the demand stays."""
+    pool = attempt.slot.pool
+    why = pool.stopped_reason or ("it backs off" if pool.enabled else "it was switched off")
+    _end_unlaunched(attempt, now, f"not asked for: {why}")
+
+
+def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:
+    with transaction.atomic():
+        if _finish(attempt, AttemptOutcome.REFUSED, now, error=reason):
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
 
 
 def _finish(
@@ -192,7 +261,7 @@ def _finish(
 ) -> bool:
     """Close an open attempt once; whoever comes second changes nothing."""
     mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
-    return mine.update(outcome=outcome, finished_at=now, error=error[:500], **fields) == 1
+    return mine.update(outcome=outcome, finished_at=now, error=storable(error)[:500], **fields) == 1
 
 
 def boot_token(attempt: LaunchAttempt) -> str:

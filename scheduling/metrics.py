@@ -62,8 +62,10 @@ def _queues() -> Iterator[Metric]:
     )
     unmet = GaugeMetricFamily("lcm_unmet_demand", "Reservations that wait for a slot.", labels=["pool"])
     waiting = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
+    found = {pool: rest for pool, *rest in waiting.annotate(Count("pk"), Min("created_at"))}
     now = timezone.now()
-    for pool, count, since in waiting.annotate(Count("pk"), Min("created_at")):
+    for pool in Pool.objects.values_list("name", flat=True):
+        count, since = found.get(pool, (0, now))
         unmet.add_metric([pool], count)
         oldest.add_metric([pool], max((now - since).total_seconds(), 0))
     yield oldest
@@ -75,15 +77,12 @@ def _leases() -> Iterator[Metric]:
     limit = GaugeMetricFamily("lcm_leases_limit", "Leases that READY slots can hold.", labels=["pool"])
     warm = GaugeMetricFamily("lcm_warm_deficit", "Warm slots that are missing.", labels=["pool"])
     ready = Slot.objects.filter(state=SlotState.READY).order_by().values_list("pool__name")
-    for pool, held, most in ready.annotate(Sum("lease_count"), Sum("max_leases")):
-        used.add_metric([pool], held)
-        limit.add_metric([pool], most)
-    idle = dict(
-        Slot.objects.filter(state=SlotState.READY, lease_count=0)
-        .order_by()
-        .values_list("pool__name")
-        .annotate(Count("pk"))
-    )
-    for name, wanted in Pool.objects.filter(enabled=True).values_list("name", "warm_slots"):
-        warm.add_metric([name], max(wanted - idle.get(name, 0), 0))
+    leases = {pool: rest for pool, *rest in ready.annotate(Sum("lease_count"), Sum("max_leases"))}
+    serving = ready.filter(lease_count=0, cordoned=False, interruption_deadline=None)
+    idle = dict(serving.annotate(Count("pk")))
+    for name, enabled, wanted in Pool.objects.values_list("name", "enabled", "warm_slots"):
+        held, most = leases.get(name, (0, 0))
+        used.add_metric([name], held)
+        limit.add_metric([name], most)
+        warm.add_metric([name], max(wanted - idle.get(name, 0), 0) if enabled else 0)
     yield from (used, limit, warm)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from lcm.storable import storable
 from scheduling.launching import backoff, give_up, record_launch
-from scheduling.leases import lease
+from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.runtimes.base import Health, Instance, InstanceState, RuntimeAdapter, RuntimeFailure
 from scheduling.services.losing import lose_sessions
@@ -20,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=2)
 ORPHAN_GRACE = timedelta(minutes=10)
-PROBES_AT_ONCE = 8
+PROBES_AT_ONCE = 32
 
 
 @dataclass
@@ -48,21 +51,39 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
-        except RuntimeFailure as error:
-            logger.warning("describe_failed", extra={"pool": pool.name, "error": str(error)})
-            return World(pool, runtime, clock(), {}, [str(error)])
+        except Exception as error:
+            _warn("describe_failed", pool, error)
+            world = World(pool, runtime, clock(), {}, [str(error)])
+            _for_each(world, slots, hold, partial(_end_overdue, world))
+            return world
         world = World(pool, runtime, clock(), instances)
-        health = _probe_all(world, slots)
-        for slot in slots:
-            if not hold.renew():
-                break
-            try:
-                _reconcile_slot(world, slot, health.get(slot.pk))
-            except Exception as error:
-                logger.exception("reconcile_failed", extra={"slot": slot.name})
-                world.errors.append(f"{slot}: {error}")
-        collect_orphans(world)
+        # Workers that do not answer take time: what needs none of theirs comes first.
+        asked = [slot for slot in slots if slot.state == SlotState.BINDING]
+        rest = [slot for slot in slots if slot.state != SlotState.BINDING]
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)):
+            collect_orphans(world)
+            health = _probe_all(world, asked, hold)
+            _for_each(world, asked, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
         return world
+
+
+def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot], None]) -> bool:
+    """One slot after the other, each failing alone; False when someone else has taken over.
+
+    A slot that fails again and again still has its deadline.
+    """
+    for slot in slots:
+        if not hold.renew():
+            return False
+        try:
+            work(slot)
+        except Exception as error:
+            logger.exception("reconcile_failed", extra={"slot": slot.name})
+            world.errors.append(f"{slot}: {error}")
+            with suppress(Exception):
+                slot.refresh_from_db(fields=["state", "state_deadline", "lease_count"])
+                _end_overdue(world, slot)
+    return True
 
 
 def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
@@ -76,8 +97,8 @@ def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
             # An unknown one may belong to a launch that is not written down yet: it comes again.
             if slot is not None or notice.deadline <= now:
                 notice.acknowledge()
-    except RuntimeFailure as error:
-        logger.warning("notices_failed", extra={"pool": pool.name, "error": str(error)})
+    except Exception as error:
+        _warn("notices_failed", pool, error)
 
 
 def collect_orphans(world: World) -> None:
@@ -101,28 +122,32 @@ def collect_orphans(world: World) -> None:
             _terminate(world, instance.id)
 
 
-def _probe_all(world: World, slots: list[Slot]) -> dict[object, Health]:
-    """Ask the workers that are about to be bound, several at a time."""
-    asked = [
-        (slot.pk, instance)
-        for slot in slots
-        if slot.state == SlotState.BINDING and (instance := world.instance_of(slot)) is not None
-    ]
-    if not asked:
-        return {}
+def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
+    """Ask the workers that are about to be bound, several at a time; the lease is kept meanwhile."""
+    asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
+    found: dict[object, Health] = {}
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
-        answers = threads.map(lambda pair: world.runtime.probe(pair[1]), asked)
-        return dict(zip([key for key, _ in asked], answers, strict=True))
+        for start in range(0, len(asked), PROBES_AT_ONCE):
+            keys, instances = zip(*asked[start : start + PROBES_AT_ONCE], strict=True)
+            found |= zip(keys, threads.map(partial(_probe, world), instances), strict=True)
+            if not hold.renew():
+                break
+    return found
 
 
-def _reconcile_slot(world: World, slot: Slot, health: Health | None) -> None:
+def _probe(world: World, instance: Instance) -> Health:
+    try:
+        return world.runtime.probe(instance)
+    except Exception as error:
+        return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
+
+
+def _reconcile_slot(world: World, slot: Slot) -> None:
     match SlotState(slot.state):
         case SlotState.LAUNCHING:
             _launching(world, slot)
         case SlotState.BOOTING:
             _booting(world, slot)
-        case SlotState.BINDING:
-            _binding(world, slot, health)
         case SlotState.READY:
             _expect_instance(world, slot)
         case SlotState.DRAINING:
@@ -130,8 +155,36 @@ def _reconcile_slot(world: World, slot: Slot, health: Health | None) -> None:
         case SlotState.TERMINATING:
             _terminating(world, slot)
         case SlotState.ERROR:
-            if _overdue(world, slot):
-                move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+            _end_overdue(world, slot)
+
+
+def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
+    """What has not come to its end in time is ended, whatever the outside says or does not say."""
+    if slot.state_deadline is None or slot.state_deadline > world.now:
+        return
+    match SlotState(slot.state):
+        case SlotState.LAUNCHING:
+            _give_up(world, slot)
+        case SlotState.BOOTING:
+            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="did not boot in time")
+        case SlotState.BINDING:
+            reason = f"its worker did not answer in time{f': {why}' if why else ''}"
+            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason)
+        case SlotState.TERMINATING:
+            until = world.now + backoff(1)
+            reason = "its instance did not end in time"
+            move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
+        case SlotState.ERROR:
+            if slot.lease_count:
+                lose_sessions(slot=slot, reason="its worker failed", now=world.now)
+            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+
+
+def _give_up(world: World, slot: Slot) -> None:
+    attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
+    if attempt is not None:
+        attempt.slot = slot
+        give_up(attempt, now=world.now, reason="no answer to the launch in time")
 
 
 def _launching(world: World, slot: Slot) -> None:
@@ -145,8 +198,7 @@ def _launching(world: World, slot: Slot) -> None:
         if instance.token == attempt.token and instance.state != InstanceState.GONE:
             record_launch(attempt, instance, now=world.now)
             return
-    if _overdue(world, slot):
-        give_up(attempt, now=world.now, reason="no answer to the launch in time")
+    _end_overdue(world, slot)
 
 
 def _booting(world: World, slot: Slot) -> None:
@@ -155,8 +207,8 @@ def _booting(world: World, slot: Slot) -> None:
         return
     if instance.state == InstanceState.RUNNING:
         move_slot(slot=slot, to=SlotState.BINDING, now=world.now, endpoint=instance.endpoint)
-    elif _overdue(world, slot):
-        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="did not boot in time")
+    else:
+        _end_overdue(world, slot)
 
 
 def _binding(world: World, slot: Slot, health: Health | None) -> None:
@@ -165,13 +217,12 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
     if health and health.ready:
         fields: dict[str, Any] = {
             "idle_since": world.now,
-            "version": health.version[:60],
+            "version": storable(health.version)[:60],
             "last_heartbeat": world.now,
         }
         move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields)
-    elif _overdue(world, slot):
-        why = f"its worker did not answer in time{f': {health.reason}' if health else ''}"
-        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=why)
+    else:
+        _end_overdue(world, slot, health.reason if health else "")
 
 
 def _draining(world: World, slot: Slot) -> None:
@@ -186,14 +237,11 @@ def _terminating(world: World, slot: Slot) -> None:
         lose_sessions(slot=slot, reason="its worker was ended", now=world.now)
     instance = world.instance_of(slot)
     if instance is None or not world.runtime.launches:
-        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now)
+        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
         return
     if instance.state != InstanceState.STOPPING:
         _terminate(world, instance.id)
-    if _overdue(world, slot):
-        until = world.now + backoff(1)
-        why = "its instance did not end in time"
-        move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=why, state_deadline=until)
+    _end_overdue(world, slot)
 
 
 def _expect_instance(world: World, slot: Slot) -> Instance | None:
@@ -226,5 +274,7 @@ def _terminate(world: World, instance_id: str) -> None:
         world.errors.append(f"{instance_id}: {error}")
 
 
-def _overdue(world: World, slot: Slot) -> bool:
-    return slot.state_deadline is not None and slot.state_deadline <= world.now
+def _warn(event: str, pool: Pool, error: Exception) -> None:
+    """What the runtime refuses is expected; anything else is a fault with its trace."""
+    trace = None if isinstance(error, RuntimeFailure) else error
+    logger.warning(event, extra={"pool": pool.name, "error": str(error)}, exc_info=trace)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
 from django.utils import timezone
 
-from scheduling.launching import perform_launch
+from scheduling.launching import attempts_to_redrive, perform_launch
 from scheduling.metrics import TickMetrics
-from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, TickRun
+from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Pool, TickRun
 from scheduling.reconciler import reconcile_pool
+from scheduling.runtimes.base import RuntimeAdapter, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for
+from scheduling.runtimes.unusable import UnusableRuntime
+from scheduling.services.decisions import forget_decisions
+from scheduling.services.pools import stop_pool
 from scheduling.tick import KEPT_TICKS, scheduling_tick
 
-# An open attempt this old has no task any more, or one that is still at it: asking again is harmless.
-REDRIVE_AFTER = timedelta(seconds=30)
+# For Redis 0 comes first: hundreds of launches that each wait for a provider do not keep ticks waiting.
+AFTER_TICKS = 6
 
 
 @shared_task
@@ -31,17 +34,17 @@ def tick_pool(pool_id: str) -> None:
     pool = Pool.objects.filter(pk=pool_id).first()
     if pool is None:
         return
-    report = scheduling_tick(pool, runtime_for(pool), timezone.now, TickMetrics())
+    report = scheduling_tick(pool, runtime_of(pool), timezone.now, TickMetrics())
     if report is not None:
-        for attempt_id in [*report.attempts, *_forgotten(pool)]:
-            launch_slot.apply_async((str(attempt_id),))
+        for attempt_id in [*report.attempts, *attempts_to_redrive(pool, now=timezone.now())]:
+            launch_slot.apply_async((str(attempt_id),), priority=AFTER_TICKS)
 
 
 @shared_task
 def launch_slot(attempt_id: str) -> None:
     attempt = LaunchAttempt.objects.select_related("slot__pool").filter(pk=attempt_id).first()
     if attempt is not None and attempt.outcome == AttemptOutcome.OPEN:
-        perform_launch(UUID(attempt_id), runtime_for(attempt.slot.pool), timezone.now)
+        perform_launch(UUID(attempt_id), runtime_of(attempt.slot.pool), timezone.now)
 
 
 @shared_task
@@ -54,19 +57,22 @@ def reconcile_all() -> None:
 def reconcile(pool_id: str) -> None:
     pool = Pool.objects.filter(pk=pool_id).first()
     if pool is not None:
-        reconcile_pool(pool, runtime_for(pool), timezone.now)
+        reconcile_pool(pool, runtime_of(pool), timezone.now)
 
 
 @shared_task
 def forget_ticks() -> None:
-    """Ticks are kept for two days."""
-    TickRun.objects.filter(started_at__lt=timezone.now() - KEPT_TICKS).delete()
+    """Ticks are kept for two days, as are the leases of what has died; decisions as the settings say."""
+    now = timezone.now()
+    TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()
+    Lease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
+    forget_decisions(now=now)
 
 
-def _forgotten(pool: Pool) -> list[UUID]:
-    """Open attempts whose task may have been lost with a worker or a broker."""
-    old = timezone.now() - REDRIVE_AFTER
-    open_attempts = LaunchAttempt.objects.filter(
-        slot__pool=pool, outcome=AttemptOutcome.OPEN, requested_at__lt=old
-    )
-    return list(open_attempts.values_list("pk", flat=True)[:500])
+def runtime_of(pool: Pool) -> RuntimeAdapter:
+    """The pool's runtime. Without one the pool stops and says why, and all that needs none goes on."""
+    try:
+        return runtime_for(pool)
+    except RuntimeFailure as error:
+        stop_pool(pool=pool, reason=str(error), now=timezone.now())
+        return UnusableRuntime(pool.name, str(error))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+from lcm.storable import storable
 from scheduling.leases import lease
 from scheduling.metrics import TickMetrics
 from scheduling.models import Pool, TickRun
@@ -45,6 +48,7 @@ class TickReport:
     step_ms: dict[str, float] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     attempts: list[UUID] = field(default_factory=list)
+    plugins: dict[str, Any] = field(default_factory=dict)
 
 
 def scheduling_tick(
@@ -58,10 +62,12 @@ def scheduling_tick(
         try:
             tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.renew)
             report = _run(tick)
-            _record(pool, report, started_at=tick.now)
+            with _failing_alone(tick, report, "record"):
+                _record(tick, report)
         finally:
             inside_tick.reset(inside)
-    metrics.observe(pool, report)
+    with _failing_alone(tick, report, "metrics"):
+        metrics.observe(pool, report)
     return report
 
 
@@ -69,35 +75,39 @@ def _run(tick: TickContext) -> TickReport:
     report = TickReport(counts=tick.counts, attempts=tick.attempts)
     for name, step in STEPS:
         begun = time.perf_counter()
-        try:
+        with _failing_alone(tick, report, name):
             if not tick.still_mine():
                 report.errors[name] = "the lease was lost"
                 break
             step(tick)
-        except Exception as error:
-            logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-            report.errors[name] = f"{type(error).__name__}: {error}"[:300]
         report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
+    report.plugins.update(tick.plugins)
     return report
 
 
-def _record(pool: Pool, report: TickReport, *, started_at: datetime) -> None:
+@contextmanager
+def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+    """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
+        report.errors[name] = storable(f"{type(error).__name__}: {error}")[:300]
+
+
+def _record(tick: TickContext, report: TickReport) -> None:
     """A row for ticks that did something; quiet ones leave no trace but the newest."""
     values = {
-        "started_at": started_at,
+        "started_at": tick.now,
         "duration_ms": round(sum(report.step_ms.values())),
         "step_ms": report.step_ms,
         "counts": report.counts,
         "errors": report.errors,
+        "plugins": report.plugins,
     }
-    newest = TickRun.objects.filter(pool=pool).order_by("-started_at").first()
-    if (
-        newest
-        and not newest.errors
-        and newest.counts == report.counts
-        and not report.errors
-        and not report.attempts
-    ):
+    newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
+    quiet = not (report.errors or report.attempts or tick.decided)
+    if newest and quiet and not newest.errors and newest.counts == report.counts:
         TickRun.objects.filter(pk=newest.pk).update(**values)
     else:
-        TickRun.objects.create(pool=pool, **values)
+        TickRun.objects.create(pk=tick.id, pool=tick.pool, **values)

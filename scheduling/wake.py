@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextvars import ContextVar
 
+from celery import current_app
 from django.core.cache import cache
 from django.db import transaction
 from kombu.exceptions import OperationalError
@@ -17,6 +19,26 @@ logger = logging.getLogger(__name__)
 # A tick changes much; it need not wake itself.
 inside_tick: ContextVar[bool] = ContextVar("inside_tick", default=False)
 WAKE_SECONDS = 1
+# A broker that does not answer is not waited for, and then left alone for a while.
+ANSWER_SECONDS = 0.5
+PAUSE_SECONDS = 10.0
+
+
+class Broker:
+    """What this process knows of the broker: whether asking it now is of any use."""
+
+    silent_until = 0.0
+
+    def is_silent(self) -> bool:
+        return time.monotonic() < self.silent_until
+
+    def failed(self, error: Exception) -> None:
+        """Said once for all the events until it is asked again."""
+        self.silent_until = time.monotonic() + PAUSE_SECONDS
+        logger.warning("wake_failed", extra={"error": str(error), "pause_seconds": PAUSE_SECONDS})
+
+
+broker = Broker()
 
 
 def wake_pool(pool: Pool) -> None:
@@ -26,10 +48,24 @@ def wake_pool(pool: Pool) -> None:
 
 
 def _send(pool_id: str) -> None:
-    from scheduling.tasks import tick_pool
-
+    if broker.is_silent():
+        return
     try:
         if cache.add(f"wake:{pool_id}", 1, timeout=WAKE_SECONDS):
-            tick_pool.apply_async((pool_id,), countdown=WAKE_SECONDS, expires=30, retry=False)
+            _ask_for_tick(pool_id)
     except (OperationalError, RedisError, OSError) as error:
-        logger.warning("wake_failed", extra={"pool": pool_id, "error": str(error)})
+        broker.failed(error)
+
+
+def _ask_for_tick(pool_id: str) -> None:
+    from scheduling.tasks import tick_pool
+
+    bounds = {
+        "socket_timeout": ANSWER_SECONDS,
+        "socket_connect_timeout": ANSWER_SECONDS,
+        "max_retries": 0,
+    }
+    with current_app.connection_for_write(transport_options=bounds) as connection:
+        tick_pool.apply_async(
+            (pool_id,), countdown=WAKE_SECONDS, expires=30, retry=False, connection=connection
+        )

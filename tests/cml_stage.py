@@ -15,13 +15,8 @@ from lcm.cml.worker import Worker
 
 T = TypeVar("T")
 
-QUICK = {
-    "token_seconds": 1e9,
-    "queue_seconds": 0,
-    "starting_seconds": 0,
-    "boot_seconds": 0,
-    "stop_seconds": 0,
-}
+AT_ONCE = dict.fromkeys(("queue_seconds", "starting_seconds", "boot_seconds", "stop_seconds"), 0)
+QUICK = {"token_seconds": 1e9, **AT_ONCE}
 HASTY = Patience(exchange_seconds=5, call_seconds=10, first_pause=0.001, longest_pause=0.01, draw=lambda: 0.5)
 
 TWO_ROUTERS = """

@@ -19,6 +19,7 @@ from lcm.admin.deleting import protectors, with_dependents
 from lcm.admin.paging import CappedPaginator
 from lcm.models import ChangeLog, User
 from lcm.services.changelog import differences, entry_for, fields_of, log_change, log_changes
+from lcm.web.forms import JsonField
 
 if TYPE_CHECKING:
     AnyModelAdmin = admin.ModelAdmin[Any]
@@ -35,6 +36,7 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     paginator = CappedPaginator
+    formfield_overrides = {models.JSONField: {"form_class": JsonField}}
     # A sentence above the list and the form, with the page of LCM it speaks of.
     note = ""
     note_page = ""

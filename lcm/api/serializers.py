@@ -157,7 +157,8 @@ class DefinitionSerializer(serializers.ModelSerializer[LabletDefinition]):
         model = LabletDefinition
         fields = [
             "id", "name", "version", "description", "status", "system", "pool", "placement", "preemptible",
-            "awaits_arrival", "max_duration", "node_count", "topology_hash", "revision", "requirements",
+            "awaits_arrival", "slot_labels", "max_duration", "node_count", "topology_hash", "revision",
+            "requirements",
             "needs_review", "review_reasons", "created_at", "updated_at",
         ]  # fmt: skip
 
@@ -246,6 +247,7 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
     placement = serializers.ChoiceField(choices=Placement.choices, required=False)
     preemptible = serializers.BooleanField(required=False)
     awaits_arrival = serializers.BooleanField(required=False)
+    slot_labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
     max_duration = serializers.DurationField(
         required=False, min_value=timedelta(minutes=1), max_value=MAX_DURATION
     )

@@ -254,6 +254,10 @@ async def _few_at_once(items: Iterable[str], ask: Callable[[str], Awaitable[T]],
         async with gate:
             return await ask(item)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(item)) for item in items]
-    return [task.result() for task in tasks]
+    tasks = [asyncio.create_task(one(item)) for item in items]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import yaml
 
+from lcm.storable import unstorable_at
+
 MAX_TYPED_LENGTH = 64
 SHOWN_LENGTH = 40
 
 _resolve: Callable[..., str] = yaml.resolver.Resolver().resolve
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FRACTION = re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -72,4 +73,4 @@ def shown(value: object) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether a database can hold the text: no NUL and no half of a surrogate pair."""
-    return _UNSTORABLE.search(text) is None
+    return unstorable_at(text) is None

@@ -13,6 +13,7 @@ from lcm.cml.worker import Worker
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_ERROR_BODY = 64 * 1024
+LIMITS = httpx.Limits(max_connections=8, max_keepalive_connections=8, keepalive_expiry=30)
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Transport:
                 transport=self._given,
                 timeout=None,  # noqa: S113 - every exchange has a deadline for its whole
                 trust_env=False,
-                limits=httpx.Limits(max_connections=16, max_keepalive_connections=8),
+                limits=LIMITS,
                 headers={"Accept": "application/json"},
             )
         return self._opened

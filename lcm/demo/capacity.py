@@ -8,9 +8,10 @@ from typing import Any
 
 from lcm.actors import SYSTEM
 from lcm.models import LabletSession
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.cycle import run_cycle
 from scheduling.models import Phase, Pool, SimulatedInstance, Slot, SlotState, SpotPolicy
-from scheduling.placement import place
-from scheduling.selectors.rooms import rooms_of, serving_slots, waiting_claims
+from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.pools import create_pool
 
@@ -63,9 +64,11 @@ def place_session(session: LabletSession, *, now: datetime) -> bool:
     """Give a session its place as the tick would have done at that moment."""
     pool = Pool.objects.get(name=session.pool)
     mine = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
-    claims = [claim for claim in waiting_claims(pool, 1_000) if claim.id == mine]
-    plan = place(claims, rooms_of(pool, serving_slots(pool)))
-    placed = assign(pool, plan.placed, now=now) == 1
+    if mine is None:
+        return False
+    configuration = read_configuration("")
+    cycle = run_cycle(snapshot_of(pool, configuration, now=now, limit=1, only=mine), configuration)
+    placed = bool(assign(pool, cycle.placed, now=now))
     session.refresh_from_db()
     return placed
 

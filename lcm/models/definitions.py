@@ -6,6 +6,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
@@ -44,6 +45,18 @@ class Outcome(models.TextChoices):
     REGRESSED = "regressed", "Regressed"
 
 
+def label_map(value: Any) -> None:
+    """Names with a text each, few and short."""
+    if (
+        not isinstance(value, dict)
+        or len(value) > 20
+        or not all(
+            isinstance(text, str) and 0 < len(name) <= 63 and len(text) <= 63 for name, text in value.items()
+        )
+    ):
+        raise ValidationError("Labels are names with a text each, at most 20 of at most 63 characters.")
+
+
 class LabletDefinition(DatedModel):
     """A lab that people can ask for. Its requirements are those of its current revision."""
 
@@ -59,6 +72,12 @@ class LabletDefinition(DatedModel):
     preemptible = models.BooleanField(default=False)
     awaits_arrival = models.BooleanField(
         default=False, help_text="Its sessions run when their user has arrived, not when they are ready."
+    )
+    slot_labels = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[label_map],
+        help_text='Labels a slot must have to run it, such as {"gpu": "a10"}.',
     )
     max_duration = models.DurationField(default=timedelta(hours=8))
 

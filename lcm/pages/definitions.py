@@ -97,6 +97,16 @@ class DefinitionForm(PageForm):
         label="Waits for its user",
         help_text="Runs when the user arrives, not when it is ready.",
     )
+    slot_labels = forms.JSONField(
+        required=False,
+        label="Slot labels",
+        initial=dict,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What a slot must be labelled with to run it, as JSON: {} for any slot.",
+    )
+
+    def clean_slot_labels(self) -> Any:
+        return self.cleaned_data["slot_labels"] or {}
 
     def clean_max_duration(self) -> Any:
         value = self.cleaned_data["max_duration"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -13,11 +14,14 @@ from django.forms.models import model_to_dict
 from django.utils import timezone
 
 from lcm.actors import Actor
+from lcm.bulk import insert_rows
 from lcm.logs import trace_id
 from lcm.models import ChangeLog
 
 _SECRET = frozenset({"password", "hash"})
 _LONG = frozenset({"topology_yaml", "nodes", "links"})
+_FIELDS = [field.attname for field in ChangeLog._meta.concrete_fields if not field.primary_key]
+_VALUES = attrgetter(*_FIELDS)
 
 
 def log_change(
@@ -41,7 +45,20 @@ def log_change(
 
 def log_changes(entries: Iterable[ChangeLog]) -> None:
     """The same for many at once."""
-    ChangeLog.objects.bulk_create(entries, batch_size=500)
+    insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
+
+
+def log_same_change(objects: Sequence[models.Model], **change: Any) -> None:
+    """One change that many objects of a model went through together, as `log_change` takes it."""
+    if not objects:
+        return
+    entry = entry_for(objects[0], **change)
+    values = dict(zip(_FIELDS, _VALUES(entry), strict=True))
+    of_each = {"object_id", "object_label"}
+    shared = [name for name in _FIELDS if name not in of_each]
+    rest = tuple(values[name] for name in shared)
+    rows = ((str(obj.pk), str(obj)[:200], *rest) for obj in objects)
+    insert_rows(ChangeLog, ["object_id", "object_label", *shared], rows)
 
 
 def entry_for(

@@ -19,7 +19,16 @@ from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, save_checked
 
 MAX_AMOUNT = 1_000_000
-EDITABLE = ("description", "system", "pool", "placement", "preemptible", "awaits_arrival", "max_duration")
+EDITABLE = (
+    "description",
+    "system",
+    "pool",
+    "placement",
+    "preemptible",
+    "awaits_arrival",
+    "slot_labels",
+    "max_duration",
+)
 
 
 def read_topology(*, text: str | bytes) -> Topology:

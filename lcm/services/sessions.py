@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.db import transaction
 from django.db.models import F, Value
@@ -12,6 +13,7 @@ from django.db.models.functions import Coalesce, Greatest
 
 from lcm import lifecycle, metrics
 from lcm.actors import Actor
+from lcm.bulk import insert_rows
 from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import (
@@ -26,7 +28,7 @@ from lcm.models import (
     User,
 )
 from lcm.models.sessions import KERNEL_STATUS, KernelStatus
-from lcm.services.changelog import entry_for, log_change, log_changes
+from lcm.services.changelog import log_change, log_same_change
 from lcm.services.feed import note_sessions
 from lcm.services.kernels import kernels_for
 from lcm.services.validation import clean
@@ -69,7 +71,7 @@ def create_session(
         clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
-        _record(session, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
+        _record([session], old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
         message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
@@ -96,7 +98,7 @@ def transition_session(
             raise _refused(session, old, to)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
-        _record(session, old=old, new=to, actor=actor, reason=reason, now=now)
+        _record([session], old=old, new=to, actor=actor, reason=reason, now=now)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
         sessions_moved.send(LabletSession, session_ids=[session.pk], old=old, new=to, now=now)
         _count_when_committed(old, to)
@@ -150,11 +152,8 @@ def move_sessions(
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
         ids = [session.pk for session in sessions]
-        won = set(
-            LabletSession.objects.select_for_update()
-            .filter(pk__in=ids, status=old)
-            .values_list("pk", flat=True)
-        )
+        locked = LabletSession.objects.select_for_update().filter(pk__in=ids, status=old)
+        won = set(locked.order_by("pk").values_list("pk", flat=True))
         moved = [session for session in sessions if session.pk in won]
         again = 1 if to == SessionStatus.PENDING else 0
         LabletSession.objects.filter(pk__in=won).update(
@@ -163,10 +162,8 @@ def move_sessions(
         for session in moved:
             session.status, session.status_since, session.attempt = to, now, session.attempt + again
         _move_kernels(list(won), to=to, now=now)
-        SessionTransition.objects.bulk_create(
-            [_transition(session, old=old, new=to, actor=actor, reason=reason, now=now) for session in moved]
-        )
-        log_changes(entry_for(each, **_step(old, to), actor=actor, reason=reason, now=now) for each in moved)
+        _record(moved, old=old, new=to, actor=actor, reason=reason, now=now)
+        log_same_change(moved, **_step(old, to), actor=actor, reason=reason, now=now)
         sessions_moved.send(LabletSession, session_ids=list(won), old=old, new=to, now=now)
         _count_when_committed(old, to, len(moved))
     return moved
@@ -255,22 +252,20 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
 
 
 def _record(
-    session: LabletSession, *, old: str, new: SessionStatus, actor: Actor, reason: str, now: datetime
+    sessions: Iterable[LabletSession],
+    *,
+    old: str,
+    new: SessionStatus,
+    actor: Actor,
+    reason: str,
+    now: datetime,
 ) -> None:
-    _transition(session, old=old, new=new, actor=actor, reason=reason, now=now).save(force_insert=True)
-
-
-def _transition(
-    session: LabletSession, *, old: str, new: SessionStatus, actor: Actor, reason: str, now: datetime
-) -> SessionTransition:
-    return SessionTransition(
-        session=session,
-        from_status=old,
-        to_status=new,
-        at=now,
-        actor=actor.label,
-        reason=reason[:500],
-        attempt=session.attempt,
+    """The step in the history of each."""
+    step = (old, new.value, now, actor.label, reason[:500])
+    insert_rows(
+        SessionTransition,
+        ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"],
+        [(uuid4(), session.pk, session.attempt, *step) for session in sessions],
     )
 
 

@@ -7,15 +7,23 @@ from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
 
 from lcm.errors import InUse, InvalidInput, NotFound
+from lcm.storable import UNSTORABLE, unstorable_at
 
 
 def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
     """Field, uniqueness and constraint checks of a model; refuses with the fields and why."""
+    _refuse_unstorable(obj)
     try:
         obj.full_clean(exclude=exclude)
     except ValidationError as error:
         fields = {_public(key): texts for key, texts in error.message_dict.items()}
         raise InvalidInput(fields) from error
+
+
+def need_reason(reason: str) -> None:
+    """Far-reaching actions say why."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
 
 
 def save_checked(
@@ -44,6 +52,13 @@ def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
             obj.delete()
     except ProtectedError as error:
         raise InUse(f"{name or obj} cannot be deleted: something refers to it since a moment ago.") from error
+
+
+def _refuse_unstorable(obj: models.Model) -> None:
+    for field in obj._meta.concrete_fields:
+        where = unstorable_at(getattr(obj, field.attname), field.name)
+        if where is not None:
+            raise InvalidInput({where: UNSTORABLE})
 
 
 def _uses(obj: models.Model) -> list[str]:

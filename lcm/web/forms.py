@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.forms.fields import InvalidJSONInput
 from django.utils import timezone
 
 from lcm.errors import InvalidInput
+from lcm.storable import UNSTORABLE, unstorable_at
 
 
 def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
@@ -49,6 +51,20 @@ class LocalDateTimeField(forms.DateTimeField):
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         return {**super().widget_attrs(widget), "step": "60"}
+
+
+class JsonField(forms.JSONField):
+    """JSON with text that can be stored; what is refused is shown again as it was typed."""
+
+    def to_python(self, value: Any) -> Any:
+        found = super().to_python(value)
+        if unstorable_at(found) is not None:
+            raise forms.ValidationError(UNSTORABLE)
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        found = super().bound_data(data, initial)
+        return found if unstorable_at(found) is None else InvalidJSONInput(data)
 
 
 class NamedField(forms.CharField):

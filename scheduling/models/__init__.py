@@ -1,7 +1,8 @@
 """Capacity: pools, slots, reservations and ticks."""
 
+from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.pools import Pool, SpotPolicy
-from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation
+from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (
     IN_FLIGHT,
     LIVE,
@@ -20,12 +21,17 @@ __all__ = [
     "LIVE",
     "OCCUPIED",
     "AttemptOutcome",
+    "Decision",
+    "DecisionOutcome",
+    "Explanation",
     "LaunchAttempt",
     "Lease",
     "Phase",
     "Pool",
     "PortAllocation",
+    "QueueOrder",
     "Reservation",
+    "ReservationPart",
     "SimulatedInstance",
     "Slot",
     "SlotState",

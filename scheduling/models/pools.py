@@ -36,6 +36,12 @@ class Pool(DatedModel):
     runtime_settings = models.JSONField(default=dict, blank=True)
     spot_policy = models.CharField(max_length=8, choices=SpotPolicy, default=SpotPolicy.NEVER)
 
+    scheduler = models.TextField(
+        blank=True,
+        max_length=20_000,
+        help_text="Actions and plugins with their arguments, as YAML; empty for the usual ones.",
+    )
+
     min_slots = models.PositiveIntegerField(default=0)
     warm_slots = models.PositiveIntegerField(
         default=0, help_text="Empty READY slots kept for the next session."
@@ -109,6 +115,11 @@ class Pool(DatedModel):
     def floor(self) -> int:
         """Slots that are kept even when nobody asks."""
         return max(self.min_slots, self.warm_slots)
+
+    @property
+    def port_count(self) -> int:
+        """Ports of one slot that sessions can have."""
+        return self.last_port - self.first_port + 1
 
     def timeout_of(self, state: str) -> timedelta | None:
         """How long a slot may stay in a state; none for those that wait for something to do."""

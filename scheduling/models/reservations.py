@@ -52,6 +52,18 @@ class Reservation(IdModel):
     released_at = models.DateTimeField(null=True, blank=True)
     reason = models.CharField(max_length=500, blank=True)
 
+    spread = models.BooleanField(default=False, help_text="Its kernels may be on several slots.")
+    labels = models.JSONField(default=dict, blank=True, help_text="What a slot must be labelled with.")
+    devices = models.JSONField(default=list, blank=True, help_text="GPUs it has: [device, amount] each.")
+    held_slot = models.ForeignKey(
+        Slot, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", db_index=False,
+        help_text="The slot that is being cleared for it.",
+    )  # fmt: skip
+    held_until = models.DateTimeField(null=True, blank=True)
+    verdict = models.CharField(
+        max_length=60, blank=True, help_text="What the last cycle said: outcome, and why it waits."
+    )
+
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
@@ -85,3 +97,30 @@ class Reservation(IdModel):
 
     def __str__(self) -> str:
         return f"reservation {self.short_id}"
+
+
+class ReservationPart(IdModel):
+    """What a reservation that is spread has on one of its slots; gone when it ends."""
+
+    reservation = models.ForeignKey(
+        Reservation, on_delete=models.CASCADE, related_name="parts", db_index=False
+    )
+    slot = models.ForeignKey(Slot, on_delete=models.PROTECT, related_name="parts")
+    kernels = models.JSONField(default=list)
+    cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
+    memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
+    storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
+    gpu = models.DecimalField(max_digits=6, decimal_places=2, default=0)
+    devices = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["reservation", "slot"], name="part_once_on_slot"),
+            models.CheckConstraint(
+                name="part_amounts_in_range",
+                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"part of {self.reservation} on {self.slot}"

@@ -100,6 +100,10 @@ class LaunchAttempt(IdModel):
     token = models.CharField(max_length=64, unique=True)
     offering = models.CharField(max_length=100, blank=True)
     requested_at = models.DateTimeField()
+    due_at = models.DateTimeField(
+        default=timezone.now, help_text="When its task is sent again, should it still be open."
+    )
+    redrives = models.PositiveSmallIntegerField(default=0, help_text="How often its task was sent again.")
     finished_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=8, choices=AttemptOutcome, default=AttemptOutcome.OPEN)
     instance_id = models.CharField(max_length=100, blank=True)

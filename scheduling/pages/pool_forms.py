@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 
-from lcm.web.forms import PageForm
+from lcm.web.forms import JsonField, PageForm
 from scheduling.models import Pool
 from scheduling.runtimes.registry import runtime_names
 
@@ -104,6 +104,7 @@ def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
                 attrs={"rows": 6, "class": "input mono", "spellcheck": "false"}
             )
         },
+        field_classes={"runtime_settings": JsonField},
         error_messages={"runtime_settings": {"invalid": NOT_JSON}},
     )
     fields["runtime_settings"].required = False

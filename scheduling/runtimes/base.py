@@ -130,6 +130,11 @@ class RuntimeAdapter(ABC):
         self.pool = pool
         self.settings = settings
 
+    @property
+    def most_slots(self) -> int | None:
+        """How many slots can be filled at all; None: as many as the provider gives."""
+        return None
+
     @classmethod
     @abstractmethod
     def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from string import Formatter
 from typing import Any, ClassVar
 
+from scheduling.options import choice, labels, rows, text
 from scheduling.runtimes import aws
 from scheduling.runtimes.base import (
     Health,
@@ -21,8 +22,8 @@ from scheduling.runtimes.base import (
     RuntimeFailure,
     WronglyConfigured,
 )
+from scheduling.runtimes.configured import ConfiguredRuntime
 from scheduling.runtimes.health import probe_cml
-from scheduling.runtimes.options import ConfiguredRuntime, choice, labels, rows, text
 from scheduling.runtimes.registry import register_runtime
 from scheduling.runtimes.spot_notices import SpotNotices
 

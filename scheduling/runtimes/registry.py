@@ -7,8 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scheduling.options import suggestion
 from scheduling.runtimes.base import RuntimeAdapter, WronglyConfigured
-from scheduling.runtimes.options import suggestion
 
 if TYPE_CHECKING:
     from scheduling.models import Pool

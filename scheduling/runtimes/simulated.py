@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from scheduling.models import SimulatedInstance
+from scheduling.options import choice, flag, number, rows, text, texts
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -27,8 +28,8 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
+from scheduling.runtimes.configured import ConfiguredRuntime
 from scheduling.runtimes.health import probe_cml
-from scheduling.runtimes.options import ConfiguredRuntime, choice, flag, number, rows, text, texts
 from scheduling.runtimes.registry import register_runtime
 from scheduling.runtimes.simulators import Simulators
 

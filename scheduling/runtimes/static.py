@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scheduling.options import rows, text
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -15,8 +16,8 @@ from scheduling.runtimes.base import (
     LaunchRequest,
     Offering,
 )
+from scheduling.runtimes.configured import ConfiguredRuntime
 from scheduling.runtimes.health import probe_cml
-from scheduling.runtimes.options import ConfiguredRuntime, rows, text
 from scheduling.runtimes.registry import register_runtime
 
 # An address without a user or password: those do not belong in settings that everyone can read.
@@ -60,6 +61,10 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
 
     launches = False
     options_type: ClassVar[type[StaticOptions]] = StaticOptions
+
+    @property
+    def most_slots(self) -> int:
+        return len(self.options.workers)
 
     def offerings(self) -> Iterable[Offering]:
         return [Offering("listed")]

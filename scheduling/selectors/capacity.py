@@ -13,7 +13,8 @@ from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquer
 from django.db.models.functions import Coalesce
 
 from lcm.models import LabletSession
-from scheduling.capacity import Resources, resources_of
+from scheduling.capacity import NAMES, Resources
+from scheduling.framework.amounts import NOTHING, UNIT, Amounts
 from scheduling.models import (
     OCCUPIED,
     LaunchAttempt,
@@ -21,11 +22,12 @@ from scheduling.models import (
     Pool,
     PortAllocation,
     Reservation,
+    ReservationPart,
     Slot,
     SlotState,
     TickRun,
 )
-from scheduling.selectors.rooms import NAMES, rooms_of
+from scheduling.selectors.rooms import amounts_by_slot, ports_by_slot
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
 # What a session's definition has and no list shows.
@@ -78,7 +80,8 @@ def reservations() -> QuerySet[Reservation]:
 
 def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     """Those that hold a lease of the slot, the largest first."""
-    return reservations().filter(slot=slot, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
+    here = Q(slot=slot) | Q(pk__in=ReservationPart.objects.filter(slot=slot).values("reservation_id"))
+    return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
 
 
 def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
@@ -112,12 +115,14 @@ class Use:
 
 
 def use_of(pool: Pool, rows: list[Slot]) -> dict[UUID, Use]:
-    """What is taken of slots of one pool; two queries for all."""
-    whole = pool.last_port - pool.first_port + 1
-    return {
-        slot.pk: Use(resources_of(slot) - room.free, whole - room.ports)
-        for slot, room in zip(rows, rooms_of(pool, rows), strict=True)
-    }
+    """What is taken of slots of one pool; a query or two for all."""
+    keys = [slot.pk for slot in rows]
+    amounts, ports = amounts_by_slot(keys), ports_by_slot(pool, keys)
+    return {key: Use(_in_numbers(amounts.get(key, NOTHING)), ports.get(key, 0)) for key in keys}
+
+
+def _in_numbers(amounts: Amounts) -> Resources:
+    return Resources(*(Decimal(amount) / UNIT for amount in amounts))
 
 
 @dataclass(frozen=True)

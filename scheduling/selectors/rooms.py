@@ -1,4 +1,4 @@
-"""What is left on slots, as the placement sees it."""
+"""What is taken of slots: a query or two for all of them."""
 
 from __future__ import annotations
 
@@ -6,74 +6,46 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Sum
 
-from lcm.lifecycle import SessionStatus
-from scheduling.capacity import Resources, resources_of
-from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
-from scheduling.placement import Claim, Room
-
-# A session's claim waits only while the session does.
-_WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
-NAMES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+from scheduling.capacity import NAMES
+from scheduling.framework.amounts import NOTHING, Amounts, add, amounts_of
+from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart
 
 
-def serving_slots(pool: Pool) -> list[Slot]:
-    """READY slots that may get sessions, by number."""
-    serving = Slot.objects.filter(
-        pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None
+def amounts_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, Amounts]:
+    """What active reservations hold, by slot; those that are spread by their parts."""
+    found: dict[UUID, Amounts] = {}
+    for rows in _held_on(slot_ids):
+        sums: Any = rows.order_by().values_list("slot_id").annotate(*(Sum(name) for name in NAMES))
+        for slot_id, *values in sums:
+            amounts = amounts_of(dict(zip(NAMES, values, strict=True)))
+            found[slot_id] = add(found.get(slot_id, NOTHING), amounts)
+    return found
+
+
+def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
+    """How much of each GPU is held, by slot."""
+    found: dict[UUID, dict[int, int]] = {}
+    for rows in _held_on(slot_ids):
+        for slot_id, devices in rows.filter(gpu__gt=0).values_list("slot_id", "devices"):
+            held = found.setdefault(slot_id, {})
+            for device, amount in devices:
+                held[device] = held.get(device, 0) + amount
+    return found
+
+
+def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = False) -> dict[UUID, int]:
+    """How many ports of the pool's range are taken, by slot."""
+    rows = PortAllocation.objects.filter(
+        slot_id__in=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
     )
-    return list(serving.order_by("number").only("id", "max_leases", "lease_count", *NAMES))
+    if leaked_only:
+        rows = rows.filter(leaked=True)
+    counts: Any = rows.order_by().values_list("slot_id").annotate(Count("pk"))
+    return dict(counts)
 
 
-def rooms_of(pool: Pool, slots: Sequence[Slot]) -> list[Room]:
-    """What each slot has left, from its active reservations and taken ports; two queries for all."""
-    keys = [slot.pk for slot in slots]
-    used: dict[UUID, Resources] = {}
-    sums: Any = {name: Sum(name) for name in NAMES}
-    busy = [slot.pk for slot in slots if slot.lease_count]
-    if busy:
-        held = Reservation.objects.filter(slot_id__in=busy, phase=Phase.READY).order_by()
-        rows: Any = held.values("slot_id").annotate(**sums)
-        for row in rows:
-            used[row["slot_id"]] = Resources(*(row[name] for name in NAMES))
-    ports = _ports_taken(pool, keys)
-    whole = pool.last_port - pool.first_port + 1
-    return [
-        Room(
-            id=slot.pk,
-            free=resources_of(slot) - used.get(slot.pk, Resources()),
-            leases=slot.max_leases - slot.lease_count,
-            ports=whole - ports.get(slot.pk, 0),
-        )
-        for slot in slots
-    ]
-
-
-def empty_room(pool: Pool) -> Room:
-    """A slot of this pool that nobody is on."""
-    return Room(pool.pk, resources_of(pool), pool.max_leases, pool.last_port - pool.first_port + 1)
-
-
-def waiting_claims(pool: Pool, limit: int) -> list[Claim]:
-    """The head of the pool's queue."""
-    rows = (
-        Reservation.objects.filter(_WAITING, pool=pool, phase=Phase.PENDING)
-        .order_by("-priority", "created_at", "pk")
-        .values_list("pk", *NAMES, "port_names", "priority", "created_at")[:limit]
-    )
-    return [
-        Claim(pk, Resources(cpu, memory, storage, gpu), len(names), priority, created_at)
-        for pk, cpu, memory, storage, gpu, names, priority, created_at in rows
-    ]
-
-
-def _ports_taken(pool: Pool, keys: Sequence[UUID]) -> dict[UUID, int]:
-    within = Q(port__gte=pool.first_port, port__lte=pool.last_port)
-    rows: Any = (
-        PortAllocation.objects.filter(within, slot_id__in=keys)
-        .order_by()
-        .values_list("slot_id")
-        .annotate(Count("pk"))
-    )
-    return dict(rows)
+def _held_on(slot_ids: Sequence[UUID]) -> tuple[Any, Any]:
+    whole = Reservation.objects.filter(slot_id__in=slot_ids, phase=Phase.READY, spread=False)
+    return whole, ReservationPart.objects.filter(slot_id__in=slot_ids)

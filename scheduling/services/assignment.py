@@ -1,94 +1,192 @@
-"""Putting a placement into the database: one transaction, everything or nothing for each session."""
+"""Putting placements into the database: one transaction, everything or nothing for each session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import transaction
 
 from lcm.actors import SYSTEM
+from lcm.bulk import insert_rows, update_each
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import move_sessions
-from scheduling.bulk import update_each
-from scheduling.capacity import resources_of
-from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
-from scheduling.placement import Claim, Room
-from scheduling.selectors.rooms import rooms_of
+from scheduling.capacity import NAMES, resources_of
+from scheduling.framework.amounts import NOTHING, UNIT, amounts_of
+from scheduling.framework.cycle import Verdict
+from scheduling.framework.model import Part
+from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
+from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot
+from scheduling.selectors.snapshots import ports_by_kernel
 from scheduling.services.ports import allocate_ports, taken_ports
 
 
-def assign(pool: Pool, placed: Mapping[UUID, UUID], *, now: datetime) -> int:
-    """Give reservations their slots; what has changed since the plan was made is left for the next tick.
+@dataclass(frozen=True)
+class Claim:
+    """A reservation that was locked, and where it is to go."""
 
-    Rows are locked in the order session, reservation, slot: the order in which a cancellation takes them.
+    id: UUID
+    session_id: UUID | None
+    port_names: list[str]
+    spread: bool
+    parts: tuple[Part, ...]
+
+
+def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Verdict]:
+    """Give reservations their slots; answers those that got them.
+
+    What has changed since the plan was made is left for the next tick. Rows are locked in the order session,
+    reservation, slot: the order in which a cancellation takes them.
     """
+    planned = {UUID(verdict.job.id): verdict for verdict in verdicts}
     with transaction.atomic():
-        claims = Reservation.objects.filter(pk__in=list(placed), phase=Phase.PENDING)
-        sessions = _lock_sessions([key for key in claims.values_list("session_id", flat=True) if key])
-        locked = list(claims.select_for_update().order_by("pk"))
-        held = [row for row in locked if row.session_id is None or row.session_id in sessions]
-        slots = _lock_slots(pool, {placed[row.pk] for row in held})
-        fitting = _still_fitting(pool, held, placed, slots)
+        waiting = Reservation.objects.filter(pk__in=list(planned), phase=Phase.PENDING)
+        sessions = _lock_sessions([key for key in waiting.values_list("session_id", flat=True) if key])
+        locked = (
+            waiting.select_for_update().order_by("pk").values_list("pk", "session_id", "port_names", "spread")
+        )
+        claims = [
+            Claim(key, session_id, names, spread, planned[key].parts)
+            for key, session_id, names, spread in locked
+            if session_id is None or session_id in sessions
+        ]
+        slots = _lock_slots(pool, {part.node for claim in claims for part in claim.parts})
+        fitting = _still_fitting(pool, claims, slots)
         if not fitting:
-            return 0
-        _write(pool, fitting, placed, slots, now)
-        moving = [sessions[row.session_id] for row in fitting if row.session_id]
+            return []
+        _write(pool, fitting, slots, now)
+        moving = [sessions[claim.session_id] for claim in fitting if claim.session_id]
         move_sessions(
             sessions=moving, old=SessionStatus.PENDING, to=SessionStatus.SCHEDULED, actor=SYSTEM, now=now
         )
-    return len(fitting)
+    return [planned[claim.id] for claim in fitting]
 
 
 def _lock_sessions(keys: Sequence[UUID]) -> dict[UUID, LabletSession]:
     rows = LabletSession.objects.select_for_update().filter(pk__in=keys, status=SessionStatus.PENDING)
-    return {row.pk: row for row in rows.order_by("pk")}
+    return {row.pk: row for row in rows.order_by("pk").only("status", "status_since", "attempt")}
 
 
-def _lock_slots(pool: Pool, keys: set[UUID]) -> dict[UUID, Slot]:
+def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, Slot]:
     rows = Slot.objects.select_for_update().filter(
-        pk__in=keys, pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None
+        pk__in=[UUID(key) for key in keys],
+        pool=pool,
+        state=SlotState.READY,
+        cordoned=False,
+        interruption_deadline=None,
     )
-    return {row.pk: row for row in rows.order_by("pk")}
+    rows = rows.order_by("pk").only("lease_count", "max_leases", *NAMES)
+    return {row.pk.hex: row for row in rows}
 
 
-def _still_fitting(
-    pool: Pool, rows: Sequence[Reservation], placed: Mapping[UUID, UUID], slots: Mapping[UUID, Slot]
-) -> list[Reservation]:
+def _still_fitting(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot]) -> list[Claim]:
     """Whatever another tick did meanwhile, no slot gets more than it has."""
-    rooms: dict[UUID, Room] = {room.id: room for room in rooms_of(pool, list(slots.values()))}
+    rooms = _rooms(pool, slots)
     fitting = []
-    for row in rows:
-        room = rooms.get(placed[row.pk])
-        claim = Claim(row.pk, resources_of(row), len(row.port_names), row.priority, row.created_at)
-        if room is not None and room.takes(claim):
-            room.take(claim)
-            fitting.append(row)
+    for claim in claims:
+        here = [(rooms[part.node], part) for part in claim.parts if part.node in rooms]
+        if len(here) == len(claim.parts) and all(room.takes(part) for room, part in here):
+            for room, part in here:
+                room.take(part)
+            fitting.append(claim)
     return fitting
 
 
-def _write(
-    pool: Pool,
-    rows: Sequence[Reservation],
-    placed: Mapping[UUID, UUID],
-    slots: Mapping[UUID, Slot],
-    now: datetime,
-) -> None:
+class _Room:
+    """What is left of a locked slot."""
+
+    def __init__(self, left: list[int], devices: dict[int, int]) -> None:
+        self.left, self.devices = left, devices
+
+    def takes(self, part: Part) -> bool:
+        enough = all(free >= asked for free, asked in zip(self.left, _asked(part), strict=True))
+        return enough and all(self.devices.get(device, 0) + held <= UNIT for device, held in part.devices)
+
+    def take(self, part: Part) -> None:
+        self.left = [free - asked for free, asked in zip(self.left, _asked(part), strict=True)]
+        for device, held in part.devices:
+            self.devices[device] = self.devices.get(device, 0) + held
+
+
+def _asked(part: Part) -> tuple[int, ...]:
+    return (*part.request, 1, part.ports)
+
+
+def _rooms(pool: Pool, slots: Mapping[str, Slot]) -> dict[str, _Room]:
+    rows = list(slots.values())
+    busy = [slot.pk for slot in rows if slot.lease_count]
+    taken = amounts_by_slot(busy) if busy else {}
+    devices = devices_by_slot(busy) if any(slot.gpu for slot in rows) and busy else {}
+    ports = ports_by_slot(pool, [slot.pk for slot in rows])
+    range_size = pool.last_port - pool.first_port + 1
+    found = {}
+    for key, slot in slots.items():
+        capacity, held = amounts_of(vars(resources_of(slot))), taken.get(slot.pk, NOTHING)
+        free = [whole - used for whole, used in zip(capacity, held, strict=True)]
+        leases = slot.max_leases - slot.lease_count
+        found[key] = _Room([*free, leases, range_size - ports.get(slot.pk, 0)], devices.get(slot.pk, {}))
+    return found
+
+
+def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot], now: datetime) -> None:
     update_each(
         Reservation,
-        ["phase", "slot", "assigned_at"],
-        [(row.pk, Phase.READY.value, placed[row.pk], now) for row in rows],
+        ["phase", "slot", "assigned_at", "held_slot", "held_until"],
+        [(claim.id, Phase.READY.value, slots[claim.parts[0].node].pk, now, None, None) for claim in claims],
     )
-    leases: dict[UUID, int] = {}
-    for row in rows:
-        leases[placed[row.pk]] = leases.get(placed[row.pk], 0) + 1
+    with_devices = [(claim.id, claim.parts[0].devices) for claim in claims if claim.parts[0].devices]
+    if with_devices:
+        update_each(
+            Reservation, ["devices"], [(key, [list(each) for each in held]) for key, held in with_devices]
+        )
+    leases: dict[str, int] = {}
+    for claim in claims:
+        for part in claim.parts:
+            leases[part.node] = leases.get(part.node, 0) + 1
     update_each(
-        Slot, ["lease_count"], [(key, slots[key].lease_count + count) for key, count in leases.items()]
+        Slot,
+        ["lease_count"],
+        [(slots[key].pk, slots[key].lease_count + count) for key, count in leases.items()],
     )
-    with_ports = [
-        (row.session_id, placed[row.pk], row.port_names) for row in rows if row.session_id and row.port_names
-    ]
+    _write_parts(claims, slots)
+    with_ports = [wanted for claim in claims for wanted in _ports_wanted(claim, slots)]
     if with_ports:
-        allocate_ports(pool, with_ports, taken_ports({slot_id for _, slot_id, _ in with_ports}))
+        allocate_ports(pool, with_ports, taken_ports({slot_id for _, slot_id, _ in with_ports}), now=now)
+
+
+def _write_parts(claims: Sequence[Claim], slots: Mapping[str, Slot]) -> None:
+    """A reservation that may be on several slots says what it has on each."""
+    rows = [
+        (
+            uuid4(),
+            claim.id,
+            slots[part.node].pk,
+            [task.name for task in part.tasks],
+            [list(each) for each in part.devices],
+            *(amount / UNIT for amount in part.request),
+        )
+        for claim in claims
+        if claim.spread
+        for part in claim.parts
+    ]
+    if rows:
+        insert_rows(ReservationPart, ["id", "reservation", "slot", "kernels", "devices", *NAMES], rows)
+
+
+def _ports_wanted(claim: Claim, slots: Mapping[str, Slot]) -> list[tuple[UUID, UUID, list[str]]]:
+    """The names of ports for each slot of a session."""
+    if not claim.session_id or not claim.port_names:
+        return []
+    if not claim.spread:
+        return [(claim.session_id, slots[claim.parts[0].node].pk, claim.port_names)]
+    labels = sorted(task.name for part in claim.parts for task in part.tasks)
+    names = ports_by_kernel(labels, claim.port_names)
+    found = []
+    for part in claim.parts:
+        here = [name for task in part.tasks for name in names[task.name]]
+        if here:
+            found.append((claim.session_id, slots[part.node].pk, here))
+    return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
-from django.db import transaction
+from django.db.models import Q
 
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
@@ -18,37 +19,41 @@ STARTED = (S.READY, S.RUNNING, S.COLLECTING)
 
 
 def warn_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
-    """The slot will go: those that have not started return to the queue, the others are asked to stop."""
-    with transaction.atomic():
-        moved = _move(slot, NOT_STARTED, S.PENDING, reason, now)
-        moved += _move(slot, STARTED, S.STOPPING, reason, now)
-    return moved
+    """The slot will go: those that have not started return to the queue, the others are asked to stop.
+
+    A transaction for each status: one that has given back leases and then locks more sessions would wait for
+    a cancellation that waits for it.
+    """
+    return _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
 
 
 def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
     """The slot is gone, with all that was on it: nothing is left to stop."""
-    with transaction.atomic():
-        moved = warn_sessions(slot=slot, reason=reason, now=now)
-        _move(slot, (S.STOPPING,), S.FAILED, reason, now)
-        bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
-        end_reservations(
-            bare.values_list("pk", flat=True),
-            ready=Phase.FAILED,
-            pending=Phase.FAILED,
-            now=now,
-            reason=reason,
-        )
+    moved = warn_sessions(slot=slot, reason=reason, now=now)
+    _move(slot, (S.STOPPING,), S.FAILED, reason, now)
+    bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
+    end_reservations(
+        bare.values_list("pk", flat=True),
+        ready=Phase.FAILED,
+        pending=Phase.FAILED,
+        now=now,
+        reason=reason,
+    )
     return moved
 
 
 def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime) -> int:
     moved = 0
     for old in statuses:
-        sessions = list(
-            LabletSession.objects.filter(reservations__slot=slot, reservations__phase=Phase.READY, status=old)
-        )
+        sessions = list(LabletSession.objects.filter(pk__in=_sessions_on(slot), status=old))
         if sessions:
             moved += len(
                 move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
             )
     return moved
+
+
+def _sessions_on(slot: Slot) -> list[UUID]:
+    """Those with anything on the slot: a session that is spread goes as a whole."""
+    here = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
+    return [key for key in here.values_list("session_id", flat=True).distinct() if key]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Q
 
-from lcm.actors import Actor
+from lcm.actors import SYSTEM, Actor
 from lcm.errors import InvalidInput
 from lcm.services.changelog import log_change, take_changes
 from lcm.services.validation import clean, save_checked
+from lcm.storable import UNSTORABLE, storable, unstorable_at
 from scheduling.capacity import Resources, resources_of
 from scheduling.models import Phase, Pool, SpotPolicy
 from scheduling.runtimes.base import Market
@@ -41,6 +43,8 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     """Change a pool's policy. Mending it ends a stop by a configuration error and any back-off."""
     _refuse_unknown(changes)
     with transaction.atomic():
+        # Locked and read again: what is checked is what will be there, whoever edits at the same time.
+        pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
         old, new = take_changes(pool, changes)
         _check_runtime(pool)
         clean(pool)
@@ -56,35 +60,61 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     return pool
 
 
-def pool_for(*, name: str, system: str, asked: Resources) -> Pool:
+def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
+    """Launch nothing more: it would never work like this. The first reason stays until someone mends it."""
+    reason = storable(reason)[:500] or "wrongly configured"
+    with transaction.atomic():
+        if Pool.objects.filter(pk=pool.pk, stopped_reason="").update(stopped_reason=reason):
+            pool.stopped_reason = reason
+            message = f"pool {pool} stopped: nothing can be launched like this"
+            log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
+
+
+def pool_for(*, name: str, system: str, asked: Resources, ports: int = 0) -> Pool:
     """The pool asked for, else the one of this system where the wait should be shortest."""
     if name:
         pool = Pool.objects.filter(name=name).first()
         if pool is None:
             raise InvalidInput({"pool": f"There is no pool “{name}”."})
-        if not pool.enabled:
-            raise InvalidInput({"pool": f"The pool {pool} is switched off."})
-        lacking = asked.lacking_in(resources_of(pool))
-        if lacking:
-            raise InvalidInput(
-                {"pool": f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."}
-            )
+        problem = _problem_with(pool, system, asked, ports)
+        if problem:
+            raise InvalidInput({"pool": problem})
         return pool
     if not system:
         raise InvalidInput({"pool": "Name a pool or a system."})
     waiting = Count("reservations", filter=Q(reservations__phase=Phase.PENDING))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=waiting)
-    able = [pool for pool in pools if asked.fits_in(resources_of(pool))]
+    able = [pool for pool in pools if not _problem_with(pool, system, asked, ports)]
     if not able:
         why = "can hold this" if pools else "is switched on"
         raise InvalidInput({"pool": f"No pool for {system} {why}."})
     return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
 
 
+def _problem_with(pool: Pool, system: str, asked: Resources, ports: int) -> str:
+    """Why a pool can never hold a claim; empty when it can."""
+    if not pool.enabled:
+        return f"The pool {pool} is switched off."
+    if system and pool.system != system:
+        return f"The pool {pool} is for {pool.system}, not for {system}."
+    lacking = asked.lacking_in(resources_of(pool))
+    if lacking:
+        return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
+    if ports > pool.port_count:
+        return f"No slot of {pool} can ever hold this: {ports} ports asked for, a slot has {pool.port_count}."
+    return ""
+
+
 def _check_runtime(pool: Pool) -> None:
+    wrong = unstorable_at(pool.runtime_settings, "runtime_settings")
+    if wrong:
+        raise InvalidInput({wrong: UNSTORABLE})
     problems = runtime_problems(pool.runtime, pool.runtime_settings)
     if not problems:
-        markets = {offering.market for offering in runtime_for(pool).offerings()}
+        runtime = runtime_for(pool)
+        if runtime.most_slots is not None and pool.max_slots > runtime.most_slots:
+            raise InvalidInput({"max_slots": _too_many(runtime.most_slots)})
+        markets = {offering.market for offering in runtime.offerings()}
         if pool.spot_policy == SpotPolicy.ONLY and Market.SPOT not in markets:
             raise InvalidInput({"spot_policy": "This runtime has no spot offering."})
         if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
@@ -93,6 +123,11 @@ def _check_runtime(pool: Pool) -> None:
         raise InvalidInput(
             {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}
         )
+
+
+def _too_many(most: int) -> str:
+    listed = "worker is" if most == 1 else "workers are"
+    return f"{most} {listed} listed in the runtime settings, so there can be at most {most}."
 
 
 def _refuse_unknown(fields: dict[str, Any]) -> None:

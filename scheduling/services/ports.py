@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from uuid import UUID
+from datetime import datetime
+from uuid import UUID, uuid4
 
+from lcm.bulk import insert_rows
 from scheduling.models import Pool, PortAllocation
 
 
@@ -37,16 +39,21 @@ def choose_ports(pool: Pool, taken: set[int], count: int) -> list[int]:
 
 
 def allocate_ports(
-    pool: Pool, wanted: Sequence[tuple[UUID, UUID, Sequence[str]]], taken: Mapping[UUID, set[int]]
+    pool: Pool,
+    wanted: Sequence[tuple[UUID, UUID, Sequence[str]]],
+    taken: Mapping[UUID, set[int]],
+    *,
+    now: datetime,
 ) -> None:
     """Write the ports of sessions: each asks as (session, slot, names)."""
-    PortAllocation.objects.bulk_create(
+    insert_rows(
+        PortAllocation,
+        ["id", "slot", "session", "name", "port", "leaked", "created_at"],
         [
-            PortAllocation(slot_id=slot_id, session_id=session_id, name=name, port=port)
+            (uuid4(), slot_id, session_id, name, port, False, now)
             for session_id, slot_id, names in wanted
             for name, port in zip(names, choose_ports(pool, taken[slot_id], len(names)), strict=True)
         ],
-        batch_size=2_000,
     )
 
 

@@ -15,17 +15,17 @@ from django.db.models import Case, Count, F, Value, When
 from lcm.actors import Actor
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession, Priority
+from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
-from lcm.services.validation import clean
-from scheduling.capacity import Resources, resources_of
-from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, Slot
+from lcm.services.validation import clean, need_reason
+from scheduling.capacity import NAMES, Resources, resources_of
+from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
 from scheduling.services.pools import pool_for
 from scheduling.services.ports import release_ports
 from scheduling.wake import wake_pool
 
 DEFAULT_TTL = 1200
 MAX_TTL = 86_400
-RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 
 def create_reservation(
@@ -96,6 +96,7 @@ def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime
 
 def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
     """An operator takes it away."""
+    need_reason(reason)
     _refuse_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations(
@@ -114,22 +115,34 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
     """The claim of a session's present attempt, in the pool it waits in."""
-    asked = resources_of(session.revision)
-    pool = pool_for(name=session.pool, system=session.definition.system, asked=asked)
+    pool = pool_for(
+        name=session.pool,
+        system=session.definition.system,
+        asked=_on_one_slot(session),
+        ports=len(session.revision.port_template),
+    )
     if session.pool != pool.name:
         session.pool = pool.name
         LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
-    reservation = _claim(session, pool, now)
+    reservation = _claim(session, pool)
     reservation.save(force_insert=True)
     wake_pool(pool)
     return reservation
+
+
+def _on_one_slot(session: LabletSession) -> Resources:
+    """What one slot must be able to hold: all of it, or the largest kernel where they may go apart."""
+    if session.definition.placement == Placement.TOGETHER:
+        return resources_of(session.revision)
+    kernels = [resources_of(kernel) for kernel in session.kernels.all()]
+    return Resources(*(max(getattr(kernel, name) for kernel in kernels) for name in NAMES))
 
 
 def reserve_again(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """New claims for sessions that went back to the queue."""
     rows = LabletSession.objects.select_related("revision", "definition").filter(pk__in=session_ids)
     pools = {pool.name: pool for pool in Pool.objects.filter(name__in={row.pool for row in rows})}
-    Reservation.objects.bulk_create([_claim(row, pools[row.pool], now) for row in rows if row.pool in pools])
+    Reservation.objects.bulk_create([_claim(row, pools[row.pool]) for row in rows if row.pool in pools])
     for pool in pools.values():
         wake_pool(pool)
 
@@ -154,18 +167,33 @@ def end_reservations(
         locked = Reservation.objects.select_for_update().filter(
             pk__in=list(keys), phase__in=ACTIVE_PHASES, **still
         )
-        rows = list(locked.order_by("pk").values_list("pk", "slot_id", "phase", "pool_id"))
+        rows = list(locked.order_by("pk").values_list("pk", "slot_id", "phase", "pool_id", "spread"))
         if not rows:
             return 0
-        Reservation.objects.filter(pk__in=[row[0] for row in rows]).update(
+        ended = [row[0] for row in rows]
+        Reservation.objects.filter(pk__in=ended).update(
             phase=Case(When(phase=Phase.READY, then=Value(ready)), default=Value(pending)),
             released_at=now,
             reason=reason[:500],
+            held_slot=None,
+            held_until=None,
         )
-        _give_back([slot_id for _, slot_id, phase, _ in rows if phase == Phase.READY], now)
+        spread = {key for key, _, phase, _, apart in rows if apart and phase == Phase.READY}
+        held = [slot_id for key, slot_id, phase, *_ in rows if phase == Phase.READY and key not in spread]
+        _give_back([*held, *_end_parts(spread)], now)
         for pool_id in {row[3] for row in rows}:
             wake_pool(Pool(pk=pool_id))
     return len(rows)
+
+
+def _end_parts(keys: set[UUID]) -> list[UUID]:
+    """What spread reservations had on their slots, one lease each."""
+    if not keys:
+        return []
+    parts = ReservationPart.objects.filter(reservation_id__in=keys)
+    slot_ids = list(parts.values_list("slot_id", flat=True))
+    parts.delete()
+    return slot_ids
 
 
 def _give_back(slot_ids: list[UUID], now: datetime) -> None:
@@ -182,7 +210,8 @@ def _give_back(slot_ids: list[UUID], now: datetime) -> None:
         )
 
 
-def _claim(session: LabletSession, pool: Pool, now: datetime) -> Reservation:
+def _claim(session: LabletSession, pool: Pool) -> Reservation:
+    """As old as its session: one that lost its slot keeps its place in the queue."""
     return Reservation(
         pool=pool,
         session=session,
@@ -190,13 +219,15 @@ def _claim(session: LabletSession, pool: Pool, now: datetime) -> Reservation:
         preemptible=session.definition.preemptible,
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
-        created_at=now if session.attempt > 1 else session.created_at,
+        created_at=session.created_at,
+        spread=session.definition.placement == Placement.SPREAD,
+        labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),
     )
 
 
 def _checked(resources: Mapping[str, Decimal]) -> Resources:
-    unknown = set(resources) - set(RESOURCES)
+    unknown = set(resources) - set(NAMES)
     if unknown:
         raise InvalidInput({f"resources.{name}": "This is not a resource." for name in sorted(unknown)})
     wrong = [name for name, value in resources.items() if not value.is_finite() or value < 0]
@@ -214,10 +245,10 @@ def _refuse_for_session(reservation: Reservation) -> None:
 
 def counted_leases(slot_ids: Iterable[UUID]) -> dict[UUID, int]:
     """Active reservations by slot, as the lease counts should be."""
-    rows: Any = (
-        Reservation.objects.filter(slot_id__in=list(slot_ids), phase=Phase.READY)
-        .order_by()
-        .values_list("slot_id")
-        .annotate(Count("pk"))
-    )
-    return dict(rows)
+    keys = list(slot_ids)
+    counted: Counter[UUID] = Counter()
+    whole = Reservation.objects.filter(slot_id__in=keys, phase=Phase.READY, spread=False)
+    for held in (whole, ReservationPart.objects.filter(slot_id__in=keys)):
+        rows: Any = held.order_by().values_list("slot_id").annotate(Count("pk"))
+        counted.update(dict(rows))
+    return dict(counted)

@@ -9,11 +9,13 @@ from typing import Any
 from django.db import transaction
 
 from lcm.actors import SYSTEM, Actor
-from lcm.errors import InvalidInput, StateConflict
+from lcm.errors import StateConflict
 from lcm.models import ChangeLog
 from lcm.services.changelog import entry_for, log_change, log_changes
 from lcm.services.feed import note_slots
-from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot, SlotState
+from lcm.services.validation import need_reason
+from lcm.storable import storable
+from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
 from scheduling.wake import wake_pool
 
@@ -50,20 +52,23 @@ def move_slot(
     reason: str = "",
     actor: Actor = SYSTEM,
     unleased: bool = False,
+    worker_stays: bool = False,
     **fields: Any,
 ) -> bool:
     """One step, with its deadline and an entry in the log; False when the slot has moved on meanwhile.
 
-    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move.
+    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move. An instance that
+    is gone takes its ports with it, leaked ones too; with `worker_stays` they are still taken.
     """
     old = SlotState(slot.state)
     if to not in FOLLOWING[old]:
         raise StateConflict(f"{slot} is {old.label.lower()} and cannot become {to.label.lower()}.")
     timeout = slot.pool.timeout_of(to)
     fields.setdefault("state_deadline", now + timeout if timeout else None)
+    gone = to == SlotState.EMPTY and bool(slot.instance_id) and not worker_stays
     if to == SlotState.EMPTY:
         fields = {**CLEARED, **fields}
-    fields |= {"state": to, "reason": reason[:500], "last_state_change": now}
+    fields |= {"state": to, "reason": storable(reason)[:500], "last_state_change": now}
     guard = {"lease_count": 0} if unleased or to == SlotState.EMPTY else {}
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, state=old, **guard).update(**fields):
@@ -71,8 +76,10 @@ def move_slot(
         for name, value in fields.items():
             setattr(slot, name, value)
         if old == SlotState.LAUNCHING and to != SlotState.BOOTING:
-            _call_off(slot, now=now, reason=reason)
-        log_changes([_step(slot, old, to, actor, reason, now)])
+            _call_off(slot, now=now, reason=slot.reason)
+        if gone:
+            PortAllocation.objects.filter(slot=slot).delete()
+        log_changes([_step(slot, old, to, actor, slot.reason, now)])
         note_slots([(slot.pk, slot.pool.name)], now=now)
         if to == SlotState.EMPTY:
             revoke_worker_keys(slot=slot, now=now)
@@ -106,7 +113,7 @@ def move_slots(
 
 def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: datetime) -> Slot:
     """Give a slot no more sessions, or let it have some again; those on it stay."""
-    _need_reason(reason)
+    need_reason(reason)
     word = "cordoned" if cordoned else "uncordoned"
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, cordoned=not cordoned, state__in=LIVE).update(
@@ -121,7 +128,7 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
 
 def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """Take a slot out of service once its leases have ended."""
-    _need_reason(reason)
+    need_reason(reason)
     if slot.state not in (SlotState.READY, SlotState.BOOTING, SlotState.BINDING) or not move_slot(
         slot=slot, to=SlotState.DRAINING, now=now, reason=reason, actor=actor
     ):
@@ -131,10 +138,9 @@ def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
 
 def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """End the instance now; refused while sessions are on it."""
-    _need_reason(reason)
+    need_reason(reason)
     if slot.lease_count:
-        leases = "a lease" if slot.lease_count == 1 else f"{slot.lease_count} leases"
-        raise StateConflict(f"{slot} has {leases}: drain it, or stop its sessions first.")
+        raise StateConflict(f"{slot} has {_leases(slot)}: drain it, or stop its sessions first.")
     if slot.state not in LIVE or not move_slot(
         slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, actor=actor, unleased=True
     ):
@@ -144,12 +150,16 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
 
 def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """Let a slot in error be used again at once."""
-    _need_reason(reason)
-    if slot.state != SlotState.ERROR or not move_slot(
-        slot=slot, to=SlotState.EMPTY, now=now, reason=reason, actor=actor
-    ):
-        raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
-    type(slot.pool).objects.filter(pk=slot.pool_id).update(backoff_until=None, failures=0)
+    need_reason(reason)
+    with transaction.atomic():
+        if slot.state != SlotState.ERROR or not move_slot(
+            slot=slot, to=SlotState.EMPTY, now=now, reason=reason, actor=actor
+        ):
+            slot.refresh_from_db(fields=["state", "lease_count"])
+            if slot.state == SlotState.ERROR and slot.lease_count:
+                raise StateConflict(f"{slot} still has {_leases(slot)}: stop its sessions first.")
+            raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
+        type(slot.pool).objects.filter(pk=slot.pool_id).update(backoff_until=None, failures=0)
     return slot
 
 
@@ -188,9 +198,8 @@ def _call_off(slot: Slot, *, now: datetime, reason: str) -> None:
     )
 
 
-def _need_reason(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+def _leases(slot: Slot) -> str:
+    return "a lease" if slot.lease_count == 1 else f"{slot.lease_count} leases"
 
 
 def _fresh(slot: Slot) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
+from scheduling.framework.model import Job
 from scheduling.models import Pool
-from scheduling.placement import Claim
 from scheduling.runtimes.base import RuntimeAdapter
 
 
@@ -21,8 +22,12 @@ class TickContext:
     now: datetime
     still_mine: Callable[[], bool]
     counts: dict[str, int] = field(default_factory=dict)
-    unmet: list[Claim] = field(default_factory=list)
+    unmet: list[Job] = field(default_factory=list)
     attempts: list[UUID] = field(default_factory=list)
+    # What decisions refer to; the tick's own row comes when it ends.
+    id: UUID = field(default_factory=uuid4)
+    decided: int = 0
+    plugins: dict[str, Any] = field(default_factory=dict)
 
     def count(self, name: str, number: int) -> None:
         if number:

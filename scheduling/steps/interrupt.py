@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from scheduling.models import LIVE, Slot, SlotState
@@ -9,23 +10,36 @@ from scheduling.services.losing import lose_sessions, warn_sessions
 from scheduling.services.slots import move_slot
 from scheduling.steps.context import TickContext
 
+logger = logging.getLogger(__name__)
+
 
 def interrupt(tick: TickContext) -> None:
     """Drain what got a notice, in whatever state it is; at its deadline it is gone."""
     noticed = Slot.objects.select_related("pool").filter(
         pool=tick.pool, state__in=LIVE, interruption_deadline__isnull=False
     )
+    failed: list[Exception] = []
     for slot in noticed:
-        deadline = slot.interruption_deadline
-        assert deadline is not None
-        reason = f"its worker is taken away at {deadline:%H:%M:%S} UTC"
-        if deadline <= tick.now:
-            lose_sessions(slot=slot, reason=reason, now=tick.now)
-            _end(slot, tick)
-        else:
-            warn_sessions(slot=slot, reason=reason, now=tick.now)
-            if slot.state != SlotState.DRAINING:
-                _drain(slot, tick)
+        try:
+            _take_away(slot, tick)
+        except Exception as error:
+            logger.exception("interruption_failed", extra={"slot": slot.name})
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _take_away(slot: Slot, tick: TickContext) -> None:
+    deadline = slot.interruption_deadline
+    assert deadline is not None
+    reason = f"its worker is taken away at {deadline:%H:%M:%S} UTC"
+    if deadline <= tick.now:
+        lose_sessions(slot=slot, reason=reason, now=tick.now)
+        _end(slot, tick)
+    else:
+        warn_sessions(slot=slot, reason=reason, now=tick.now)
+        if slot.state != SlotState.DRAINING:
+            _drain(slot, tick)
 
 
 def _drain(slot: Slot, tick: TickContext) -> None:

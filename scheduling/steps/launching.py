@@ -10,9 +10,10 @@ from typing import Any
 from django.db import transaction
 
 from scheduling.capacity import resources_of
+from scheduling.framework.demand import slots_needed
+from scheduling.launching import may_launch, redrive_wait
 from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
-from scheduling.placement import slots_needed
-from scheduling.selectors.rooms import empty_room
+from scheduling.selectors.snapshots import template_of
 from scheduling.services.slots import move_slots
 from scheduling.steps.context import TickContext
 
@@ -26,7 +27,7 @@ def launch_for_demand(tick: TickContext) -> None:
         return
     in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
     most = in_flight + tick.pool.max_slots - _occupied(tick.pool)
-    needed = slots_needed(tick.unmet, empty_room(tick.pool), limit=most)
+    needed = slots_needed(tick.unmet, template_of(tick.pool), limit=most)
     begin_launches(tick, needed - in_flight, "launched_for_demand")
 
 
@@ -37,7 +38,7 @@ def keep_minimum(tick: TickContext) -> None:
     ready = serving.filter(state=SlotState.READY).count()
     idle = serving.filter(state=SlotState.READY, lease_count=0).count()
     in_flight = serving.filter(state__in=IN_FLIGHT).count()
-    claimed = slots_needed(tick.unmet, empty_room(pool), limit=in_flight) if tick.unmet else 0
+    claimed = slots_needed(tick.unmet, template_of(pool), limit=in_flight) if tick.unmet else 0
     lacking = max(pool.min_slots - ready - in_flight, pool.warm_slots - idle - (in_flight - claimed))
     begin_launches(tick, lacking, "launched_to_keep")
 
@@ -55,13 +56,6 @@ def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
         tick.count(name, len(begun))
 
 
-def may_launch(pool: Pool, now: datetime) -> bool:
-    """Not while the pool is off, stopped by its configuration, or backing off."""
-    if not pool.enabled or pool.stopped_reason:
-        return False
-    return pool.backoff_until is None or pool.backoff_until <= now
-
-
 def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
     return next(iter(begin_launch_of([slot], now=now)), None)
@@ -73,7 +67,10 @@ def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttem
         won = move_slots(
             slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
         )
-        attempts = [LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now) for slot in won]
+        due = now + redrive_wait(0)
+        attempts = [
+            LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now, due_at=due) for slot in won
+        ]
         return LaunchAttempt.objects.bulk_create(attempts)
 
 

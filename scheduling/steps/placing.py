@@ -1,10 +1,15 @@
-"""Step 3: waiting reservations onto READY slots."""
+"""Step 3: waiting reservations onto READY slots, as the pool's plugins decide."""
 
 from __future__ import annotations
 
-from scheduling.placement import place
-from scheduling.selectors.rooms import rooms_of, serving_slots, waiting_claims
+from django.db import transaction
+
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
+from scheduling.services.decisions import record_decisions, record_order
+from scheduling.services.displacing import displace_for
 from scheduling.steps.context import TickContext
 
 # The head of the queue that one tick looks at; the rest waits for the next.
@@ -13,15 +18,43 @@ COMMIT = 2_000
 
 
 def place_waiting(tick: TickContext) -> None:
-    """Plan in memory, commit in pieces; what did not fit is the demand for new slots."""
-    claims = waiting_claims(tick.pool, QUEUE_HEAD)
-    if not claims:
+    """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
+    configuration = read_configuration(tick.pool.scheduler)
+    snapshot = snapshot_of(tick.pool, configuration, now=tick.now, limit=QUEUE_HEAD)
+    if not snapshot.jobs:
+        record_order(tick.pool, [], now=tick.now)
         return
-    plan = place(claims, rooms_of(tick.pool, serving_slots(tick.pool)))
-    tick.unmet = plan.unmet
-    pairs = list(plan.placed.items())
-    for start in range(0, len(pairs), COMMIT):
+    cycle = run_cycle(snapshot, configuration)
+    tick.plugins = _of_plugins(cycle)
+    tick.unmet = cycle.unmet
+    _commit(tick, cycle)
+    tick.count("unmet", len(tick.unmet))
+
+
+def _commit(tick: TickContext, cycle: Cycle) -> None:
+    placed = cycle.placed
+    for start in range(0, len(placed), COMMIT):
         if not tick.still_mine():
             return
-        tick.count("placed", assign(tick.pool, dict(pairs[start : start + COMMIT]), now=tick.now))
-    tick.count("unmet", len(plan.unmet))
+        with transaction.atomic():
+            done = assign(tick.pool, placed[start : start + COMMIT], now=tick.now)
+            decided = record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
+        tick.count("placed", len(done))
+        tick.decided += decided
+    if cycle.evictions:
+        tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
+    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
+    changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
+    tick.decided += record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+    record_order(tick.pool, waiting, now=tick.now)
+
+
+def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
+    """What each plugin cost, and what failed in it."""
+    ssn = cycle.ssn
+    found: dict[str, dict[str, float | str]] = {
+        name: {"ms": round(seconds * 1000, 2)} for name, seconds in sorted(ssn.timings.seconds.items())
+    }
+    for name, error in ssn.failures.by_plugin.items():
+        found.setdefault(name, {})["error"] = error
+    return found

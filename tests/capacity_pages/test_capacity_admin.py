@@ -50,6 +50,15 @@ def test_a_slots_state_cannot_be_posted(fixer, pool):
     assert (slot.state, slot.lease_count, slot.labels) == (S.READY, 0, {"rack": "b"})
 
 
+@pytest.mark.parametrize("wrong", ['{"rack": "\\u0000"}', '{"\\ud800": 1}'])
+def test_labels_that_cannot_be_stored_are_refused_at_their_field(fixer, pool, wrong):
+    slot = make_slot(pool, 1)
+    page = fixer.post(change_url(slot), {"labels": wrong})
+    assert "cannot be stored" in " ".join(page.context["adminform"].form.errors["labels"])
+    slot.refresh_from_db()
+    assert slot.labels == {}
+
+
 def test_reservations_are_released_and_cancelled(fixer, pool, session, now):
     slot, held, waiting = make_slot(pool, 1), reserve(pool, now), reserve(pool, now)
     put_on(slot, held, now)

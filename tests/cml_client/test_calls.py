@@ -1,8 +1,11 @@
 """Every call, against simulators of both versions."""
 
+import asyncio
+
 import pytest
 
-from lcm.cml.call_errors import CmlNotFound, CmlRefused
+from lcm.cml.call_errors import CmlFailed, CmlNotFound, CmlRefused
+from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.version import Version
 from tests.cml_client.answering import Scripted, ok
 from tests.cml_stage import TWO_ROUTERS, Worked, run, simulated, started
@@ -173,6 +176,20 @@ def test_labs_are_looked_up_together_and_those_that_vanished_are_left_out():
             return [lab.title for lab in await cml.lab_details([*ids, "nowhere"])]
 
     assert run(go()) == [f"lab {number}" for number in range(12)]
+
+
+def test_one_lab_that_cannot_be_read_fails_the_look_up_with_its_error():
+    controller = simulated()
+
+    async def go():
+        async with Worked(controller) as cml:
+            ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(5)]
+            controller.fail(Fault(FaultKind.STATUS, path=ids[2], status=500))
+            with pytest.raises(CmlFailed, match="lab answered 500"):
+                await cml.lab_details(ids)
+            return len(asyncio.all_tasks())
+
+    assert run(go()) == 1
 
 
 def test_titles_with_any_characters_arrive():

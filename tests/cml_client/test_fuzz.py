@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from lcm.cml.observation import ResourceObservation
 from tests.cml_client.lab_answers import ANSWERS, PARTS, answers, observed
 
+pytestmark = pytest.mark.slow
+
 PER_PART = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 scalars = st.one_of(

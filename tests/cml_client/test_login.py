@@ -23,7 +23,7 @@ def test_one_log_in_serves_all_calls():
 
 def test_calls_that_start_together_log_in_once():
     async def go():
-        async with Worked(simulated()) as cml:
+        async with Worked(simulated(latency_seconds=0.01)) as cml:
             await asyncio.gather(*(cml.labs() for _ in range(10)))
             return [call for call, _ in cml.exchanges]
 
@@ -44,7 +44,7 @@ def test_a_token_that_expired_is_renewed_and_the_call_repeated():
 
 
 def test_many_calls_refused_at_once_log_in_again_once():
-    controller = simulated()
+    controller = simulated(latency_seconds=0.01)
 
     async def go():
         async with Worked(controller) as cml:

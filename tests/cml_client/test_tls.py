@@ -1,19 +1,16 @@
 """TLS to a worker: by the authority's file, by the fingerprint, and never without."""
 
-import datetime as dt
 import hashlib
-import ipaddress
 import ssl
+from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from lcm.cml.call_errors import CmlUnreachable
 from lcm.cml.client import CmlClient
 from lcm.cml.simulator import SimulatorProcess
 from lcm.cml.worker import Worker
+from tests.certificates import make_certificate
 from tests.cml_stage import HASTY, run
 
 pytestmark = pytest.mark.integration
@@ -21,36 +18,19 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A key with its self-signed certificate for 127.0.0.1, and the certificate alone."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "worker")])
-    now = dt.datetime.now(dt.UTC)
-    alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(alternative, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    folder = tmp_path_factory.mktemp("tls")
-    (folder / "server.pem").write_bytes(secret + made.public_bytes(pem))
-    (folder / "ca.pem").write_bytes(made.public_bytes(pem))
-    return folder
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
 def address(certificate):
-    tls, ca = str(certificate / "server.pem"), str(certificate / "ca.pem")
+    tls, ca = certificate
     with SimulatorProcess(tls=tls, ca_file=ca) as process:
         yield process.admin.add("w1")
 
 
 @pytest.fixture(scope="module")
 def fingerprint(certificate):
-    der = ssl.PEM_cert_to_DER_cert((certificate / "ca.pem").read_text())
+    der = ssl.PEM_cert_to_DER_cert(Path(certificate[1]).read_text())
     return hashlib.sha256(der).hexdigest()
 
 
@@ -64,7 +44,7 @@ def asked(address, **trust):
 
 
 def test_a_worker_is_trusted_by_its_authority(address, certificate):
-    assert asked(address, ca_file=str(certificate / "ca.pem")) == ()
+    assert asked(address, ca_file=certificate[1]) == ()
 
 
 def test_a_worker_is_trusted_by_its_fingerprint(address, fingerprint):

@@ -87,7 +87,7 @@ def test_a_name_is_taken_once():
         ),
         ("simulated", {"offerings": [{"name": "a"}, {"name": "a"}]}, "offerings", "the same name"),
         ("simulated", {"offerings": {"name": "a"}}, "offerings", "a list of objects"),
-        ("simulated", [], "", "“runtime_settings” must be an object of names and values, but is []."),
+        ("simulated", [], "", "The settings must be an object of names and values, but is []."),
         ("static", {}, "workers", "“workers” is required."),
         ("static", {"workers": []}, "workers", "must name at least one"),
         ("static", {"workers": ["cml-1"]}, "workers[0]", "an object of names and values"),

@@ -1,20 +1,16 @@
 """Workers that exist already: handed out by the list, and asked how they are over HTTP and TLS."""
 
-import datetime as dt
-import ipaddress
 import ssl
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from scheduling.runtimes.base import CapacityRefused, Health, InstanceState, LaunchRequest, Offering
 from scheduling.runtimes.health import PATH, probe_cml
 from scheduling.runtimes.static import StaticRuntime
+from tests.certificates import make_certificate
 
 READY = b'{"version": "2.9.1+build.7", "ready": true, "allow_ssh_pubkey_auth": false}'
 
@@ -66,23 +62,7 @@ def serve():
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     """A file with a key and its self-signed certificate for 127.0.0.1, and one with the certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "worker")])
-    now = dt.datetime.now(dt.UTC)
-    alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(alternative, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    folder = tmp_path_factory.mktemp("tls")
-    (folder / "server.pem").write_bytes(secret + made.public_bytes(pem))
-    (folder / "ca.pem").write_bytes(made.public_bytes(pem))
-    return str(folder / "server.pem"), str(folder / "ca.pem")
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 def static(*names, **fields):

@@ -10,10 +10,14 @@ from typing import Any
 
 from lcm.actors import SYSTEM
 from lcm.models import LabletSession
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.cycle import Outcome, Verdict
+from scheduling.framework.model import Part
 from scheduling.launching import perform_launch
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
 from scheduling.reconciler import World, reconcile_pool
 from scheduling.runtimes.base import InstanceState
+from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.reservations import create_reservation
 from scheduling.steps.context import TickContext
@@ -124,7 +128,7 @@ class Fleet:
     def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Give a claim, or a session's claim, this slot."""
         reservation = held if isinstance(held, Reservation) else active_of(held)
-        assert assign(self.fresh(), {reservation.pk: slot.pk}, now=self.clock()) == 1
+        assert assign(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
         held.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
@@ -156,3 +160,12 @@ def phases(rows: Iterable[Reservation]) -> list[str]:
     """As they are in the database now, in the order given."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
     return [found[row.pk] for row in rows]
+
+
+def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
+    """What a cycle would say that put the reservation onto this slot."""
+    snapshot = snapshot_of(
+        pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk
+    )
+    (job,) = snapshot.jobs
+    return Verdict(job, 1, Outcome.PLACED, (Part(slot.pk.hex, (job.whole,)),))

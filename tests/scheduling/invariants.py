@@ -58,7 +58,8 @@ def check_limits(pool: Pool, slots: list[Slot]) -> None:
 
 
 def check_ports(pool: Pool) -> None:
-    """No port twice on a slot, and ports only of sessions that hold the slot."""
+    """No port twice on a slot, ports only of sessions that hold the slot, none where no instance is."""
+    assert not PortAllocation.objects.filter(slot__pool=pool, slot__state=SlotState.EMPTY).exists()
     ports = list(PortAllocation.objects.filter(slot__pool=pool).values_list("slot_id", "port", "session_id"))
     assert len({(slot, port) for slot, port, _ in ports}) == len(ports)
     holding = set(

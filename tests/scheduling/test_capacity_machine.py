@@ -35,7 +35,17 @@ from lcm.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_session, transition_session
 from scheduling.launching import CALL_LEASE, perform_launch
-from scheduling.models import ACTIVE_PHASES, LIVE, LaunchAttempt, Lease, Phase, Reservation, Slot, SlotState
+from scheduling.models import (
+    ACTIVE_PHASES,
+    LIVE,
+    LaunchAttempt,
+    Lease,
+    Phase,
+    PortAllocation,
+    Reservation,
+    Slot,
+    SlotState,
+)
 from scheduling.reconciler import ORPHAN_GRACE
 from scheduling.runtimes.base import (
     CapacityRefused,
@@ -240,6 +250,20 @@ class CapacityMachine(RuleBasedStateMachine):
     def interrupt(self, number: int) -> None:
         slot = pick(self.fleet.slots(*LIVE), number)
         note_interruption(slot=slot, deadline=self.clock() + timedelta(minutes=2), now=self.clock())
+
+    @precondition(lambda self: self.fleet.slots(SlotState.READY))
+    @rule(number=which, port=st.integers(2000, 2005))
+    def leak(self, number: int, port: int) -> None:
+        """Something is found on a worker's port that should be free."""
+        slot = pick(self.fleet.slots(SlotState.READY), number)
+        PortAllocation.objects.get_or_create(slot=slot, port=port, defaults={"name": "?", "leaked": True})
+
+    @rule()
+    def look_without_seeing(self) -> None:
+        """A pass of the reconciler that cannot list anything."""
+        self.runtime.blind = RuntimeFailure("no route to host")
+        self.fleet.reconcile()
+        self.runtime.blind = None
 
     @precondition(lambda self: self.fleet.slots())
     @rule(number=which, action=st.sampled_from(["drain", "terminate", "cordon", "uncordon", "retry"]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import REGISTRY
 
 from scheduling.metrics import TickMetrics, capacity_figures
 from scheduling.models import SlotState
 from scheduling.runtimes.base import CapacityRefused
 from scheduling.tick import scheduling_tick
+from tests.scheduling.fakes import START
 
 
 def figures() -> dict[str, dict[tuple[str, ...], float]]:
@@ -32,7 +34,21 @@ def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
     assert seen["lcm_warm_deficit"] == {("cml-eu",): 2}
 
 
-def test_an_empty_pool_has_figures_too(pool):
+NAMES = ["unmet_demand", "oldest_pending_seconds", "leases_used", "leases_limit", "warm_deficit"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_pool_has_figures_too(pool, name):
+    """Nothing is 0, not absent: a graph has no gap and an alert can tell them apart."""
+    assert figures()[f"lcm_{name}"] == {("cml-eu",): 0}
+
+
+@pytest.mark.parametrize("change", [{"cordoned": True}, {"interruption_deadline": START}])
+def test_a_slot_that_takes_nobody_is_not_warm(tuned, change):
+    fleet = tuned(warm_slots=1)
+    fleet.slot(**change)
+    assert figures()["lcm_warm_deficit"] == {("cml-eu",): 1}
+    tuned(enabled=False)
     assert figures()["lcm_warm_deficit"] == {("cml-eu",): 0}
 
 

@@ -127,3 +127,22 @@ def test_counts_say_what_was_done(fleet):
     second = fleet.context()
     interrupt(second)
     assert (first.counts, second.counts) == ({"interrupted": 2}, {"taken_away": 2})
+
+
+def test_a_slot_that_fails_does_not_keep_the_others_from_draining(fleet, monkeypatch):
+    from scheduling.steps import interrupt as step
+
+    slots = [fleet.slot() for _ in range(3)]
+    for slot in slots:
+        notice(fleet, slot)
+    real = step.warn_sessions
+
+    def break_one(*, slot, **fields):
+        if slot.pk == slots[1].pk:
+            raise ZeroDivisionError("oh")
+        return real(slot=slot, **fields)
+
+    monkeypatch.setattr(step, "warn_sessions", break_one)
+    report = fleet.tick()
+    assert report.errors == {"interrupt": "ZeroDivisionError: oh"}
+    assert sorted(fleet.states()) == [S.DRAINING, S.DRAINING, S.READY]

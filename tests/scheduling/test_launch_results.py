@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.models import ChangeLog
-from scheduling.launching import backoff, open_offerings, perform_launch, record_launch
+from scheduling.launching import backoff, open_offerings, perform_launch, record_launch, refuse_offering
 from scheduling.models import AttemptOutcome, Phase, SlotState, SpotPolicy
 from scheduling.runtimes.base import (
     AnswerLost,
@@ -202,6 +202,18 @@ def test_an_attempt_without_an_answer_asks_for_the_same_offering_again(fleet):
     slot.refresh_from_db()
     assert slot.offering == "large-b"
     assert fleet.runtime.calls[-1] == ("launch", "large-b")
+
+
+def test_an_answer_that_was_lost_is_asked_for_again_even_when_others_were_refused_the_offering(fleet):
+    fleet.runtime.on_offer = [ON_DEMAND, Offering("large-b")]
+    slot = fleet.slot(S.LAUNCHING)
+    fleet.runtime.loses_answers = True
+    fleet.launch()
+    fleet.runtime.loses_answers = False
+    refuse_offering(fleet.fresh(), "large-a", until=fleet.clock() + timedelta(minutes=3))
+    fleet.launch()
+    slot.refresh_from_db()
+    assert (slot.state, slot.offering, len(fleet.runtime.alive)) == (S.BOOTING, "large-a", 1)
 
 
 def test_an_attempt_that_was_called_off_is_not_launched(fleet, as_operator):

@@ -101,3 +101,48 @@ def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
 
 def test_the_floor_is_the_larger_of_minimum_and_warm():
     assert Pool(min_slots=2, warm_slots=3).floor == Pool(min_slots=3, warm_slots=0).floor == 3
+
+
+def workers(*names):
+    return {"workers": [{"name": name, "endpoint": f"https://{name}.example.org"} for name in names]}
+
+
+def test_a_pool_of_listed_workers_has_no_more_slots_than_workers(db, as_admin):
+    ask = {"name": "lab", "runtime": "static", "actor": as_admin}
+    with pytest.raises(InvalidInput, match=r"2 workers are listed .* at most 2") as error:
+        create_pool(**ask, runtime_settings=workers("a", "b"), max_slots=3)
+    assert "max_slots" in error.value.fields
+    pool = create_pool(**ask, runtime_settings=workers("a", "b"), max_slots=2)
+    with pytest.raises(InvalidInput, match="1 worker is listed"):
+        update_pool(pool=pool, actor=as_admin, runtime_settings=workers("a"))
+    update_pool(pool=pool, actor=as_admin, runtime_settings=workers("a"), max_slots=1)
+    assert Pool.objects.get().max_slots == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "where"),
+    [
+        ({"offerings": [{"name": "a\x00b"}]}, "runtime_settings.offerings[0].name"),
+        ({"refuse_offerings": ["\ud800"]}, "runtime_settings.refuse_offerings[0]"),
+        ({"a\x00": 1}, "runtime_settings"),
+    ],
+)
+def test_text_that_cannot_be_stored_is_refused_where_it_is(pool, as_admin, wrong, where):
+    for save in (
+        lambda: create_pool(name="new", actor=as_admin, runtime_settings=wrong),
+        lambda: update_pool(pool=pool, actor=as_admin, runtime_settings=wrong),
+        lambda: update_pool(pool=pool, actor=as_admin, description="\x00"),
+    ):
+        with pytest.raises(InvalidInput, match="cannot be stored") as error:
+            save()
+        assert set(error.value.fields) <= {where, "description"}
+    assert Pool.objects.get().description == ""
+
+
+def test_two_edits_at_once_are_checked_together(pool, as_admin):
+    """Each is fine with what its copy says; the second is checked against what the first has left."""
+    stale = Pool.objects.get(pk=pool.pk)
+    update_pool(pool=pool, actor=as_admin, min_slots=4)
+    with pytest.raises(InvalidInput, match="The minimum cannot exceed the maximum"):
+        update_pool(pool=stale, actor=as_admin, max_slots=2)
+    assert Pool.objects.values_list("min_slots", "max_slots").get() == (4, 4)

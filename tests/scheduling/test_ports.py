@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.models import Pool, PortAllocation
+from scheduling.models import Pool, PortAllocation, SlotState
 from scheduling.services.ports import choose_ports, free_ports, release_ports, taken_ports
 
 SMALL = Pool(first_port=2000, last_port=2005)
@@ -80,3 +80,56 @@ def test_two_slots_serve_what_the_ports_of_one_cannot(tuned, lab):
     lab(), lab()
     assert fleet.clean_tick().counts["placed"] == 2
     assert [ports(slot) for slot in slots] == [[2000, 2001]] * 2
+
+
+def leak(slot, port=2100):
+    return PortAllocation.objects.create(slot=slot, port=port, name="found there", leaked=True)
+
+
+def vanish(fleet, slot):
+    fleet.runtime.vanish(slot.instance_id)
+
+
+def drain(fleet, slot):
+    fleet.clock.advance(hours=1)
+    fleet.clean_tick()
+
+
+@pytest.mark.parametrize("end", [vanish, drain])
+def test_a_leaked_port_goes_with_its_instance(fleet, end):
+    slot, other = fleet.slot(), fleet.slot(SlotState.BOOTING)
+    leak(slot), leak(other)
+    end(fleet, slot)
+    for _ in range(3):
+        fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, ports(slot), ports(other)) == (SlotState.EMPTY, [], [2100])
+
+
+def test_a_leaked_port_of_a_vanished_worker_with_a_session_goes_too(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot)
+    PortAllocation.objects.filter(session=session, port=2000).update(leaked=True)
+    vanish(fleet, slot)
+    fleet.reconcile()
+    assert ports(slot) == []
+
+
+def test_a_leaked_port_stays_while_its_instance_does(fleet, lab_on):
+    slot = fleet.slot()
+    leak(slot)
+    for _ in range(3):
+        fleet.round(10)
+    assert ports(slot) == [2100]
+
+
+def test_a_worker_that_exists_already_keeps_its_leaked_ports(fleet):
+    """It is not ended with its slot, so what was found there is still there."""
+    slot = fleet.slot()
+    leak(slot)
+    fleet.runtime.launches = False
+    drain(fleet, slot)
+    for _ in range(2):
+        fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, ports(slot)) == (SlotState.EMPTY, [2100])

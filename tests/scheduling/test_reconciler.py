@@ -275,15 +275,112 @@ def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collect
     assert fleet.runtime.alive == []
 
 
-@pytest.mark.parametrize("state", [state for state in S if state != S.ERROR])
-def test_a_describe_that_fails_changes_nothing(fleet, lab_on, state):
+BLIND = [RuntimeFailure("no route to host"), ZeroDivisionError("no route to host")]
+
+
+@pytest.mark.parametrize("error", BLIND, ids=["a failure", "a bug"])
+@pytest.mark.parametrize("state", S)
+def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state, error):
     slot = fleet.slot(state)
-    fleet.runtime.blind = RuntimeFailure("no route to host")
-    fleet.clock.advance(days=1)
+    fleet.runtime.blind = error
+    fleet.clock.advance(seconds=119)
     before = Slot.objects.values().get(pk=slot.pk)
     assert fleet.reconcile().errors == ["no route to host"]
     assert Slot.objects.values().get(pk=slot.pk) == before
     assert fleet.runtime.count("terminate") == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "after"),
+    [
+        (S.LAUNCHING, S.EMPTY),
+        (S.BOOTING, S.TERMINATING),
+        (S.BINDING, S.TERMINATING),
+        (S.READY, S.READY),
+        (S.DRAINING, S.DRAINING),
+        (S.TERMINATING, S.ERROR),
+        (S.ERROR, S.EMPTY),
+    ],
+)
+def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
+    """What may still run there is an orphan, and is collected when it is seen again."""
+    slot = fleet.slot(state)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    assert state_of(slot) == after
+    fleet.runtime.blind = None
+    for _ in range(8):
+        fleet.round(120)
+    assert len(fleet.runtime.alive) == len(fleet.slots(S.READY, S.DRAINING))
+
+
+def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_be_described(fleet):
+    fleet.reservation(ttl=86_400)
+    fleet.slot(S.BOOTING)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    assert fleet.clean_tick().attempts == []
+    fleet.clock.advance(seconds=300)
+    fleet.reconcile()
+    assert len(fleet.clean_tick().attempts) == 1
+
+
+def test_a_slot_that_fails_at_every_look_still_has_its_deadline(fleet, monkeypatch):
+    from scheduling import reconciler
+
+    slot = fleet.slot(S.BINDING)
+    monkeypatch.setattr(reconciler, "_binding", _break)
+    fleet.reconcile()
+    assert state_of(slot) == S.BINDING
+    fleet.clock.advance(seconds=181)
+    assert fleet.reconcile().errors
+    assert state_of(slot) == S.TERMINATING
+
+
+def _break(*arguments):
+    raise ZeroDivisionError("oh")
+
+
+def test_a_probe_that_breaks_is_a_worker_that_is_not_ready(fleet):
+    broken, other = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    real = fleet.runtime.probe
+
+    def probe(instance):
+        return _break() if instance.id == broken.instance_id else real(instance)
+
+    fleet.runtime.probe = probe
+    fleet.reconcile()
+    assert (state_of(broken), state_of(other)) == (S.BINDING, S.READY)
+    fleet.clock.advance(seconds=181)
+    fleet.reconcile()
+    assert "ZeroDivisionError: oh" in Slot.objects.get(pk=broken.pk).reason
+
+
+def test_notices_that_cannot_be_read_do_not_stop_the_rest(fleet):
+    slot = fleet.slot(S.BINDING)
+    fleet.runtime.interruptions = _break
+    fleet.reconcile()
+    assert state_of(slot) == S.READY
+
+
+def test_what_a_worker_says_of_itself_is_kept_as_far_as_it_can_be(fleet):
+    slot, silent = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    fleet.runtime.health = Health(True, version="2.9\x00\ud800")
+    fleet.reconcile()
+    assert (state_of(slot), slot.version) == (S.READY, "2.9\ufffd\ufffd")
+    Slot.objects.filter(pk=silent.pk).update(state=S.BINDING, state_deadline=fleet.clock())
+    fleet.runtime.health = Health(False, "\x00")
+    fleet.reconcile()
+    assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not answer in time: \ufffd")
+
+
+def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot, SessionStatus.RUNNING)
+    Slot.objects.filter(pk=slot.pk).update(state=S.ERROR, state_deadline=fleet.clock())
+    fleet.reconcile()
+    session.refresh_from_db()
+    assert (state_of(slot), slot.lease_count, session.status) == (S.EMPTY, 0, SessionStatus.FAILED)
 
 
 def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
@@ -362,3 +459,45 @@ def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
         type(fleet.runtime).launches = True
     assert state_of(slot) == S.EMPTY
     assert fleet.runtime.count("terminate") == 0
+
+
+def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
+    """Everything that needs no answer of theirs has happened by the time the first is asked."""
+    fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    ending, boots = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
+    fleet.runtime.add("i-orphan", token="forgotten")
+    fleet.clock.advance(minutes=11)
+    fleet.runtime.calls.clear()
+    fleet.reconcile()
+    calls = [call for call, _ in fleet.runtime.calls]
+    assert calls.index("probe") > max(place for place, call in enumerate(calls) if call == "terminate")
+    assert (calls.count("probe"), calls.count("terminate")) == (2, 2)
+    assert (state_of(ending), state_of(boots)) == (S.ERROR, S.BINDING)
+
+
+def test_the_lease_is_kept_while_many_workers_are_asked(tuned, monkeypatch):
+    from scheduling import reconciler
+    from scheduling.models import Lease
+
+    monkeypatch.setattr(reconciler, "PROBES_AT_ONCE", 1)
+    fleet = tuned(max_slots=9)
+    for _ in range(9):
+        fleet.slot(S.BINDING)
+    real = fleet.runtime.probe
+
+    def slow(instance):
+        fleet.clock.advance(seconds=30)
+        return real(instance)
+
+    fleet.runtime.probe = slow
+    left = []
+    renew = reconciler.Hold.renew
+
+    def note(hold):
+        left.append(Lease.objects.get(name=hold.name).expires_at > fleet.clock())
+        return renew(hold)
+
+    monkeypatch.setattr(reconciler.Hold, "renew", note)
+    fleet.reconcile()
+    assert all(left)
+    assert fleet.states() == [S.READY] * 9

@@ -7,9 +7,12 @@ from decimal import Decimal
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
+from scheduling.capacity import Resources
 from scheduling.models import Phase, Pool, Reservation
+from scheduling.services.pools import create_pool, pool_for
 from scheduling.services.reservations import (
     cancel_reservation,
     create_reservation,
@@ -179,3 +182,31 @@ def test_one_active_claim_a_session(fleet, lab):
     with pytest.raises(IntegrityError), transaction.atomic():
         reserve_for_session(session=session, now=fleet.clock())
     assert session.reservations.count() == 1
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
+    claim = fleet.reservation()
+    with pytest.raises(InvalidInput) as error:
+        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason=reason)
+    assert "reason" in error.value.fields
+    assert phases([claim]) == [Phase.PENDING]
+
+
+def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
+    tuned(first_port=2000, last_port=2001)
+    roomy = create_pool(name="cml-roomy", actor=SYSTEM)
+    few, many = ({"name": "", "system": "cml", "asked": Resources(), "ports": count} for count in (2, 3))
+    fleet.reservation(pool="cml-roomy")
+    assert pool_for(**few) == fleet.pool
+    assert pool_for(**many) == roomy
+    with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
+        pool_for(**{**many, "ports": 9_999})
+    with pytest.raises(InvalidInput, match="3 ports asked for, a slot has 2"):
+        pool_for(**{**many, "name": "cml-eu"})
+
+
+def test_a_claim_for_a_system_is_not_made_in_a_pool_of_another(fleet):
+    with pytest.raises(InvalidInput, match="The pool cml-eu is for cml, not for gpu"):
+        fleet.reservation(system="gpu")
+    assert fleet.reservation(system="cml").pool == fleet.pool

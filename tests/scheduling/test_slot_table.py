@@ -155,8 +155,9 @@ def test_a_slot_that_got_a_session_a_moment_ago_is_not_terminated(fleet, as_oper
 
 
 def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
+    slot = tuned().slot(S.ERROR)
     fleet = tuned(backoff_until="2027-01-01T00:00:00Z", failures=4)
-    retry_slot(slot=fleet.slot(S.ERROR), reason="mended", actor=as_operator, now=fleet.clock())
+    retry_slot(slot=slot, reason="mended", actor=as_operator, now=fleet.clock())
     assert (fleet.fresh().backoff_until, fleet.pool.failures) == (None, 0)
 
 
@@ -166,3 +167,20 @@ def test_a_heartbeat_is_kept(fleet):
     note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock.advance(seconds=5))
     slot.refresh_from_db()
     assert (slot.last_heartbeat, slot.version) == (fleet.clock(), "2.10.0")
+
+
+@pytest.mark.parametrize(("leases", "said"), [(1, "still has a lease"), (2, "still has 2 leases")])
+def test_a_slot_in_error_with_leases_is_not_retried_and_says_why(fleet, as_operator, leases, said):
+    slot = fleet.slot(S.ERROR, lease_count=leases)
+    with pytest.raises(StateConflict, match=said):
+        retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
+    slot.refresh_from_db()
+    assert slot.state == S.ERROR
+
+
+def test_a_slot_that_was_retried_a_moment_ago_says_what_it_is(fleet, as_operator):
+    slot = fleet.slot(S.ERROR)
+    stale = Slot.objects.get(pk=slot.pk)
+    retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
+    with pytest.raises(StateConflict, match="is empty; only a slot in error can be retried"):
+        retry_slot(slot=stale, reason="try", actor=as_operator, now=fleet.clock())

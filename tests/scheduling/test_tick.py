@@ -22,7 +22,7 @@ def test_the_steps_are_those_of_the_design_in_that_order():
     assert [name for name, _ in STEPS] == NAMES
 
 
-def broken(context):
+def broken(*arguments, **fields):
     raise RuntimeError("out of luck")
 
 
@@ -147,16 +147,19 @@ def test_placing_follows_priority_then_age(fleet, lab):
 def test_the_task_of_a_tick_sends_its_launches_and_those_that_were_forgotten(tuned, monkeypatch):
     fleet = tuned(min_slots=2)
     sent = []
-    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments: sent.append(arguments[0]))
+    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
     tasks.tick_pool(str(fleet.pool.pk))
     attempts = [str(key) for key in LaunchAttempt.objects.values_list("pk", flat=True)]
     assert sorted(sent) == sorted(attempts)
     sent.clear()
     tasks.tick_pool(str(fleet.pool.pk))
     assert sent == []
-    LaunchAttempt.objects.update(requested_at=fleet.clock())
+    LaunchAttempt.objects.update(due_at=fleet.clock())
     tasks.tick_pool(str(fleet.pool.pk))
     assert sorted(sent) == sorted(attempts)
+    sent.clear()
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
 
 
 def test_tasks_for_what_is_gone_do_nothing(db):
@@ -177,7 +180,9 @@ def test_a_task_for_each_pool(fleet, monkeypatch):
 
 def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, monkeypatch):
     fleet = tuned(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
-    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments: tasks.launch_slot(*arguments))
+    monkeypatch.setattr(
+        tasks.launch_slot, "apply_async", lambda arguments, **_: tasks.launch_slot(*arguments)
+    )
     tasks.tick_pool(str(fleet.pool.pk))
     for _ in range(2):
         tasks.reconcile(str(fleet.pool.pk))
@@ -189,3 +194,39 @@ def test_old_ticks_are_forgotten(fleet, time_machine):
     time_machine.move_to(fleet.clock() + timedelta(days=2, seconds=1))
     tasks.forget_ticks()
     assert not TickRun.objects.exists()
+
+
+def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
+    time_machine.move_to(fleet.clock())
+    for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
+        Lease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
+    tasks.forget_ticks()
+    assert Lease.objects.get().name == "launch:2"
+
+
+def test_an_error_is_recorded_whatever_it_says(fleet, monkeypatch):
+    def odd(context):
+        raise ValueError("a\x00b")
+
+    monkeypatch.setattr(tick, "STEPS", (("place", odd),))
+    assert fleet.tick().errors == {"place": "ValueError: a\ufffdb"}
+    assert TickRun.objects.get().errors == {"place": "ValueError: a\ufffdb"}
+
+
+class BrokenMetrics:
+    def observe(self, pool, report):
+        raise ZeroDivisionError("oh")
+
+
+def test_metrics_that_fail_do_not_lose_the_launches(tuned):
+    fleet = tuned(min_slots=2)
+    report = scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, BrokenMetrics())
+    assert (len(report.attempts), report.errors) == (2, {"metrics": "ZeroDivisionError: oh"})
+
+
+def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkeypatch):
+    fleet = tuned(min_slots=2)
+    monkeypatch.setattr(tick, "_record", broken)
+    report = fleet.tick()
+    assert (len(report.attempts), list(report.errors)) == (2, ["record"])
+    assert not Lease.objects.exists()

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import socket
+import time
 from datetime import timedelta
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from celery import current_app
+from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
 from lcm.actors import SYSTEM
-from scheduling import tasks
+from scheduling import tasks, wake
 from scheduling.models import SlotState
 from scheduling.services.reservations import release_reservation
-from scheduling.services.slots import cordon_slot, note_interruption
+from scheduling.services.slots import cordon_slot, note_heartbeat, note_interruption
+
+
+@pytest.fixture(autouse=True)
+def broker(monkeypatch):
+    """Nothing is known of the broker yet."""
+    monkeypatch.setattr(wake, "broker", wake.Broker())
+    return wake.broker
 
 
 @pytest.fixture
@@ -39,6 +53,10 @@ def interruption(fleet, lab):
     note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
 
 
+def heartbeat(fleet, lab):
+    note_heartbeat(slot=fleet.slot(), now=fleet.clock())
+
+
 def uncordon(fleet, lab):
     slot = fleet.slot(cordoned=True)
     cordon_slot(slot=slot, cordoned=False, reason="fine again", actor=SYSTEM, now=fleet.clock())
@@ -49,7 +67,7 @@ def ready(fleet, lab):
     fleet.reconcile()
 
 
-@pytest.mark.parametrize("event", [claim, session, release, interruption, uncordon, ready])
+@pytest.mark.parametrize("event", [claim, session, release, heartbeat, interruption, uncordon, ready])
 def test_what_a_tick_should_see_soon_asks_for_one(
     fleet, lab, sent, event, django_capture_on_commit_callbacks
 ):
@@ -77,10 +95,63 @@ def test_a_tick_does_not_ask_for_itself(tuned, sent, django_capture_on_commit_ca
 def test_without_a_broker_the_claim_is_made_all_the_same(
     fleet, monkeypatch, django_capture_on_commit_callbacks
 ):
-    def unreachable(*arguments, **options):
-        raise OperationalError("no broker")
-
     monkeypatch.setattr(tasks.tick_pool, "apply_async", unreachable)
     with django_capture_on_commit_callbacks(execute=True):
         fleet.reservation()
     assert fleet.clean_tick().counts["unmet"] == 1
+
+
+def unreachable(*arguments, **options):
+    raise OperationalError("no broker")
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_burst_without_a_broker_asks_it_once_and_warns_once(
+    fleet, monkeypatch, caplog, django_capture_on_commit_callbacks
+):
+    asked = []
+    monkeypatch.setattr(
+        tasks.tick_pool, "apply_async", lambda *given, **_: asked.append(given) or unreachable()
+    )
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(20):
+            fleet.reservation()
+            cache.clear()
+    assert (len(asked), warnings(caplog)) == (1, ["wake_failed"])
+
+
+def test_a_broker_that_is_back_is_used_again(fleet, monkeypatch, sent, broker):
+    broker.failed(OSError("gone"))
+    wake._send(str(fleet.pool.pk))
+    assert sent == []
+    monkeypatch.setattr(broker, "silent_until", time.monotonic())
+    wake._send(str(fleet.pool.pk))
+    assert sent == [str(fleet.pool.pk)]
+
+
+@pytest.fixture
+def silent_address():
+    """A port that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+
+
+@pytest.mark.parametrize("silent", ["cache", "broker"])
+def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
+    fleet, settings, monkeypatch, silent_address, caplog, django_capture_on_commit_callbacks, silent
+):
+    if silent == "cache":
+        options = {"socket_timeout": 0.5, "socket_connect_timeout": 0.5}
+        backend = "django.core.cache.backends.redis.RedisCache"
+        settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": silent_address, "OPTIONS": options}}
+    reach = partial(current_app.connection_for_write, silent_address)
+    monkeypatch.setattr(wake, "current_app", SimpleNamespace(connection_for_write=reach))
+    begun = time.monotonic()
+    with django_capture_on_commit_callbacks(execute=True):
+        for _ in range(10):
+            fleet.reservation()
+    assert time.monotonic() - begun < 3
+    assert warnings(caplog) == ["wake_failed"]

@@ -92,6 +92,35 @@ def test_back_in_the_queue_it_claims_anew_with_the_next_attempt(fleet, lab_on, s
     assert (session.status, claim.phase, session.port_allocations.count()) == (S.SCHEDULED, Phase.READY, 2)
 
 
+def test_back_in_the_queue_it_keeps_its_place(fleet, lab, lab_on, tuned):
+    """A session that lost its slot has waited longest."""
+    tuned(max_leases=1)
+    slot = fleet.slot()
+    first = lab_on(slot)
+    fleet.clock.advance(minutes=1)
+    second = lab()
+    transition_session(session=first, to=S.PENDING, actor=SYSTEM, now=fleet.clock.advance(minutes=1))
+    assert active_of(first).created_at == first.created_at
+    fleet.clean_tick()
+    first.refresh_from_db(), second.refresh_from_db()
+    assert (first.status, second.status) == (S.SCHEDULED, S.PENDING)
+
+
+def test_a_session_with_more_ports_than_a_slot_has_is_not_made(fleet, tuned, lab):
+    tuned(first_port=2000, last_port=2000)
+    with pytest.raises(InvalidInput, match="2 ports asked for, a slot has 1") as error:
+        lab()
+    assert "pool" in error.value.fields
+    assert not LabletSession.objects.exists()
+
+
+def test_a_session_does_not_wait_in_a_pool_of_another_system(fleet, tuned, lab):
+    tuned(system="gpu")
+    with pytest.raises(InvalidInput, match="The pool cml-eu is for gpu, not for cml"):
+        lab()
+    assert not LabletSession.objects.exists()
+
+
 def test_many_that_are_cancelled_together_give_back_each_their_own(fleet, lab, lab_on):
     slots = [fleet.slot(), fleet.slot()]
     sessions = [lab_on(slots[0]), lab_on(slots[0]), lab_on(slots[1]), lab()]

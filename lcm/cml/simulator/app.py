@@ -53,7 +53,9 @@ class SimulatorApp:
         prefix, found, rest = path.partition(API)
         controller = self.controllers.get(prefix.strip("/")) if found else None
         body = await _body(receive)
-        if controller is not None:
+        if len(body) > MAX_BODY:
+            await _send(send, Reply.error(413, f"Request Entity Too Large: more than {MAX_BODY} bytes."))
+        elif controller is not None:
             await _serve(controller, _request(scope, f"/{rest}", body), send)
         elif path.startswith("/simulator/"):
             await _send(send, self.administration.answer(_request(scope, path, body)))
@@ -102,6 +104,7 @@ async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:
 
 
 async def _body(receive: Receive) -> bytes:
+    """The body, or a little more of it than is allowed."""
     parts: list[bytes] = []
     more = True
     while more and sum(map(len, parts)) <= MAX_BODY:

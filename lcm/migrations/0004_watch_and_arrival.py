@@ -6,14 +6,14 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0002_roles'),
+        ('lcm', '0003_definition_slot_labels'),
     ]
 
     operations = [
         migrations.AddField(
             model_name='labletdefinition',
             name='awaits_arrival',
-            field=models.BooleanField(default=False, help_text='Its sessions run when their user has arrived, not as soon as they are ready.'),
+            field=models.BooleanField(default=False, help_text='Its sessions run when their user has arrived, not when they are ready.'),
         ),
         migrations.AddField(
             model_name='labletsession',

@@ -1,4 +1,4 @@
-"""Runtime settings: JSON read into frozen dataclasses, with a sentence for everything that is wrong.
+"""Settings and arguments: JSON read into frozen dataclasses, with a sentence for everything that is wrong.
 
 A dataclass declares its settings with the functions below (`number`, `flag`, `text`, …), each of which
 gives a field with a default and a check; `read_options` does the rest.
@@ -12,9 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar
-
-from scheduling.runtimes.base import RuntimeAdapter, WronglyConfigured
+from typing import Any, TypeVar
 
 Options = TypeVar("Options")
 Reader = Callable[[str, Any], Any]
@@ -34,19 +32,19 @@ def number(default: float | None, low: float, high: float) -> Any:
 
     def read(key: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise _mistyped(key, value, f"a number from {low:g} to {high:g}")
+            raise mistyped(key, value, f"a number from {low:g} to {high:g}")
         return value
 
-    return _setting(default, read)
+    return setting(default, read)
 
 
 def flag(default: bool) -> Any:
     def read(key: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise _mistyped(key, value, "true or false")
+            raise mistyped(key, value, "true or false")
         return value
 
-    return _setting(default, read)
+    return setting(default, read)
 
 
 def text(
@@ -58,21 +56,21 @@ def text(
         if isinstance(value, str) and value == default:
             return value
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise _mistyped(key, value, expected)
+            raise mistyped(key, value, expected)
         if len(value) > longest:
             raise Unusable({key: f"“{key}” has {len(value)} characters; at most {longest} are allowed."})
         return value
 
-    return _setting(default, read)
+    return setting(default, read)
 
 
 def choice(of: type[StrEnum], default: StrEnum) -> Any:
     def read(key: str, value: Any) -> StrEnum:
         if value not in of.__members__.values():
-            raise _mistyped(key, value, f"one of {', '.join(of)}")
+            raise mistyped(key, value, f"one of {', '.join(of)}")
         return of(value)
 
-    return _setting(default, read)
+    return setting(default, read)
 
 
 def texts() -> Any:
@@ -80,10 +78,10 @@ def texts() -> Any:
 
     def read(key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise _mistyped(key, value, "a list of texts")
+            raise mistyped(key, value, "a list of texts")
         return tuple(value)
 
-    return _setting((), read)
+    return setting((), read)
 
 
 def labels() -> Any:
@@ -91,7 +89,7 @@ def labels() -> Any:
 
     def read(key: str, value: Any) -> dict[str, str]:
         if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-            raise _mistyped(key, value, "an object of names and texts")
+            raise mistyped(key, value, "an object of names and texts")
         return dict(value)
 
     return field(default_factory=dict, metadata={"read": read})
@@ -102,7 +100,7 @@ def rows(of: type[Any], *, required: bool = True) -> Any:
 
     def read(key: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise _mistyped(key, value, "a list of objects")
+            raise mistyped(key, value, "a list of objects")
         if required and not value:
             raise Unusable({key: f"“{key}” must name at least one."})
         found: list[Any] = []
@@ -116,13 +114,13 @@ def rows(of: type[Any], *, required: bool = True) -> Any:
             raise Unusable(problems)
         return tuple(found)
 
-    return _setting(REQUIRED if required else (), read)
+    return setting(REQUIRED if required else (), read)
 
 
 def read_options(of: type[Options], values: Any, path: str = "") -> Options:
     """The settings as their dataclass; `Unusable` names everything that is wrong with them."""
     if not isinstance(values, Mapping):
-        raise _mistyped(path, values, "an object of names and values")
+        raise mistyped(path, values, "an object of names and values")
     prefix = f"{path}." if path else ""
     known: dict[str, Field[Any]] = {each.name: each for each in fields(of)}  # type: ignore[arg-type]
     problems = {f"{prefix}{key}": _unknown(f"{key}", known) for key in values if key not in known}
@@ -151,28 +149,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names)}."
 
 
-class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
-    """An adapter whose settings are a dataclass; made only from settings that are right."""
-
-    options_type: ClassVar[type[Any]]
-    options: Options
-
-    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
-        super().__init__(pool, settings)
-        if problems := self.problems(settings):
-            raise WronglyConfigured(" ".join(problems.values()))
-        self.options = read_options(self.options_type, settings)
-
-    @classmethod
-    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
-        try:
-            read_options(cls.options_type, settings)
-        except Unusable as error:
-            return error.problems
-        return {}
-
-
-def _setting(default: Any, read: Reader) -> Any:
+def setting(default: Any, read: Reader) -> Any:
+    """A field read by a function of its own, which raises `Unusable`."""
     return field(default=default, metadata={"read": read})
 
 
@@ -186,9 +164,12 @@ def _unknown(key: str, known: Iterable[str]) -> str:
     return f"There is no setting “{key}”{suggestion(key, known)}"
 
 
-def _mistyped(key: str, value: Any, expected: str) -> Unusable:
+def mistyped(key: str, value: Any, expected: str) -> Unusable:
+    """What to raise for a value of the wrong kind."""
     shown = json.dumps(value, ensure_ascii=False, default=str)
-    return Unusable({key: f"“{key or 'runtime_settings'}” must be {expected}, but is {_shortened(shown)}."})
+    return Unusable(
+        {key: f"{f'“{key}”' if key else 'The settings'} must be {expected}, but is {_shortened(shown)}."}
+    )
 
 
 def _shortened(shown: str, longest: int = 60) -> str:

@@ -1,0 +1,93 @@
+"""Writing many rows in few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+from django.db import connection, models
+
+Field: TypeAlias = "models.Field[Any, Any]"
+CHUNK = 5_000
+
+
+def insert_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Rows of one value a field, without making model objects; what is not named needs a default in `rows`.
+
+    PostgreSQL takes them as a COPY, others as one prepared INSERT. The constraints hold as always.
+    """
+    columns = _fields(model, fields)
+    if connection.vendor == "postgresql":
+        _copy(model, columns, rows)
+    else:
+        marks = ", ".join("%s" for _ in columns)
+        names = ", ".join(f'"{field.column}"' for field in columns)
+        _execute_many(f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})', columns, rows)  # noqa: S608
+
+
+def update_each(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """`rows` hold the primary key and a value for each field; one UPDATE … FROM a list of them."""
+    key, *columns = _fields(model, [model._meta.pk.name, *fields])
+    if connection.vendor == "postgresql":
+        for chunk in _chunks(rows):
+            _update_from_arrays(model, [key, *columns], chunk)
+    else:
+        assignments = ", ".join(f'"{field.column}" = %s' for field in columns)
+        query = f'UPDATE "{model._meta.db_table}" SET {assignments} WHERE "{key.column}" = %s'  # noqa: S608
+        _execute_many(query, [*columns, key], ((*values, pk) for pk, *values in rows))
+
+
+def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
+    names = ", ".join(f'"{field.column}"' for field in columns)
+    json_at = [index for index, field in enumerate(columns) if isinstance(field, models.JSONField)]
+    query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
+    with connection.cursor() as cursor, cursor.copy(query) as copy:
+        for row in rows:
+            values = list(row)
+            for index in json_at:
+                values[index] = columns[index].get_db_prep_save(values[index], connection)
+            copy.write_row(values)
+
+
+def _update_from_arrays(
+    model: type[models.Model], columns: Sequence[Field], rows: Sequence[Sequence[Any]]
+) -> None:
+    table = model._meta.db_table
+    arrays = ", ".join(f"%s::{field.db_type(connection)}[]" for field in columns)
+    names = ", ".join(f"v{index}" for index in range(len(columns)))
+    assignments = ", ".join(
+        f'"{field.column}" = new.v{index}' for index, field in enumerate(columns) if index
+    )
+    query = (
+        f'UPDATE "{table}" SET {assignments} FROM unnest({arrays}) AS new({names}) '  # noqa: S608
+        f'WHERE "{table}"."{columns[0].column}" = new.v0'
+    )
+    values = [
+        [field.get_db_prep_save(value, connection) for value in column]
+        if isinstance(field, models.JSONField)
+        else list(column)
+        for field, column in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
+
+
+def _execute_many(query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
+    prepared = (
+        [field.get_db_prep_save(value, connection) for field, value in zip(columns, row, strict=True)]
+        for row in rows
+    )
+    with connection.cursor() as cursor:
+        for chunk in _chunks(prepared):
+            cursor.executemany(query, chunk)
+
+
+def _chunks(rows: Iterable[Any]) -> Iterable[list[Any]]:
+    waiting = iter(rows)
+    while chunk := list(islice(waiting, CHUNK)):
+        yield chunk
+
+
+def _fields(model: type[models.Model], names: Sequence[str]) -> list[Field]:
+    return [model._meta.get_field(name) for name in names]  # type: ignore[misc]

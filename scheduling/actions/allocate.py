@@ -1,0 +1,92 @@
+"""Give waiting jobs the nodes that are free, in the order of the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scheduling.framework.candidates import Candidates
+from scheduling.framework.cycle import Cycle, Outcome, Verdict
+from scheduling.framework.explain import refusal
+from scheduling.framework.model import Gang, Job, Part, Task
+from scheduling.framework.ordering import in_order
+from scheduling.framework.session import SchedulingSession
+
+
+def run(cycle: Cycle) -> None:
+    """One verdict a job. Space that is being cleared for someone is theirs before anything else."""
+    ssn = cycle.ssn
+    kept = {job.id: _keep(ssn, job) for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index}
+    for position, job in enumerate(in_order(ssn, ssn.snapshot.waiting), 1):
+        verdict = kept.get(job.id) or _place(cycle, job)
+        verdict.position = position
+        cycle.verdicts.append(verdict)
+
+
+def _keep(ssn: SchedulingSession, job: Job) -> Verdict:
+    """The job on the node that was cleared for it, or its claim on what will be free there."""
+    task = job.whole
+    number = ssn.nodes.index[job.held_on]
+    fits = ssn.candidates(task, job).allows(number)
+    part = ssn.part_on(task, number) if fits else Part(job.held_on, (task,))
+    ssn.change(job, part, 1, taking=True)
+    return Verdict(job, 0, Outcome.PLACED if fits else Outcome.HELD, (part,))
+
+
+def _place(cycle: Cycle, job: Job) -> Verdict:
+    ssn = cycle.ssn
+    reason = ssn.refused(job)
+    if reason is not None:
+        return Verdict(job, 0, Outcome.REFUSED, why=refusal(ssn, reason))
+    if job.gang is Gang.SPREAD and len(job.tasks) > 1:
+        return _place_apart(ssn, job)
+    task = job.whole
+    candidates = ssn.candidates(task, job)
+    number = candidates.best()
+    if number is None:
+        return Verdict(job, 0, Outcome.WAITING, stuck=candidates)
+    scores = candidates.score_by_plugin(number) if cycle.keep_scores else {}
+    part = ssn.part_on(task, number)
+    ssn.change(job, part, 1, taking=True)
+    return Verdict(job, 0, Outcome.PLACED, (part,), scores)
+
+
+@dataclass
+class _OnNode:
+    """Tasks of one job that came to one node."""
+
+    tasks: list[Task] = field(default_factory=list)
+    devices: dict[int, int] = field(default_factory=dict)
+
+
+def _place_apart(ssn: SchedulingSession, job: Job) -> Verdict:
+    """Task by task, each where it is best; all of them or none, with one lease a node."""
+    statement = ssn.statement()
+    found: dict[str, _OnNode] = {}
+    for task in ssn.tasks_in_order(job):
+        candidates = ssn.candidates(task, job)
+        number = candidates.best()
+        if number is None:
+            statement.discard()
+            return Verdict(job, 0, Outcome.WAITING, stuck=_first_refusing(ssn, job) or candidates)
+        part = ssn.part_on(task, number)
+        statement.allocate(job, part, leases=0)
+        here = found.setdefault(part.node, _OnNode())
+        here.tasks.append(task)
+        for device, amount in part.devices:
+            here.devices[device] = here.devices.get(device, 0) + amount
+    statement.discard()
+    parts = tuple(
+        Part(node, tuple(here.tasks), tuple(sorted(here.devices.items()))) for node, here in found.items()
+    )
+    for part in parts:
+        ssn.change(job, part, 1, taking=True)
+    return Verdict(job, 0, Outcome.PLACED, parts)
+
+
+def _first_refusing(ssn: SchedulingSession, job: Job) -> Candidates | None:
+    """The first task that finds no node even when the others are not there."""
+    for task in ssn.tasks_in_order(job):
+        candidates = ssn.candidates(task, job)
+        if candidates.best() is None:
+            return candidates
+    return None

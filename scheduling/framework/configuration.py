@@ -1,0 +1,208 @@
+"""A pool's scheduler as a document: which actions, which plugins in which order, with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from scheduling.framework.plugin import Plugin, plugins
+from scheduling.options import Unusable, read_options, suggestion
+
+ACTIONS = ("allocate", "reclaim", "preempt")
+MAX_CHARACTERS = 20_000
+
+DEFAULT = """\
+# What happens in a cycle, in this order. Reclaim and preempt stop labs of others: off unless named here.
+actions: [allocate]
+
+# Who is asked, in this order. Orders before fairshare make bands, those after it sort within a person's jobs.
+plugins:
+  - name: cordon
+  - name: system
+  - name: labels
+  - name: leases
+  - name: ports
+  - name: resources
+  - name: timeslot
+  - name: quota
+  - name: spot
+  - name: priority
+  - name: fairshare
+  - name: submit_order
+  - name: binpack
+  - name: gpupack
+"""
+
+
+class WrongConfiguration(Exception):
+    """What is wrong with a document: a sentence each, with the line."""
+
+    def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
+        self.problems = sorted(problems)
+        super().__init__(" ".join(f"Line {line}: {text}" for line, text in self.problems))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plugin by name, with its arguments."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A document that was found right."""
+
+    actions: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    def plugins(self) -> list[Plugin]:
+        """New ones for a cycle."""
+        known = plugins()
+        return [read_options(known[choice.name], choice.arguments) for choice in self.choices]
+
+    def has(self, name: str) -> bool:
+        return any(choice.name == name for choice in self.choices)
+
+
+def read_configuration(text: str) -> Configuration:
+    """The document as a configuration; the default one when it is empty."""
+    document = _Document(text if text.strip() else DEFAULT)
+    actions = document.actions()
+    choices = document.choices()
+    if document.problems:
+        raise WrongConfiguration(document.problems)
+    return Configuration(tuple(actions), tuple(choices))
+
+
+class _Document:
+    """Reads the parts and remembers what is wrong, each with its line."""
+
+    def __init__(self, text: str) -> None:
+        self.problems: list[tuple[int, str]] = []
+        self.top: dict[str, yaml.Node] = self._keys(
+            self._composed(text), ("actions", "plugins"), "The document"
+        )
+        for name in ("actions", "plugins"):
+            if name not in self.top and not self.problems:
+                self.problems.append((1, f"“{name}” is missing."))
+
+    def actions(self) -> list[str]:
+        found: list[str] = []
+        for node in self._items("actions"):
+            name = str(_plain(node))
+            if name not in ACTIONS:
+                self._wrong(node, f"There is no action “{name}”{suggestion(name, ACTIONS)}")
+            elif name in found:
+                self._wrong(node, f"The action “{name}” is named twice.")
+            found.append(name)
+        if "actions" in self.top and found[:1] != ["allocate"] and not self.problems:
+            self._wrong(self.top["actions"], "“allocate” comes first, whatever follows it.")
+        return found
+
+    def choices(self) -> list[Choice]:
+        found: list[Choice] = []
+        owners: dict[str, str] = {}
+        for node in self._items("plugins"):
+            choice = self._choice(node)
+            if choice is None:
+                continue
+            if any(each.name == choice.name for each in found):
+                self._wrong(node, f"The plugin “{choice.name}” is named twice.")
+            for point in plugins()[choice.name].owns:
+                if point in owners:
+                    self._wrong(
+                        node, f"“{owners[point]}” and “{choice.name}” both decide the {point}; only one can."
+                    )
+                owners.setdefault(point, choice.name)
+            found.append(choice)
+        return found
+
+    def _choice(self, node: yaml.Node) -> Choice | None:
+        name_node, arguments_node = node, None
+        if not isinstance(node, yaml.ScalarNode):
+            keys = self._keys(node, ("name", "arguments"), "A plugin")
+            if "name" not in keys:
+                self._wrong(node, "A plugin needs a name.")
+                return None
+            name_node, arguments_node = keys["name"], keys.get("arguments")
+        name = str(_plain(name_node))
+        kind = plugins().get(name)
+        if kind is None:
+            self._wrong(name_node, f"There is no plugin “{name}”{suggestion(name, plugins())}")
+            return None
+        arguments = _plain(arguments_node) or {} if arguments_node is not None else {}
+        try:
+            read_options(kind, arguments)
+        except Unusable as error:
+            for key, sentence in error.problems.items():
+                self._wrong(_at(arguments_node, key) or node, sentence.replace("setting", "argument"))
+            return None
+        return Choice(name, arguments)
+
+    def _composed(self, text: str) -> yaml.Node | None:
+        if len(text) > MAX_CHARACTERS:
+            self.problems.append((1, f"The document has more than {MAX_CHARACTERS:,} characters."))
+            return None
+        try:
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+                self.problems.append((1, "Aliases (*name) cannot be used here."))
+                return None
+            composed: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+            return composed
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            reason = getattr(error, "problem", None) or "it cannot be read"
+            self.problems.append((mark.line + 1 if mark else 1, f"This is not YAML: {reason}."))
+            return None
+
+    def _keys(self, node: yaml.Node | None, known: tuple[str, ...], what: str) -> dict[str, yaml.Node]:
+        if node is None:
+            return {}
+        if not isinstance(node, yaml.MappingNode):
+            self._wrong(node, f"{what} must have {' and '.join(known)}.")
+            return {}
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            name = str(_plain(key))
+            if name not in known:
+                self._wrong(key, f"There is no “{name}” here{suggestion(name, known)}")
+            elif name in found:
+                self._wrong(key, f"“{name}” is there twice.")
+            found[name] = value
+        return found
+
+    def _items(self, name: str) -> list[yaml.Node]:
+        node = self.top.get(name)
+        if node is None:
+            return []
+        if not isinstance(node, yaml.SequenceNode):
+            self._wrong(node, f"“{name}” must be a list.")
+            return []
+        return list(node.value)
+
+    def _wrong(self, node: yaml.Node, sentence: str) -> None:
+        self.problems.append((node.start_mark.line + 1, sentence))
+
+
+def _plain(node: yaml.Node) -> Any:
+    """The value of a node; what YAML calls dates stays text."""
+    if isinstance(node, yaml.MappingNode):
+        return {str(_plain(key)): _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    if node.tag.rsplit(":", 1)[-1] in ("int", "float", "bool", "null"):
+        return yaml.safe_load(node.value)
+    return node.value
+
+
+def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    """Where an argument stands in the document."""
+    if isinstance(node, yaml.MappingNode):
+        first = key.split(".")[0].split("[")[0]
+        return next((name for name, _ in node.value if _plain(name) == first), None)
+    return None

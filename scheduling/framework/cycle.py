@@ -1,0 +1,111 @@
+"""One cycle: open a session over a snapshot, run the actions, close it; what came of it is a plain value."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+
+from scheduling.framework.candidates import Candidates
+from scheduling.framework.configuration import Configuration
+from scheduling.framework.explain import Explanation, explain
+from scheduling.framework.model import Job, Part, Snapshot
+from scheduling.framework.session import SchedulingSession
+
+
+class Outcome(StrEnum):
+    PLACED = "placed"
+    WAITING = "waiting"
+    HELD = "held"
+    REFUSED = "refused"
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a cycle decided about one job."""
+
+    job: Job
+    position: int
+    outcome: Outcome
+    parts: tuple[Part, ...] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+    # Shared by all jobs of one shape; filled in when the cycle ends.
+    why: Explanation | None = None
+    # The task that found no node, and where those like it can go.
+    stuck: Candidates | None = None
+
+    @property
+    def summary(self) -> str:
+        """The outcome and the main reason; as long as it stays, nothing new is to be told."""
+        return f"{self.outcome}:{self.why.dominant}" if self.why else self.outcome.value
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A running job that has to make room, for whom and why."""
+
+    victim: Job
+    for_job: Job
+    reason: str
+
+
+@dataclass
+class Cycle:
+    """What the actions of a cycle came to."""
+
+    ssn: SchedulingSession
+    # Scores by plugin are kept for whoever shows decisions.
+    keep_scores: bool = True
+    verdicts: list[Verdict] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+
+    @property
+    def placed(self) -> list[Verdict]:
+        return [verdict for verdict in self.verdicts if verdict.outcome is Outcome.PLACED]
+
+    @property
+    def unmet(self) -> list[Job]:
+        """Jobs that a new node could help."""
+        return [verdict.job for verdict in self.verdicts if verdict.outcome is Outcome.WAITING]
+
+    def put_into_words(self) -> None:
+        """The reasons of those that found no node: once for all of a shape."""
+        found: dict[int, Explanation] = {}
+        for verdict in self.verdicts:
+            if verdict.stuck is None:
+                continue
+            why = found.get(id(verdict.stuck))
+            if why is None:
+                why = found[id(verdict.stuck)] = explain(self.ssn, verdict.stuck.task, verdict.stuck.job)
+            verdict.why = why
+            if why.impossible and verdict.outcome is Outcome.WAITING:
+                verdict.outcome = Outcome.IMPOSSIBLE
+
+
+def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: bool = True) -> Cycle:
+    """The same code decides, explains and rehearses: nothing outside the cycle changes."""
+    with _no_collecting():
+        ssn = SchedulingSession(snapshot)
+        ssn.open(configuration.plugins())
+        cycle = Cycle(ssn, keep_scores)
+        for name in configuration.actions:
+            import_module(f"scheduling.actions.{name}").run(cycle)
+        cycle.put_into_words()
+        ssn.close()
+    return cycle
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """A cycle makes many objects and no garbage: looking for some would cost a quarter of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

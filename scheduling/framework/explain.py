@@ -1,0 +1,130 @@
+"""Why a job found no node: every predicate's answer over every node, put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.framework.callbacks import PredicateFn, Reason
+from scheduling.framework.candidates import allowed
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import Flags, Nodes, NodeState
+
+if TYPE_CHECKING:
+    from scheduling.framework.session import SchedulingSession
+
+SAMPLES = 3
+FAILED = "plugin-failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One reason over the nodes: how many, some of them by name, and a sentence for all."""
+
+    code: str
+    plugin: str
+    nodes: int
+    text: str
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All reasons, the one that most nodes give first."""
+
+    nodes: int
+    counts: tuple[Count, ...] = ()
+    impossible: bool = False
+    failures: tuple[Count, ...] = ()
+
+    @property
+    def dominant(self) -> str:
+        return self.counts[0].code if self.counts else ("impossible" if self.impossible else "no-slots")
+
+    @property
+    def sentence(self) -> str:
+        """“12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned.”"""
+        if not self.counts:
+            return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
+        first, *rest = self.counts
+        if not first.nodes:
+            return first.text
+        of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
+        parts = [f"{of} {first.text}", *(f"{count.nodes} {count.text}" for count in rest if count.nodes)]
+        return "; ".join(parts) + "."
+
+
+def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
+    """Every predicate over every node, as the nodes are now."""
+    every = Nodes(ssn.nodes)
+    counts = [
+        _count(ssn, fn, task, job, every, refused)
+        for fn in ssn.predicates
+        if (refused := ~allowed(ssn, fn, task, job, every)).any()
+    ]
+    counts.sort(key=lambda count: -count.nodes)
+    return Explanation(len(every), tuple(counts), not possible(ssn, task, job), failed_plugins(ssn))
+
+
+def refusal(ssn: SchedulingSession, reason: Reason) -> Explanation:
+    """A reason that has nothing to do with nodes."""
+    return Explanation(
+        len(ssn.nodes), (Count(reason.code, "", 0, reason.text),), failures=failed_plugins(ssn)
+    )
+
+
+def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:
+    """Everything that speaks against one node."""
+    found = []
+    for fn in ssn.predicates:
+        try:
+            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
+        except Exception as error:
+            ssn.failures.note(fn.plugin, error)
+            reason = Reason(FAILED, f"the plugin {fn.plugin} failed: {error}")
+        if reason is not None:
+            found.append(reason)
+    return found
+
+
+def possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
+    """Whether any node here, or one that would be launched, could take it with nothing else on it."""
+    return bool(allowed_by_all(ssn, task, job, Nodes(ssn.ideal)).any())
+
+
+def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -> Flags:
+    found = nodes.all(True)
+    for fn in ssn.predicates:
+        found &= allowed(ssn, fn, task, job, nodes)
+    return found
+
+
+def failed_plugins(ssn: SchedulingSession) -> tuple[Count, ...]:
+    return tuple(
+        Count(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
+        for plugin, error in sorted(ssn.failures.by_plugin.items())
+    )
+
+
+def _count(
+    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, every: Nodes, refused: Flags
+) -> Count:
+    numbers = np.flatnonzero(refused)
+    rows = ssn.nodes.rows
+    sample = tuple(rows[number].name for number in numbers[:SAMPLES])
+    some = Nodes(ssn.nodes, numbers)
+    return Count(fn.code, fn.plugin, len(numbers), _text(ssn, fn, task, job, some), sample)
+
+
+def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Nodes) -> str:
+    try:
+        if fn.summary is not None:
+            return fn.summary(task, job, refused)
+        assert refused.at is not None
+        reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return f"were refused by {fn.plugin}"
+    return f"are refused: {reason.text}" if reason else f"were refused by {fn.plugin}"

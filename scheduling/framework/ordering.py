@@ -1,0 +1,207 @@
+"""The order of the queue: bands of jobs, within a band the tree of queues, within a queue its jobs.
+
+Job orders that come before the first queue order split the jobs into bands (priority, say). Within a band
+two jobs are compared where their queues part, from the top of the tree down; equal ones go on to the next
+level (a queue with nothing below it comes first), and in the end to the job orders, the age and the id. A
+queue's place may change with what was placed for it, so the tree is kept as heaps that are put right along
+one path after each job.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heapify, heappop, heapreplace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from scheduling.framework.callbacks import OrderFn
+from scheduling.framework.model import ROOT, Job, Queue
+
+if TYPE_CHECKING:
+    from scheduling.framework.session import SchedulingSession
+
+QueueKey = Callable[[Queue], tuple[Any, ...]]
+
+
+def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
+    """The jobs as the plugins order them; asked for one by one, since a placement can change who is next."""
+    banding, sorting, queue_orders = _orders(ssn)
+    keyed = sorted(_keyed(ssn, jobs, banding, sorting), key=lambda entry: entry[:2])
+    if not queue_orders:
+        yield from (job for _, _, job in keyed)
+        return
+    queue_key = _queue_key(ssn, queue_orders)
+    for _, band in groupby(keyed, key=lambda entry: entry[0]):
+        yield from _tree(ssn, band, queue_key, queue_orders[0].plugin)
+
+
+class _Leaf:
+    """The jobs of one queue, in their order."""
+
+    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
+        self.queue, self._queue_key = queue, queue_key
+        self.jobs: deque[tuple[Any, Job]] = deque()
+
+    def key(self) -> tuple[Any, ...]:
+        own = self._queue_key(self.queue) if self.queue else ()
+        return own, 0, self.jobs[0][0]
+
+    def __bool__(self) -> bool:
+        return bool(self.jobs)
+
+
+class _Branch:
+    """Queues below one queue; the first of its heap is the one whose turn it is."""
+
+    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
+        self.queue, self._queue_key = queue, queue_key
+        self.heap: list[tuple[Any, int, _Branch | _Leaf]] = []
+
+    def key(self) -> tuple[Any, ...]:
+        own = self._queue_key(self.queue) if self.queue else ()
+        return own, 1, self.heap[0][0]
+
+    def __bool__(self) -> bool:
+        return bool(self.heap)
+
+
+def _tree(
+    ssn: SchedulingSession, band: Iterable[tuple[Any, Any, Job]], queue_key: QueueKey, plugin: str
+) -> Iterator[Job]:
+    root = _grow(band, ssn.queues, queue_key)
+    while root:
+        path: list[_Branch] = [root]
+        while isinstance(child := path[-1].heap[0][2], _Branch):
+            path.append(child)
+        yield child.jobs.popleft()[1]
+        begun = time.perf_counter()
+        _put_right(path, child)
+        ssn.timings.add(plugin, begun)
+
+
+def _put_right(path: list[_Branch], child: _Branch | _Leaf) -> None:
+    """The head of each heap on the path may have changed; nothing else has."""
+    for branch in reversed(path):
+        number = branch.heap[0][1]
+        if child:
+            heapreplace(branch.heap, (child.key(), number, child))
+        else:
+            heappop(branch.heap)
+        child = branch
+
+
+def _grow(band: Iterable[tuple[Any, Any, Job]], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Branch:
+    """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
+    leaves: dict[str, _Leaf] = {}
+    for _, key, job in band:
+        leaf = leaves.get(job.leaf)
+        if leaf is None:
+            leaf = leaves[job.leaf] = _Leaf(queues.get(job.leaf), queue_key)
+        leaf.jobs.append((key, job))
+    branches: dict[str, _Branch] = {ROOT: _Branch(None, queue_key)}
+    children: dict[str, list[_Branch | _Leaf]] = {ROOT: []}
+    for name, leaf in leaves.items():
+        above = _branch_of(name, queues, queue_key, branches, children, has_jobs=True)
+        children[above].append(leaf)
+    _fill(ROOT, branches, children)
+    return branches[ROOT]
+
+
+def _branch_of(
+    name: str,
+    queues: Mapping[str, Queue],
+    queue_key: QueueKey,
+    branches: dict[str, _Branch],
+    children: dict[str, list[_Branch | _Leaf]],
+    *,
+    has_jobs: bool,
+) -> str:
+    """The branch a queue hangs on, made with all those above it."""
+    parent = queues[name].parent if name in queues else ROOT
+    if parent == ROOT or parent not in queues:
+        return ROOT
+    if parent not in branches:
+        branches[parent] = _Branch(queues[parent], queue_key)
+        children[parent] = []
+        above = _branch_of(parent, queues, queue_key, branches, children, has_jobs=False)
+        children[above].append(branches[parent])
+    return parent
+
+
+def _fill(name: str, branches: Mapping[str, _Branch], children: Mapping[str, list[_Branch | _Leaf]]) -> None:
+    """Heaps from the bottom up, since a branch's key is that of its best child."""
+    for child in children[name]:
+        if isinstance(child, _Branch) and child.queue:
+            _fill(child.queue.name, branches, children)
+    branch = branches[name]
+    branch.heap = [(child.key(), number, child) for number, child in enumerate(children[name])]
+    heapify(branch.heap)
+
+
+def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[OrderFn]]:
+    orders = [order for order in ssn.orders if order.kind != "task"]
+    first = next((number for number, order in enumerate(orders) if order.kind == "queue"), len(orders))
+    banding = orders[:first]
+    sorting = [order for order in orders[first:] if order.kind == "job"]
+    return banding, sorting, [order for order in orders if order.kind == "queue"]
+
+
+def _keyed(
+    ssn: SchedulingSession, jobs: Iterable[Job], banding: list[OrderFn], sorting: list[OrderFn]
+) -> Iterable[tuple[Any, Any, Job]]:
+    rows = list(jobs)
+    bands = _keys(ssn, banding, rows)
+    ages = ([job.created for job in rows], [job.id for job in rows])
+    places = zip(*(_keys_of(ssn, order, rows) for order in sorting), *ages, strict=True)
+    return zip(bands, places, rows, strict=True)
+
+
+def _keys(ssn: SchedulingSession, orders: list[OrderFn], rows: list[Job]) -> Iterable[Any]:
+    if not orders:
+        return [()] * len(rows)
+    return zip(*(_keys_of(ssn, order, rows) for order in orders), strict=True)
+
+
+def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:
+    """One order over all jobs; those it fails for come last in it, and the plugin is named."""
+    begun = time.perf_counter()
+    try:
+        return [order.key(job) for job in rows]
+    except Exception:
+        return [_one(ssn, order, job) for job in rows]
+    finally:
+        ssn.timings.add(order.plugin, begun)
+
+
+def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
+    """Asked at every step of the queue, so it is timed as a whole."""
+    if len(orders) > 1:
+        return _chained(ssn, orders)
+    plugin, ask = orders[0].plugin, orders[0].key
+
+    def key(queue: Queue) -> Any:
+        try:
+            return 0, ask(queue)
+        except Exception as error:
+            ssn.failures.note(plugin, error)
+            return 1, 0
+
+    return key
+
+
+def _chained(ssn: SchedulingSession, orders: list[OrderFn]) -> Callable[[Any], tuple[Any, ...]]:
+    """The keys of several orders as one; what an order fails for comes last in it."""
+    return lambda of: tuple(_one(ssn, order, of) for order in orders)
+
+
+def _one(ssn: SchedulingSession, order: OrderFn, of: Any) -> Any:
+    begun = time.perf_counter()
+    try:
+        return 0, order.key(of)
+    except Exception as error:
+        ssn.failures.note(order.plugin, error)
+        return 1, 0
+    finally:
+        ssn.timings.add(order.plugin, begun)

@@ -1,0 +1,297 @@
+"""One cycle's session: the nodes as they would be, and what the plugins registered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scheduling.framework.amounts import GPU, UNIT
+from scheduling.framework.callbacks import (
+    Band,
+    BatchPredicate,
+    BatchScore,
+    CompareJobs,
+    CompareQueues,
+    CompareTasks,
+    EventHandler,
+    Failures,
+    Need,
+    OrderFn,
+    Predicate,
+    PredicateFn,
+    Reason,
+    Score,
+    ScoreFn,
+    ShapeOf,
+    Summary,
+    Timings,
+    When,
+    order_key,
+)  # fmt: skip
+from scheduling.framework.candidates import Candidates, Fixed, fixed_answers
+from scheduling.framework.model import Job, Part, Queue, Snapshot, Task
+from scheduling.framework.nodes import Ints, NodeState, NodeTable, ideal
+from scheduling.framework.plugin import Plugin
+from scheduling.framework.statement import Statement
+
+PrePredicate = Callable[[Task, Job], Reason | None]
+OverCapacity = Callable[[Job], Reason | None]
+VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
+GpuOrder = Callable[[Task, NodeState, int], float]
+OnChange = Callable[[Job, Part], None]
+
+
+class SchedulingSession:
+    """What plugins see: they register when it opens, answer while actions run, clean up when it closes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.now = snapshot.now
+        self.queues = snapshot.queues
+        self.nodes = NodeTable(snapshot.nodes)
+        self.nodes.settle(snapshot.running)
+        self.predicates: list[PredicateFn] = []
+        self.pre_predicates: list[tuple[str, PrePredicate]] = []
+        self.scores: list[ScoreFn] = []
+        self.gpu_orders: list[tuple[str, GpuOrder]] = []
+        self.orders: list[OrderFn] = []
+        self.reclaimable: list[tuple[str, VictimFilter]] = []
+        self.preemptable: list[tuple[str, VictimFilter]] = []
+        self.over_capacity: tuple[str, OverCapacity] | None = None
+        self.failures = Failures()
+        self.timings = Timings()
+        # How often something was placed or given back, and when that was last so for each node.
+        self.changes = 0
+        self.changed_at: Ints = np.zeros(len(self.nodes), np.int64)
+        self.given_back = 0
+        self._handlers: list[EventHandler] = []
+        self._shapes: list[tuple[str, ShapeOf]] = []
+        self._candidates: dict[Hashable, Candidates] = {}
+        self._fixed: dict[Hashable, Fixed] = {}
+        self._plugins: list[Plugin] = []
+        self._opening = ""
+
+    def open(self, plugins: Iterable[Plugin]) -> None:
+        """Let each plugin register; one that cannot is left out and named."""
+        for plugin in plugins:
+            self._opening = plugin.name
+            if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
+                self._plugins.append(plugin)
+        self._opening = ""
+
+    def close(self) -> None:
+        for plugin in self._plugins:
+            self._guarded(plugin.name, plugin.on_session_close, self)
+
+    @cached_property
+    def ideal(self) -> NodeTable:
+        """Every kind of node there is or could be launched, with nothing on it."""
+        template = self.snapshot.template
+        return ideal((*self.snapshot.nodes, *((template,) if template else ())))
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    # What plugins register.
+
+    def add_predicate_fn(
+        self,
+        fn: Predicate,
+        *,
+        batch: BatchPredicate | None = None,
+        code: str = "",
+        summary: Summary | None = None,
+        fixed: bool = False,
+        when: When | None = None,
+        need: Need | None = None,
+    ) -> None:
+        """May this task of this job be on this node? One predicate, one reason to say no.
+
+        `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
+        what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
+        least amount in a column of what is left, which is quicker than a batch.
+        """
+        name = self._opening
+        self.predicates.append(PredicateFn(name, code or name, fn, batch, summary, fixed, when, need))
+
+    def add_pre_predicate_fn(self, fn: PrePredicate) -> None:
+        """May this job be placed at all now, wherever?"""
+        self.pre_predicates.append((self._opening, fn))
+
+    def add_node_order_fn(
+        self,
+        fn: Score,
+        *,
+        batch: BatchScore | None = None,
+        band: Band = Band.PLACEMENT,
+        weight: float = 1.0,
+        fixed: bool = False,
+    ) -> None:
+        """How good is this node for this task, from 0 to 1?"""
+        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed))
+
+    def add_gpu_order_fn(self, fn: GpuOrder) -> None:
+        """Which GPU of the chosen node?"""
+        self.gpu_orders.append((self._opening, fn))
+
+    def add_queue_order_fn(
+        self, compare: CompareQueues | None = None, *, key: Callable[[Queue], Any] | None = None
+    ) -> None:
+        """Whose turn is it? May change with what the queue, or one above or below it, got in this cycle."""
+        self.orders.append(OrderFn(self._opening, "queue", order_key(self._safe(compare), key)))
+
+    def add_job_order_fn(
+        self, compare: CompareJobs | None = None, *, key: Callable[[Job], Any] | None = None
+    ) -> None:
+        """Which job first? Asked once a cycle. Before any queue order it makes bands, after one it sorts."""
+        self.orders.append(OrderFn(self._opening, "job", order_key(self._safe(compare), key)))
+
+    def add_task_order_fn(
+        self, compare: CompareTasks | None = None, *, key: Callable[[Task], Any] | None = None
+    ) -> None:
+        """Which task of a job that spreads first?"""
+        self.orders.append(OrderFn(self._opening, "task", order_key(self._safe(compare), key)))
+
+    def add_reclaimable_fn(self, fn: VictimFilter) -> None:
+        """Whom of other queues may this job displace?"""
+        self.reclaimable.append((self._opening, fn))
+
+    def add_preemptable_fn(self, fn: VictimFilter) -> None:
+        """Whom of its own queue may this job displace?"""
+        self.preemptable.append((self._opening, fn))
+
+    def add_job_over_capacity_fn(self, fn: OverCapacity) -> None:
+        """Would this job take its queue over what it may have? Only one plugin can say."""
+        if self.over_capacity is not None:
+            raise ValueError(f"The quota gate is taken by “{self.over_capacity[0]}”.")
+        self.over_capacity = (self._opening, fn)
+
+    def add_event_handler(self, *, allocate: OnChange, deallocate: OnChange) -> None:
+        """Hear of every virtual change and its undo."""
+        self._handlers.append(EventHandler(self._opening, allocate, deallocate))
+
+    def add_shape_fn(self, fn: ShapeOf) -> None:
+        """What else of a job the plugin's answers depend on.
+
+        Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
+        """
+        self._shapes.append((self._opening, fn))
+
+    # What actions ask.
+
+    def candidates(self, task: Task, job: Job) -> Candidates:
+        """Where jobs of this shape can go."""
+        more = tuple(self._guarded(plugin, fn, job) for plugin, fn in self._shapes) if self._shapes else ()
+        kind = (job.system, job.labels, job.preemptible, more)
+        shape = (task.request, task.ports, kind)
+        found = self._candidates.get(shape)
+        if found is None:
+            fixed = self._fixed.get(kind)
+            if fixed is None:
+                fixed = self._fixed[kind] = fixed_answers(self, task, job)
+            found = self._candidates[shape] = Candidates(self, task, job, fixed)
+        return found
+
+    def refused(self, job: Job) -> Reason | None:
+        """What stands against the job wherever it goes."""
+        if self.over_capacity is not None:
+            plugin, fn = self.over_capacity
+            reason = self._guarded(plugin, fn, job)
+            if isinstance(reason, Reason):
+                return reason
+        for plugin, check in self.pre_predicates:
+            reason = self._guarded(plugin, check, job.whole, job)
+            if isinstance(reason, Reason):
+                return reason
+        return None
+
+    def victims(
+        self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
+    ) -> list[Job]:
+        """Those all filters agree on; none when a filter fails."""
+        agreed = list(among)
+        for plugin, fn in filters:
+            answer = self._guarded(plugin, fn, job, agreed)
+            if answer is _FAILED:
+                return []
+            kept = {id(each) for each in answer}
+            agreed = [each for each in agreed if id(each) in kept]
+        return agreed
+
+    def tasks_in_order(self, job: Job) -> list[Task]:
+        keys = [order for order in self.orders if order.kind == "task"]
+        return sorted(job.tasks, key=lambda task: (*(order.key(task) for order in keys), task.name))
+
+    def part_on(self, task: Task, number: int) -> Part:
+        """The task on a node, with the GPUs it gets there."""
+        node = self.nodes.rows[number]
+        devices = self._choose_devices(task, number) if task.request[GPU] else ()
+        return Part(node.key, (task,), devices)
+
+    def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
+        """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""
+        state = NodeState(self.nodes, number)
+        free = state.free_devices
+        ranked = sorted(
+            range(len(free)),
+            key=lambda device: (
+                -sum(self._gpu_score(order, task, state, device) for order in self.gpu_orders),
+                device,
+            ),
+        )
+        whole, rest = divmod(task.request[GPU], UNIT)
+        chosen = [(device, UNIT) for device in ranked if free[device] >= UNIT][:whole]
+        taken = {device for device, _ in chosen}
+        if rest:
+            chosen += [(device, rest) for device in ranked if free[device] >= rest and device not in taken][
+                :1
+            ]
+        return tuple(sorted(chosen))
+
+    def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
+        score = self._guarded(order[0], order[1], task, state, device)
+        return 0.0 if score is _FAILED else float(score)
+
+    def change(self, job: Job, part: Part, leases: int, *, taking: bool) -> None:
+        """A part comes to its node or leaves it; whoever asked to hear of it does."""
+        if taking:
+            number = self.nodes.take(part, leases=leases)
+        else:
+            number = self.nodes.give_back(part, leases=leases)
+            self.given_back += 1
+        self.changes += 1
+        self.changed_at[number] = self.changes
+        for handler in self._handlers:
+            try:
+                (handler.allocate if taking else handler.deallocate)(job, part)
+            except Exception as error:
+                self.failures.note(handler.plugin, error)
+
+    def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
+        """A comparison that fails finds both equal."""
+        if compare is None:
+            return None
+        plugin, ask = self._opening, compare
+
+        def safe(left: Any, right: Any) -> int:
+            answer = self._guarded(plugin, ask, left, right)
+            return 0 if answer is _FAILED else int(answer)
+
+        return safe
+
+    def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return fn(*values)
+        except Exception as error:
+            self.failures.note(plugin, error)
+            return _FAILED
+        finally:
+            self.timings.add(plugin, begun)
+
+
+_FAILED: Any = object()

@@ -1,0 +1,81 @@
+"""What the scheduler decided and why, and the order it saw."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models.base import IdModel
+from scheduling.models.pools import Pool
+from scheduling.models.reservations import Reservation
+from scheduling.models.slots import Slot
+from scheduling.models.ticks import TickRun
+
+
+class DecisionOutcome(models.TextChoices):
+    PLACED = "placed", "Placed"
+    WAITING = "waiting", "Waiting"
+    HELD = "held", "Space is being cleared"
+    REFUSED = "refused", "Not yet"
+    IMPOSSIBLE = "impossible", "Impossible here"
+
+
+class Explanation(models.Model):
+    """Why something waits, in words and by slots; one row for all it holds for."""
+
+    digest = models.CharField(max_length=32, primary_key=True)
+    dominant = models.CharField(max_length=40)
+    sentence = models.CharField(max_length=500)
+    reasons = models.JSONField(
+        default=list, help_text="Each with code, plugin, text, slots and some of them."
+    )
+    slots = models.PositiveIntegerField(help_text="How many READY slots were looked at.")
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class Decision(IdModel):
+    """What a cycle said about a reservation; written when it says something else than the cycle before."""
+
+    reservation = models.ForeignKey(
+        Reservation, on_delete=models.CASCADE, related_name="decisions", db_index=False
+    )
+    # Written before the tick's own row, and kept longer than it.
+    tick = models.ForeignKey(
+        TickRun, on_delete=models.DO_NOTHING, db_constraint=False, related_name="decisions", db_index=False
+    )
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="+", db_index=False)
+    at = models.DateTimeField()
+    outcome = models.CharField(max_length=10, choices=DecisionOutcome)
+    position = models.PositiveIntegerField()
+    slot = models.ForeignKey(Slot, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False)
+    why = models.ForeignKey(Explanation, on_delete=models.PROTECT, null=True, related_name="decisions")
+    scores = models.JSONField(default=dict, blank=True, help_text="What each plugin gave the chosen slot.")
+
+    class Meta:
+        ordering = ["-at", "position"]
+        constraints = [
+            models.CheckConstraint(
+                name="decision_outcome_known", condition=Q(outcome__in=DecisionOutcome.values)
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["reservation", "at"], name="decision_of_reservation"),
+            models.Index(fields=["tick", "position"], name="decision_of_tick"),
+            models.Index(fields=["pool", "at"], name="decision_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.reservation}: {self.get_outcome_display().lower()}"
+
+
+class QueueOrder(models.Model):
+    """The waiting reservations of a pool as the last cycle ordered them: sixteen bytes an id."""
+
+    pool = models.OneToOneField(Pool, on_delete=models.CASCADE, primary_key=True, related_name="queue_order")
+    at = models.DateTimeField()
+    ids = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"queue of {self.pool}"

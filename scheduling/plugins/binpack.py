@@ -1,0 +1,35 @@
+"""Fill slots up, so that others stay empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import Floats, Nodes, NodeState
+from scheduling.framework.plugin import Plugin, register_plugin
+from scheduling.framework.session import SchedulingSession
+from scheduling.options import number
+from scheduling.plugins.filling import Filling
+
+
+@register_plugin("binpack")
+@dataclass(frozen=True)
+class BinpackPlugin(Plugin):
+    """The fuller a slot would be with the task on it, the better."""
+
+    weight: float = number(1, 0, 100)
+    cpu_cores: float = number(1, 0, 100)
+    memory_gb: float = number(1, 0, 100)
+    storage_gb: float = number(0, 0, 100)
+    gpu: float = number(0, 0, 100)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        filling = Filling(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
+
+        def score(task: Task, job: Job, node: NodeState) -> float:
+            return filling.of(task, node)
+
+        def batch(task: Task, job: Job, nodes: Nodes) -> Floats:
+            return filling.of_all(task, nodes)
+
+        ssn.add_node_order_fn(score, batch=batch, weight=self.weight)

@@ -1,0 +1,136 @@
+"""Who has used less than their share goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduling.framework.amounts import NOTHING, Amounts, add, negative
+from scheduling.framework.model import ROOT, Job, Part, Queue
+from scheduling.framework.plugin import Plugin, register_plugin
+from scheduling.framework.session import SchedulingSession
+from scheduling.options import number
+
+MAX_EXPONENT = 100.0
+
+
+@register_plugin("fairshare")
+@dataclass(frozen=True)
+class FairSharePlugin(Plugin):
+    """Queues by their factor, lowered by what they get in this cycle; reclaims from those over their share.
+
+    `charge` says how much a placement of the whole pool would count against a queue with all of the pool as
+    its share: with 1 it halves its factor.
+    """
+
+    charge: float = number(1, 0, 100)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        standing = _Standing(ssn, self.charge)
+        ssn.add_queue_order_fn(standing.compare, key=standing.key)
+        ssn.add_event_handler(allocate=standing.charge, deallocate=standing.refund)
+        ssn.add_reclaimable_fn(standing.reclaimable)
+
+
+class _Standing:
+    """The factors of a cycle, with what was placed in it charged provisionally."""
+
+    def __init__(self, ssn: SchedulingSession, rate: float) -> None:
+        self._ssn, self._rate = ssn, rate
+        self._queues = ssn.queues
+        self._total = ssn.nodes.total
+        self._factors = {name: queue.factor for name, queue in ssn.queues.items()}
+        self._charged: dict[str, float] = dict.fromkeys(ssn.queues, 0.0)
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._dominant: dict[Amounts, float] = {}
+        self._held: dict[str, Amounts] = {}
+        # What happened that is not in `_held` yet: only reclaim asks for it.
+        self._log: list[tuple[Job, Part, int]] = [
+            (job, part, 1) for job in ssn.snapshot.running for part in job.parts
+        ]
+
+    def key(self, queue: Queue) -> float:
+        return -self._factors[queue.name]
+
+    def compare(self, left: Queue, right: Queue) -> int:
+        ours, theirs = self.key(left), self.key(right)
+        return (ours > theirs) - (ours < theirs)
+
+    def charge(self, job: Job, part: Part) -> None:
+        self._change(job, part, 1)
+
+    def refund(self, job: Job, part: Part) -> None:
+        self._change(job, part, -1)
+
+    def _change(self, job: Job, part: Part, sign: int) -> None:
+        amount = sign * self._rate * self._share_of(part.request)
+        queues, charges, entitled = self._queues, self._charged, self.entitled
+        for name in self._path(job.leaf):
+            charged = charges[name] = charges[name] + amount
+            self._factors[name] = queues[name].factor * 2.0 ** -min(charged / entitled[name], MAX_EXPONENT)
+        self._log.append((job, part, sign))
+
+    def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
+        """Those whose queues stay at or over their share without them, the job's staying within its own."""
+        return [victim for victim in victims if self._may_take(job, victim)]
+
+    def _may_take(self, job: Job, victim: Job) -> bool:
+        """Compared where their queues part: projects of one domain, or domains."""
+        ours, theirs = self._path(job.queue), self._path(victim.queue)
+        for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
+            if mine != other:
+                with_it = add(self.held(mine), job.request)
+                without = add(self.held(other), negative(victim.request))
+                return (
+                    self._share_of(with_it) <= self.entitled[mine]
+                    and self._share_of(without) >= self.entitled[other]
+                )
+        return False
+
+    @cached_property
+    def entitled(self) -> dict[str, float]:
+        """Each queue's share of the whole: its weight among its siblings, down the tree."""
+        sums: dict[str, float] = {}
+        for queue in self._queues.values():
+            sums[queue.parent] = sums.get(queue.parent, 0.0) + queue.weight
+        found: dict[str, float] = {}
+        for name in self._queues:
+            share = 1.0
+            for above in self._path(name):
+                queue = self._queues[above]
+                share *= queue.weight / sums[queue.parent]
+            found[name] = share
+        return found
+
+    def held(self, queue: str) -> Amounts:
+        """What a queue holds now, with all below it."""
+        for job, part, sign in self._log:
+            cpu, memory, storage, gpu = part.request
+            change = (sign * cpu, sign * memory, sign * storage, sign * gpu)
+            for name in self._path(job.leaf):
+                self._held[name] = add(self._held.get(name, NOTHING), change)
+        self._log.clear()
+        return self._held.get(queue, NOTHING)
+
+    def _share_of(self, amounts: Amounts) -> float:
+        """The largest part of anything the pool has."""
+        found = self._dominant.get(amounts)
+        if found is None:
+            found = max(
+                (asked / there for asked, there in zip(amounts, self._total, strict=True) if there),
+                default=0.0,
+            )
+            self._dominant[amounts] = found
+        return found
+
+    def _path(self, leaf: str) -> tuple[str, ...]:
+        """The queue and those above it."""
+        found = self._paths.get(leaf)
+        if found is None:
+            names, name = [], leaf
+            while name != ROOT and name in self._queues:
+                names.append(name)
+                name = self._queues[name].parent
+            found = self._paths[leaf] = tuple(names)
+        return found

@@ -1,0 +1,26 @@
+"""No more jobs on a slot than its pool allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.framework.callbacks import Reason
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import LEASES, NodeState
+from scheduling.framework.plugin import Plugin, register_plugin
+from scheduling.framework.session import SchedulingSession
+
+
+@register_plugin("leases")
+@dataclass(frozen=True)
+class LeasesPlugin(Plugin):
+    """One lease a job and slot."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), summary=lambda *_: "have no lease left")
+
+
+def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if node.free_leases >= 1:
+        return None
+    return Reason("leases", f"all {node.node.max_leases} leases are taken")

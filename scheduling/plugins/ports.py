@@ -1,0 +1,30 @@
+"""Enough ports of the worker's range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.framework.callbacks import Reason
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import PORTS, Nodes, NodeState
+from scheduling.framework.plugin import Plugin, register_plugin
+from scheduling.framework.session import SchedulingSession
+
+
+@register_plugin("ports")
+@dataclass(frozen=True)
+class PortsPlugin(Plugin):
+    """All ports of a job must be free; leaked ones are not."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: task.ports), summary=lacking)
+
+
+def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if task.ports <= node.free_ports:
+        return None
+    return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
+
+
+def lacking(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"lack ports: {task.ports} asked, at most {max(int(nodes.free_ports.max()), 0)} free"

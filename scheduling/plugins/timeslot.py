@@ -1,0 +1,53 @@
+"""Jobs are placed near the start of their timeslot, where they can stay until its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scheduling.framework.callbacks import Reason
+from scheduling.framework.model import FOREVER, Job, Task
+from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.plugin import Plugin, register_plugin
+from scheduling.framework.session import SchedulingSession
+from scheduling.options import number
+
+
+@register_plugin("timeslot")
+@dataclass(frozen=True)
+class TimeslotPlugin(Plugin):
+    """Not before the lead time, not after the end, not on a slot that goes before the end."""
+
+    lead_minutes: float = number(15, 0, 1440)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        now, lead = ssn.now, self.lead_minutes * 60
+
+        def in_time(task: Task, job: Job) -> Reason | None:
+            if job.starts - lead > now:
+                return Reason(
+                    "too-early",
+                    f"Its turn comes at {_clock(job.starts - lead)}, ahead of its timeslot.",
+                )
+            return Reason("too-late", "Its timeslot is over.") if job.ends <= now else None
+
+        ssn.add_pre_predicate_fn(in_time)
+        limits = sorted({node.until for node in ssn.snapshot.nodes if node.until != FOREVER})
+        if limits:
+            ssn.add_shape_fn(lambda job: sum(1 for limit in limits if limit < job.ends))
+            ssn.add_predicate_fn(stays, batch=stays_batch, summary=lambda *_: "go before its end", fixed=True)
+
+
+def stays(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if node.node.until >= job.ends:
+        return None
+    return Reason("timeslot", f"goes at {_clock(node.node.until)}, before the end of the timeslot")
+
+
+def stays_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
+    found: Flags = nodes.until >= job.ends
+    return found
+
+
+def _clock(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,80 @@
+"""Reading JSON of strangers: the right type or None, and nothing is guessed."""
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+from lcm.cml import reading
+from lcm.cml.reading import NotJson, parse_json
+from tests.cml_client.test_fuzz import anything
+
+
+@pytest.mark.parametrize(
+    ("value", "whole", "number"),
+    [
+        (0, 0, 0.0),
+        (7, 7, 7.0),
+        (7.0, 7, 7.0),
+        (7.5, None, 7.5),
+        (-1, None, None),
+        (True, None, None),
+        (False, None, None),
+        ("7", None, None),
+        (None, None, None),
+        ([], None, None),
+        (2**53, 2**53, None),
+        (2**53 + 1, None, None),
+        (10**400, None, None),
+        (1e300, None, None),
+        (float("nan"), None, None),
+        (float("inf"), None, None),
+    ],
+)
+def test_numbers(value, whole, number):
+    assert reading.as_whole(value) == whole
+    assert reading.as_number(value) == number
+
+
+def test_a_decimal_is_as_written():
+    assert reading.as_decimal(0.1) == Decimal("0.1")
+    assert reading.as_decimal("0.1") is None
+
+
+@given(anything)
+def test_every_reader_takes_anything(value):
+    text = reading.as_text(value)
+    assert text is None or (isinstance(text, str) and text.encode() is not None)
+    number = reading.as_number(value)
+    assert number is None or math.isfinite(number)
+    assert isinstance(reading.as_mapping(value), dict)
+    assert isinstance(reading.as_list(value), list)
+    assert all(isinstance(each, str) for each in reading.as_texts(value))
+    assert reading.as_flag(value) in (None, True, False)
+    figures = reading.plain_numbers(reading.as_mapping(value))
+    assert all(math.isfinite(each) for each in figures.values())
+
+
+def test_text_that_cannot_be_stored_is_mended_and_long_text_cut():
+    assert reading.as_text("a\x00b\ud800") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert len(reading.as_text("x" * 5000)) == reading.MAX_TEXT
+
+
+def test_figures_are_kept_up_to_a_number():
+    assert len(reading.plain_numbers({str(n): n for n in range(500)}, most=64)) == 64
+    assert reading.plain_numbers({"a": -1.5, "b": True, "c": "1", "d": None}) == {"a": -1.5}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"nan", b"NaN", b"[Infinity]", b"-Infinity", b"\xff", b"[" * 200_000]
+)
+def test_what_is_not_json_is_said_briefly(text):
+    with pytest.raises(NotJson) as caught:
+        parse_json(text)
+    assert len(str(caught.value)) <= 200
+
+
+@pytest.mark.parametrize(("text", "value"), [(b'"a"', "a"), (b"true", True), (b" [1, null] ", [1, None])])
+def test_bare_values_are_json(text, value):
+    assert parse_json(text) == value

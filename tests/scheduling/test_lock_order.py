@@ -1,0 +1,57 @@
+"""Rows are locked in one order everywhere, so that nobody waits for someone who waits for them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
+
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.sessions import cancel_sessions, transition_session
+from scheduling.services import losing
+from scheduling.services.losing import lose_sessions
+
+
+def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet, lab):
+    sessions = sorted((lab() for _ in range(3)), key=lambda each: each.pk, reverse=True)
+    with CaptureQueriesContext(connection) as queries:
+        cancel_sessions(sessions=sessions, actor=SYSTEM, now=fleet.clock(), reason="no more")
+    table = LabletSession._meta.db_table
+    locks = [query["sql"] for query in queries if query["sql"].startswith(f'SELECT "{table}"."id"')]
+    assert locks
+    assert all(f'ORDER BY "{table}"."id" ASC' in each or "ORDER BY 1 ASC" in each for each in locks)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, lab_on, monkeypatch):
+    """A controller reports the other session at the very moment when the first gives its lease back."""
+    slot = fleet.slot()
+    _, other = lab_on(slot, S.SCHEDULED), lab_on(slot, S.INSTANTIATING)
+    reported = []
+
+    def report():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '3s'")
+            session = LabletSession.objects.get(pk=other.pk)
+            return transition_session(session=session, to=S.FAILED, actor=SYSTEM, now=fleet.clock())
+        finally:
+            connections.close_all()
+
+    def move(**asked):
+        moved = real(**asked)
+        if not reported:
+            with ThreadPoolExecutor(1) as thread:
+                reported.append(thread.submit(report).result(20))
+        return moved
+
+    real = losing.move_sessions
+    monkeypatch.setattr(losing, "move_sessions", move)
+    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    slot.refresh_from_db()
+    assert (reported[0].status, slot.lease_count) == (S.FAILED, 0)
