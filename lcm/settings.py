@@ -182,6 +182,8 @@ SPECTACULAR_SETTINGS = {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+        "FeedKindEnum": "lcm.models.feed.FeedKind",
+        "TokenKindEnum": "lcm.models.records.TokenKind",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
         "TokenStateEnum": ["valid", "expired", "revoked"],

@@ -21,6 +21,7 @@ from lcm.services.sessions import create_session, transition_session
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 POOLS = ("cml-eu", "cml-us")
+SPOT_POOL = "cml-us"
 
 # How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
 LIVES: list[tuple[int, list[S]]] = [
@@ -79,7 +80,8 @@ def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
             name=path.stem,
             status=DefinitionStatus.ACTIVE,
             pool=POOLS[index % len(POOLS)],
-            preemptible=index % 3 == 0,
+            # Work that cannot be interrupted does not go to spot workers.
+            preemptible=POOLS[index % len(POOLS)] == SPOT_POOL or index % 3 == 0,
             actor=SYSTEM,
             now=now - timedelta(days=30 - index),
         )

@@ -14,6 +14,7 @@ from scheduling.models import LaunchAttempt, Lease, Pool, PortAllocation, Reserv
 from scheduling.services.assignment import assign
 from scheduling.services.slots import move_slot
 from tests.factories import WAY_TO
+from tests.scheduling.fleet import placing
 
 S = SessionStatus
 SESSIONS = "/api/internal/lablet-sessions/"
@@ -36,7 +37,7 @@ def on_slot(session_in, slot, now):
     def make(status=S.SCHEDULED, **fields):
         session = session_in(S.PENDING, **fields)
         claim = Reservation.objects.get(session=session, phase="PENDING")
-        assert assign(slot.pool, {claim.pk: slot.pk}, now=now) == 1
+        assert assign(slot.pool, [placing(slot.pool, claim, slot)], now=now)
         session.refresh_from_db()
         for step in WAY_TO[status][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=now)
