@@ -1,9 +1,6 @@
 """Listing and watching LCM: nothing is missed, and never a hot loop."""
 
 import asyncio
-from collections import Counter
-from datetime import UTC, datetime
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -14,93 +11,7 @@ from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, Too
 from lcm.controller.leasing import TRUSTED_SECONDS, Leases
 from lcm.controller.model import Session
 from lcm.controller.world import World
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
-
-
-def session(status="RUNNING", slot="slot-1", key=None, **fields):
-    return {
-        "id": key or str(uuid4()),
-        "attempt": 1,
-        "status": status,
-        "status_since": NOW,
-        "starts_at": NOW,
-        "ends_at": NOW,
-        "pool": "cml-eu",
-        "slot": {"id": slot, "name": "cml-eu-01", "endpoint": "http://w"} if slot else None,
-        **fields,
-    }
-
-
-class Lcm:
-    """LCM's internal API in memory."""
-
-    def __init__(self):
-        self.sessions, self.feed, self.calls = {}, [], Counter()
-        self.trouble = {}
-        self.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
-        self.page = 200
-
-    def put(self, row):
-        self.sessions[row["id"]] = row
-        self.feed.append(
-            {"revision": len(self.feed) + 1, "kind": "session", "id": row["id"], "pool": "cml-eu"}
-        )
-
-    async def __call__(self, request):
-        name = request.url.path.removeprefix("/api/internal/")
-        self.calls[name] += 1
-        status = self.trouble.get(name)
-        if callable(status):
-            status = status()
-        if status == "down":
-            raise httpx.ConnectError("nobody is there")
-        if status:
-            return httpx.Response(status, json={"code": "x", "message": "y", "details": {}})
-        return httpx.Response(
-            200, json=await getattr(self, name.replace("/", "_").replace("-", "_"))(request)
-        )
-
-    async def watch(self, request):
-        since = request.url.params.get("since")
-        if since is None:
-            return {"revision": len(self.feed), "changes": []}
-        for _ in range(20):
-            if self.feed[int(since) :]:
-                break
-            await asyncio.sleep(0.01)
-        return {"revision": len(self.feed), "changes": self.feed[int(since) :]}
-
-    async def lablet_sessions(self, request):
-        ids = request.url.params.get("ids")
-        rows = [row for row in self.sessions.values() if not ids or row["id"] in ids.split(",")]
-        start = int(request.url.params.get("cursor", 0))
-        more = f"http://x/?cursor={start + self.page}" if start + self.page < len(rows) else None
-        return {"results": rows[start : start + self.page], "next": more}
-
-    async def slots(self, request):
-        return {
-            "results": [
-                {
-                    "id": "slot-1",
-                    "name": "cml-eu-01",
-                    "pool": "cml-eu",
-                    "endpoint": "http://w",
-                    "state": "READY",
-                },
-                {
-                    "id": "slot-2",
-                    "name": "cml-eu-02",
-                    "pool": "cml-eu",
-                    "endpoint": "http://v",
-                    "state": "BOOTING",
-                },
-            ],
-            "next": None,
-        }
-
-    async def leases_hold(self, request):
-        return self.leases
+from tests.controller.fake_lcm import Lcm, session
 
 
 @pytest.fixture

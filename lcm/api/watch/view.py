@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
@@ -21,6 +23,8 @@ from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
 from lcm.errors import InvalidInput, LcmError
 from lcm.models import FeedKind
+
+T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 25.0
@@ -50,7 +54,7 @@ class Asked:
 class WatchView(APIView):
     """What changed in a controller's pools; waits up to 30 s for something to change.
 
-    DRF admits the request (token, rule, rate) in a thread that is given back before the waiting starts.
+    DRF admits the request (token, rule, rate) in a thread that is shared; waiting needs none.
     """
 
     access = {"get": CONTROLLER}
@@ -73,10 +77,9 @@ class WatchView(APIView):
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
-            asked = await sync_to_async(cls(**initkwargs).admit)(request)
+            asked = await _in_thread(cls(**initkwargs).admit, request)
             if isinstance(asked, HttpResponseBase):
                 return asked
-            _give_back_thread()
             try:
                 found = await watch(hub(), asked.pools, asked.since, asked.wait)
             except LcmError as error:
@@ -136,12 +139,16 @@ def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
     return response
 
 
-def _give_back_thread() -> None:
-    """Django keeps a thread for each request, for synchronous code; one that only waits needs none.
+async def _in_thread(admit: Callable[[HttpRequest], T], request: HttpRequest) -> T:
+    """In one of a few threads that all requests share.
 
-    Should synchronous code follow, it gets another.
+    Django keeps a thread for each request, for synchronous code: it is given back, and should such code
+    follow, it gets another. Outside of a server there is only the caller's.
     """
     context = SyncToAsync.thread_sensitive_context.get(None)
-    executor = SyncToAsync.context_to_thread_executor.pop(context, None) if context else None
+    if context is None:
+        return await sync_to_async(admit)(request)
+    executor = SyncToAsync.context_to_thread_executor.pop(context, None)
     if executor is not None:
         executor.shutdown(wait=False)
+    return await asyncio.to_thread(admit, request)
