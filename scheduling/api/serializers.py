@@ -107,6 +107,7 @@ class SlotSerializer(serializers.ModelSerializer[Slot]):
             "id", "name", "pool", "pool_id", "number", "state", "reason", "cordoned", "instance_id",
             "endpoint", "version", "offering", "is_spot", "labels", *AMOUNTS, "max_leases", "lease_count",
             "last_state_change", "state_deadline", "idle_since", "interruption_deadline", "last_heartbeat",
+            "reported_capacity",
             "created_at",
         ]  # fmt: skip
 

@@ -14,7 +14,7 @@ from django.conf import settings as settings_of_django
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from scheduling.models import SimulatedInstance
+from scheduling.models import Pool, SimulatedInstance
 from scheduling.options import choice, flag, number, rows, text, texts
 from scheduling.runtimes.base import (
     CapacityRefused,
@@ -36,6 +36,7 @@ from scheduling.runtimes.simulators import Simulators
 NOTICE = timedelta(seconds=120)
 KEPT = timedelta(days=1)
 VERSION = "2.9.1+simulated"
+HEADROOM = 2
 
 
 @dataclass(frozen=True)
@@ -128,14 +129,14 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             },
         )
         if self.simulators and row.ended_at is None:
-            self.simulators.ensure([row.id], self.options.simulator())
+            self.simulators.ensure([row.id], self._simulator())
         return self._instance(row)
 
     def describe(self) -> Iterable[Instance]:
         living = self._living()
         if self.simulators:
             # A process that was started anew has forgotten them: they come back empty.
-            self.simulators.ensure([row.id for row in living], self.options.simulator())
+            self.simulators.ensure([row.id for row in living], self._simulator())
         return [self._instance(row) for row in living]
 
     def terminate(self, instance_id: str) -> None:
@@ -180,6 +181,18 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             or _draw("refuse", request) < self.options.refuse_percent
         ):
             raise CapacityRefused(f"There is no {offering} to be had at the moment.")
+
+    def _simulator(self) -> dict[str, object]:
+        """A CML as large as the pool plans with, and a little larger: it is LCM that says when it is full."""
+        size = Pool.objects.filter(name=self.pool).values("cpu_cores", "memory_gb", "storage_gb").first()
+        if size is None:
+            return self.options.simulator()
+        return {
+            **self.options.simulator(),
+            "cpus": float(size["cpu_cores"]) * HEADROOM,
+            "memory_mb": int(size["memory_gb"] * 1024 * HEADROOM),
+            "disk_gb": int(size["storage_gb"] * HEADROOM),
+        }
 
     def _rows(self) -> QuerySet[SimulatedInstance]:
         return SimulatedInstance.objects.filter(pool=self.pool)

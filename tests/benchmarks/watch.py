@@ -9,7 +9,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from tests.benchmarks.measuring import Timing, print_table, start_django
-from tests.benchmarks.planes import megabytes_of, running_plane, threads_of, web_workers
+from tests.benchmarks.planes import cpu_seconds_of, megabytes_of, running_plane, threads_of, web_workers
 
 ROUNDS = 12
 SIZES = (1, 100, 500)
@@ -86,17 +86,20 @@ def main() -> None:
         for size in SIZES:
             watchers = [Watcher(plane.address.host, plane.address.port, key) for _ in range(size)]
 
-            async def run(watchers: list[Watcher] = watchers) -> tuple[Timing, int, float]:
+            async def run(watchers: list[Watcher] = watchers) -> tuple[Timing, int, float, float]:
                 await asyncio.gather(*(each.connect() for each in watchers))
                 job = asyncio.create_task(measured(watchers, change))
+                before = sum(map(cpu_seconds_of, pids))
                 await asyncio.sleep(1 + len(watchers) / 120)
-                cost = threads_of(pids), megabytes_of(pids)
-                return (await job, *cost)
+                threads, memory = threads_of(pids), megabytes_of(pids)
+                timing = await job
+                busy = (sum(map(cpu_seconds_of, pids)) - before) / (ROUNDS + 1)
+                return timing, threads, memory, busy
 
-            timing, threads, memory = asyncio.run(run())
+            timing, threads, memory, busy = asyncio.run(run())
             latency = [f"{timing.percentile(share):.0f}" for share in (0.5, 0.95, 0.99)]
-            rows.append([f"{size:,}", *latency, str(threads), f"{memory:.0f}"])
-    heads = ["waiting", "p50 ms", "p95 ms", "p99 ms", "threads of web", "MB of web"]
+            rows.append([f"{size:,}", *latency, f"{busy * 1000:.0f}", str(threads), f"{memory:.0f}"])
+    heads = ["waiting", "p50 ms", "p95 ms", "p99 ms", "CPU ms of web a round", "threads of web", "MB of web"]
     print_table(f"From a change to those who wait, {vendor}", heads, rows)
 
 

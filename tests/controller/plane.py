@@ -187,7 +187,7 @@ class Plane:
 
     def worker(self, pool: str = "cml-eu") -> str:
         """The name of the pool's first worker, once there is one."""
-        wait_until(lambda: self.workers(pool), f"{pool} has a worker", 30, self.logs)
+        wait_until(lambda: self.workers(pool), f"{pool} has a worker", 60, self.logs)
         return next(iter(self.workers(pool)))
 
     def labs(self, session_id: str = "") -> list[str]:
