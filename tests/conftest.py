@@ -31,7 +31,7 @@ Caller = User | TokenHolder | None
 
 
 # Pages by the hundred and servers: left out of make test-fast.
-SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api", "runtimes")
+SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api", "runtimes", "controller")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -42,7 +42,7 @@ class Config:
     metrics_bind: str = "127.0.0.1:9108"
     log_level: str = "INFO"
 
-    concurrency: int = 16
+    concurrency: int = 64
     heartbeat_seconds: float = 10.0
     survey_seconds: float = 60.0
     stats_seconds: float = 15.0
