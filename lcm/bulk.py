@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
 from django.db import connection, models
+from django.db.models.lookups import In
 
 Field: TypeAlias = "models.Field[Any, Any]"
 CHUNK = 5_000
@@ -44,10 +46,11 @@ def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Se
     query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
     with connection.cursor() as cursor, cursor.copy(query) as copy:
         for row in rows:
-            values = list(row)
-            for index in json_at:
-                values[index] = columns[index].get_db_prep_save(values[index], connection)
-            copy.write_row(values)
+            if json_at:
+                row = list(row)
+                for index in json_at:
+                    row[index] = None if row[index] is None else json.dumps(row[index])
+            copy.write_row(row)
 
 
 def _update_from_arrays(
@@ -91,3 +94,16 @@ def _chunks(rows: Iterable[Any]) -> Iterable[list[Any]]:
 
 def _fields(model: type[models.Model], names: Sequence[str]) -> list[Field]:
     return [model._meta.get_field(name) for name in names]  # type: ignore[misc]
+
+
+@models.UUIDField.register_lookup
+@models.ForeignKey.register_lookup
+class Among(In):
+    """`pk__among=keys`: as `in`, but thousands of keys go to PostgreSQL as one array, not as a word each."""
+
+    lookup_name = "among"
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        lhs, params = self.process_lhs(compiler, connection)
+        keys = [getattr(key, "pk", key) for key in self.rhs]
+        return f"{lhs} = ANY(%s::uuid[])", [*params, keys]

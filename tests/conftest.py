@@ -32,12 +32,16 @@ Caller = User | TokenHolder | None
 
 # Pages by the hundred and servers: left out of make test-fast.
 SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api", "runtimes", "controller")
+DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
+        asked_for = set(getattr(item, "fixturenames", ()))
+        if not asked_for & DATABASE and item.get_closest_marker("django_db") is None:
+            item.add_marker(pytest.mark.plain)
 
 
 @pytest.fixture(autouse=True)

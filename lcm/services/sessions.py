@@ -152,11 +152,11 @@ def move_sessions(
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
         ids = [session.pk for session in sessions]
-        locked = LabletSession.objects.select_for_update().filter(pk__in=ids, status=old)
+        locked = LabletSession.objects.select_for_update().filter(pk__among=ids, status=old)
         won = set(locked.order_by("pk").values_list("pk", flat=True))
         moved = [session for session in sessions if session.pk in won]
         again = 1 if to == SessionStatus.PENDING else 0
-        LabletSession.objects.filter(pk__in=won).update(
+        LabletSession.objects.filter(pk__among=won).update(
             status=to, status_since=now, attempt=F("attempt") + again
         )
         for session in moved:
@@ -237,7 +237,7 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
     """A session's kernels go with it; each attempt starts and ends once."""
     status = KERNEL_STATUS[to]
-    kernels = Kernel.objects.filter(session_id__in=session_ids).exclude(status=status)
+    kernels = Kernel.objects.filter(session_id__among=session_ids).exclude(status=status)
     if status == KernelStatus.ALLOCATED:
         kernels.update(status=status, started_at=now, terminated_at=None)
     elif status == KernelStatus.PENDING:
@@ -265,7 +265,7 @@ def _record(
     insert_rows(
         SessionTransition,
         ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"],
-        [(uuid4(), session.pk, session.attempt, *step) for session in sessions],
+        [(uuid4().hex, session.pk.hex, session.attempt, *step) for session in sessions],
     )
 
 

@@ -25,7 +25,7 @@ def amounts_of(values: Mapping[str, Any]) -> Amounts:
 
 def in_units(value: Any) -> int:
     """Hundredths; anything finer counts as the next one up, so that nothing is promised twice."""
-    exact = Decimal(str(value)) * UNIT
+    exact = (value if isinstance(value, Decimal) else Decimal(str(value))) * UNIT
     whole = int(exact)
     return whole if whole == exact else whole + 1
 

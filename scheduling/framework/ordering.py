@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heapreplace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from scheduling.framework.model import ROOT, Job, Queue
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
+Entry = tuple[Any, Any, Job]
 QueueKey = Callable[[Queue], tuple[Any, ...]]
 
 
@@ -34,7 +35,36 @@ def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
         return
     queue_key = _queue_key(ssn, queue_orders)
     for _, band in groupby(keyed, key=lambda entry: entry[0]):
-        yield from _tree(ssn, band, queue_key, queue_orders[0].plugin)
+        waiting = _while_nothing_changes(ssn, list(band), queue_key)
+        rest = yield from waiting
+        yield from _tree(ssn, rest, queue_key, queue_orders[0].plugin)
+
+
+def _while_nothing_changes(
+    ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey
+) -> Generator[Job, None, list[Entry]]:
+    """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
+    keys: dict[str, tuple[Any, ...]] = {}
+    for _, _, job in band:
+        if job.leaf not in keys:
+            keys[job.leaf] = _path_key(job.leaf, ssn.queues, queue_key)
+    band.sort(key=lambda entry: (*keys[entry[2].leaf], 0, entry[1]))
+    before = ssn.changes
+    for number, entry in enumerate(band, 1):
+        yield entry[2]
+        if ssn.changes != before:
+            return band[number:]
+    return []
+
+
+def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tuple[Any, ...]:
+    """A queue's place from the top of the tree down, as the tree compares it."""
+    found: list[Any] = []
+    name = leaf
+    while name in queues:
+        found[:0] = [queue_key(queues[name]), 1]
+        name = queues[name].parent
+    return tuple(found[:-1]) if found else ((),)
 
 
 class _Leaf:
@@ -67,9 +97,7 @@ class _Branch:
         return bool(self.heap)
 
 
-def _tree(
-    ssn: SchedulingSession, band: Iterable[tuple[Any, Any, Job]], queue_key: QueueKey, plugin: str
-) -> Iterator[Job]:
+def _tree(ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, plugin: str) -> Iterator[Job]:
     root = _grow(band, ssn.queues, queue_key)
     while root:
         path: list[_Branch] = [root]
@@ -92,7 +120,7 @@ def _put_right(path: list[_Branch], child: _Branch | _Leaf) -> None:
         child = branch
 
 
-def _grow(band: Iterable[tuple[Any, Any, Job]], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Branch:
+def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Branch:
     """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
     leaves: dict[str, _Leaf] = {}
     for _, key, job in band:
@@ -150,7 +178,7 @@ def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[
 
 def _keyed(
     ssn: SchedulingSession, jobs: Iterable[Job], banding: list[OrderFn], sorting: list[OrderFn]
-) -> Iterable[tuple[Any, Any, Job]]:
+) -> Iterable[Entry]:
     rows = list(jobs)
     bands = _keys(ssn, banding, rows)
     ages = ([job.created for job in rows], [job.id for job in rows])

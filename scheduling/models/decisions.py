@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from lcm.models.base import IdModel
 from scheduling.models.pools import Pool
 from scheduling.models.reservations import Reservation
 from scheduling.models.slots import Slot
@@ -35,9 +34,10 @@ class Explanation(models.Model):
         return self.sentence
 
 
-class Decision(IdModel):
+class Decision(models.Model):
     """What a cycle said about a reservation; written when it says something else than the cycle before."""
 
+    id = models.BigAutoField(primary_key=True)
     reservation = models.ForeignKey(
         Reservation, on_delete=models.CASCADE, related_name="decisions", db_index=False
     )
@@ -50,7 +50,9 @@ class Decision(IdModel):
     outcome = models.CharField(max_length=10, choices=DecisionOutcome)
     position = models.PositiveIntegerField()
     slot = models.ForeignKey(Slot, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False)
-    why = models.ForeignKey(Explanation, on_delete=models.PROTECT, null=True, related_name="decisions")
+    why = models.ForeignKey(
+        Explanation, on_delete=models.PROTECT, null=True, related_name="decisions", db_index=False
+    )
     scores = models.JSONField(default=dict, blank=True, help_text="What each plugin gave the chosen slot.")
 
     class Meta:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Sum
+from django.db.models import BigIntegerField, Count, F, Sum
+from django.db.models.functions import Cast, Round
 
 from scheduling.capacity import NAMES
-from scheduling.framework.amounts import NOTHING, Amounts, add, amounts_of
+from scheduling.framework.amounts import NOTHING, UNIT, Amounts, add
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart
 
 
@@ -17,11 +18,15 @@ def amounts_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, Amounts]:
     """What active reservations hold, by slot; those that are spread by their parts."""
     found: dict[UUID, Amounts] = {}
     for rows in _held_on(slot_ids):
-        sums: Any = rows.order_by().values_list("slot_id").annotate(*(Sum(name) for name in NAMES))
-        for slot_id, *values in sums:
-            amounts = amounts_of(dict(zip(NAMES, values, strict=True)))
-            found[slot_id] = add(found.get(slot_id, NOTHING), amounts)
+        sums: Any = rows.order_by().values_list("slot_id").annotate(**whole_units(Sum))
+        for slot_id, cpu, memory, storage, gpu in sums:
+            found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
     return found
+
+
+def whole_units(of: Callable[[str], Any] = F) -> dict[str, Cast]:
+    """The amounts of rows, or sums of them, as the scheduler counts: no Decimal is made."""
+    return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in NAMES}
 
 
 def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
@@ -38,7 +43,7 @@ def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
 def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = False) -> dict[UUID, int]:
     """How many ports of the pool's range are taken, by slot."""
     rows = PortAllocation.objects.filter(
-        slot_id__in=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
+        slot_id__among=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
     )
     if leaked_only:
         rows = rows.filter(leaked=True)
@@ -47,5 +52,5 @@ def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = F
 
 
 def _held_on(slot_ids: Sequence[UUID]) -> tuple[Any, Any]:
-    whole = Reservation.objects.filter(slot_id__in=slot_ids, phase=Phase.READY, spread=False)
-    return whole, ReservationPart.objects.filter(slot_id__in=slot_ids)
+    whole = Reservation.objects.filter(slot_id__among=slot_ids, phase=Phase.READY, spread=False)
+    return whole, ReservationPart.objects.filter(slot_id__among=slot_ids)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import BigIntegerField, CharField, F, Func, IntegerField, Q, QuerySet
-from django.db.models.functions import Cast, Round
+from django.db.models import CharField, F, FloatField, Func, IntegerField, Q, QuerySet
+from django.db.models.functions import Cast
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
 from scheduling.capacity import NAMES, resources_of
 from scheduling.fairness import Standing, standings_of
-from scheduling.framework.amounts import NOTHING, UNIT, amounts_of
+from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
 from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
-from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot
+from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
 
 # A session's claim waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
@@ -41,11 +41,12 @@ def snapshot_of(
     rows = _rows(_waiting(pool, only, limit))
     running = _rows(_running(pool)) if everyone else []
     names = _Names(pool, [*rows, *running])
-    jobs = [_job(row, names, now) for row in rows]
+    seconds = now.timestamp()
+    jobs = [_job(row, names, seconds) for row in rows]
     _spread(jobs, rows)
     jobs += _running_jobs(running, names, serving)
     return Snapshot(
-        now=now.timestamp(),
+        now=seconds,
         nodes=nodes,
         queues=names.queues,
         jobs=jobs,
@@ -67,42 +68,65 @@ def template_of(pool: Pool) -> Node:
 
 def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
     """READY slots, with what is on them taken off where the jobs themselves are not in the snapshot."""
-    rows = list(Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number"))
-    keys = [slot.pk for slot in rows]
-    busy = [slot.pk for slot in rows if slot.lease_count]
+    slots = Slot.objects.filter(pool=pool, state=SlotState.READY).annotate(
+        going=_seconds("interruption_deadline"), **whole_units()
+    )
+    columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
+    rows = list(slots.values_list(*columns, *whole_units()))
+    busy = [row[0] for row in rows if row[7]]
     taken = amounts_by_slot(busy) if settled and busy else {}
-    devices = devices_by_slot(busy) if settled and busy and any(slot.gpu for slot in rows) else {}
-    ports = ports_by_slot(pool, keys, leaked_only=not settled)
+    devices = devices_by_slot(busy) if settled and busy and any(row[-1] for row in rows) else {}
+    ports = ports_by_slot(pool, [row[0] for row in rows], leaked_only=not settled)
     range_size = pool.last_port - pool.first_port + 1
-    nodes = []
-    for slot in rows:
-        going = slot.interruption_deadline
-        nodes.append(
-            Node(
-                name=f"{pool.name}-{slot.number:02}",
-                id=slot.pk.hex,
-                capacity=amounts_of(vars(resources_of(slot))),
-                system=pool.system,
-                labels=slot.labels,
-                spot=slot.is_spot,
-                cordoned=slot.cordoned or going is not None,
-                until=going.timestamp() if going else FOREVER,
-                max_leases=slot.max_leases,
-                ports=range_size,
-                leaked=ports.get(slot.pk, 0),
-                taken=taken.get(slot.pk, NOTHING),
-                taken_leases=slot.lease_count if settled else 0,
-                taken_devices=tuple(devices.get(slot.pk, {}).items()),
-            )
+    nodes = [
+        Node(
+            name=f"{pool.name}-{number:02}",
+            id=key.hex,
+            capacity=(cpu, memory, storage, gpu),
+            system=pool.system,
+            labels=labels,
+            spot=spot,
+            cordoned=cordoned or going is not None,
+            until=FOREVER if going is None else going,
+            max_leases=max_leases,
+            ports=range_size,
+            leaked=ports.get(key, 0),
+            taken=taken.get(key, NOTHING),
+            taken_leases=leases if settled else 0,
+            taken_devices=tuple(devices.get(key, {}).items()),
         )
+        for key, number, labels, spot, cordoned, going, max_leases, leases, cpu, memory, storage, gpu in rows
+    ]
     return nodes, {node.id for node in nodes}
 
 
-_COLUMNS = (
-    "key", "priority", "created_at", "preemptible", "spread", "held_slot_id", "held_until", "session_id",
-    "session__project_id", "session__owner_id", "session__starts_at", "session__ends_at", "holder",
-    "label_text", "port_count", "cpu", "memory", "storage", "gpus", "verdict",
-)  # fmt: skip
+class Row(NamedTuple):
+    """A reservation as plain values: ids as text, moments as seconds, amounts in whole units."""
+
+    key: str
+    priority: int
+    created: float
+    preemptible: bool
+    spread: bool
+    held_on: str | None
+    held_to: float | None
+    session: str | None
+    project: str | None
+    owner: str | None
+    starts: float | None
+    ends: float | None
+    holder: str
+    label_text: str
+    port_count: int
+    cpu_cores_units: int
+    memory_gb_units: int
+    storage_gb_units: int
+    gpu_units: int
+    verdict: str
+
+    @property
+    def amounts(self) -> Amounts:
+        return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
 
 
 def _waiting(pool: Pool, only: UUID | None, limit: int) -> QuerySet[Reservation]:
@@ -116,19 +140,37 @@ def _running(pool: Pool) -> QuerySet[Reservation]:
     return Reservation.objects.filter(pool=pool, phase=Phase.READY).order_by("pk")
 
 
-def _rows(reservations: QuerySet[Reservation]) -> list[tuple[Any, ...]]:
-    """Plain values, amounts in whole units: at fleet size every object counts."""
-    amounts = {
-        short: Cast(Round(F(name) * UNIT), BigIntegerField())
-        for short, name in zip(("cpu", "memory", "storage", "gpus"), NAMES, strict=True)
-    }
+def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
+    """At fleet size every object counts, so the database gives what needs no making."""
     annotated = reservations.annotate(
-        key=Cast("pk", CharField()),
-        label_text=Cast("labels", CharField()),
+        key=_text("pk"),
+        created=_seconds("created_at"),
+        held_on=_text("held_slot_id"),
+        held_to=_seconds("held_until"),
+        session_key=_text("session_id"),
+        project=_text("session__project_id"),
+        owner=_text("session__owner_id"),
+        starts=_seconds("session__starts_at"),
+        ends=_seconds("session__ends_at"),
+        label_text=_text("labels"),
         port_count=_length("port_names"),
-        **amounts,
+        **whole_units(),
     )
-    return list(annotated.values_list(*_COLUMNS))
+    columns = ["session_key" if name == "session" else name for name in Row._fields]
+    return [Row(*values) for values in annotated.values_list(*columns)]
+
+
+def _text(name: str) -> Cast:
+    return Cast(name, CharField())
+
+
+def _seconds(name: str) -> Func:
+    """Since the epoch, as the rest of the cycle counts time."""
+    if connection.vendor == "postgresql":
+        template = "EXTRACT(EPOCH FROM %(expressions)s)::double precision"
+    else:
+        template = "(julianday(%(expressions)s) - 2440587.5) * 86400.0"
+    return Func(F(name), template=template, output_field=FloatField())
 
 
 def _length(name: str) -> Func:
@@ -139,18 +181,22 @@ def _length(name: str) -> Func:
 class _Names:
     """Domains, projects and people as queues, with their weights and factors."""
 
-    def __init__(self, pool: Pool, rows: Iterable[tuple[Any, ...]]) -> None:
-        pairs = {(row[8], row[9]) for row in rows if row[8] is not None}
-        projects = Project.objects.select_related("domain").filter(pk__in={pair[0] for pair in pairs})
+    def __init__(self, pool: Pool, rows: Iterable[Row]) -> None:
+        pairs = {(row.project, row.owner) for row in rows if row.project and row.owner}
+        ids = {text: UUID(text) for pair in pairs for text in pair}
+        projects = Project.objects.select_related("domain").filter(
+            pk__in={ids[project] for project, _ in pairs}
+        )
         self._projects = {project.pk: project for project in projects}
-        people = User.objects.filter(pk__in={pair[1] for pair in pairs})
+        people = User.objects.filter(pk__among={ids[owner] for _, owner in pairs})
         names = dict(people.values_list("pk", "username"))
         standings = standings_of(pool)
         self.queues: dict[str, Queue] = {BARE: Queue(BARE)}
-        self.leaves: dict[tuple[UUID, UUID], tuple[str, str]] = {}
-        for project_id, owner_id in pairs:
+        self.leaves: dict[tuple[str | None, str | None], tuple[str, str]] = {(None, None): (BARE, "")}
+        for project, owner in sorted(pairs):
+            project_id, owner_id = ids[project], ids[owner]
             standing = standings.get((owner_id, project_id), Standing())
-            self.leaves[project_id, owner_id] = self._add(project_id, names[owner_id], standing)
+            self.leaves[project, owner] = self._add(project_id, names[owner_id], standing)
 
     def _add(self, project_id: UUID, person: str, standing: Standing) -> tuple[str, str]:
         project = self._projects[project_id]
@@ -163,27 +209,23 @@ class _Names:
         return name, leaf
 
 
-def _job(row: tuple[Any, ...], names: _Names, now: datetime) -> Job:
-    (
-        key, priority, created_at, preemptible, spread, held_slot, held_until, _, project, owner, starts_at,
-        ends_at, holder, labels, ports, cpu, memory, storage, gpu, verdict,
-    ) = row  # fmt: skip
-    queue, leaf = names.leaves[project, owner] if project is not None else (BARE, "")
-    held = held_slot is not None and held_until is not None and held_until > now
+def _job(row: Row, names: _Names, now: float) -> Job:
+    queue, leaf = names.leaves[row.project, row.owner]
+    held = row.held_on is not None and row.held_to is not None and row.held_to > now
     return Job(
-        id=key,
+        id=row.key,
         queue=queue,
         owner=leaf,
-        tasks=(Task(holder, (cpu, memory, storage, gpu), ports),),
-        priority=priority,
-        preemptible=preemptible,
-        created=created_at.timestamp(),
-        gang=Gang.SPREAD if spread else Gang.TOGETHER,
-        labels=_labels(labels),
-        starts=starts_at.timestamp() if starts_at else 0.0,
-        ends=ends_at.timestamp() if ends_at else FOREVER,
-        held_on=held_slot.hex if held else "",
-        verdict=verdict,
+        tasks=(Task(row.holder, row.amounts, row.port_count),),
+        priority=row.priority,
+        preemptible=row.preemptible,
+        created=row.created,
+        gang=Gang.SPREAD if row.spread else Gang.TOGETHER,
+        labels=_labels(row.label_text),
+        starts=row.starts or 0.0,
+        ends=FOREVER if row.ends is None else row.ends,
+        held_on=UUID(row.held_on).hex if held and row.held_on else "",
+        verdict=row.verdict,
     )
 
 
@@ -191,28 +233,24 @@ def _labels(text: str) -> tuple[tuple[str, str], ...]:
     return () if text == "{}" else tuple(sorted(json.loads(text).items()))
 
 
-def _spread(jobs: Sequence[Job], rows: Sequence[tuple[Any, ...]]) -> None:
+def _spread(jobs: Sequence[Job], rows: Sequence[Row]) -> None:
     """Sessions whose kernels may go apart are placed kernel by kernel."""
-    sessions = {
-        row[7]: job for row, job in zip(rows, jobs, strict=True) if job.gang is Gang.SPREAD and row[7]
+    apart = {
+        UUID(row.session): job for row, job in zip(rows, jobs, strict=True) if row.spread and row.session
     }
-    if not sessions:
+    if not apart:
         return
-    ports = dict(
-        Reservation.objects.filter(session_id__in=sessions, phase=Phase.PENDING).values_list(
-            "session_id", "port_names"
-        )
-    )
+    waiting = Reservation.objects.filter(session_id__among=list(apart), phase=Phase.PENDING)
+    ports = dict(waiting.values_list("session_id", "port_names"))
     tasks: dict[UUID, list[Task]] = {}
-    kernels = Kernel.objects.filter(session_id__in=sessions).order_by("node_label")
+    kernels = Kernel.objects.filter(session_id__among=list(apart)).order_by("node_label")
     for kernel in kernels.only("session_id", "node_label", *NAMES):
         request = amounts_of({name: getattr(kernel, name) for name in NAMES})
         tasks.setdefault(kernel.session_id, []).append(Task(kernel.node_label, request))
     for session_id, found in tasks.items():
-        labels = [task.name for task in found]
-        counts = [len(names) for names in ports_by_kernel(labels, ports.get(session_id, [])).values()]
-        sessions[session_id].tasks = tuple(
-            Task(task.name, task.request, count) for task, count in zip(found, counts, strict=True)
+        names = ports_by_kernel([task.name for task in found], ports.get(session_id, []))
+        apart[session_id].tasks = tuple(
+            Task(task.name, task.request, len(names[task.name])) for task in found
         )
 
 
@@ -230,35 +268,40 @@ def _safe(label: str) -> str:
     return "".join(character if character.isalnum() or character in "_-" else "_" for character in label)
 
 
-def _running_jobs(rows: Sequence[tuple[Any, ...]], names: _Names, serving: set[str]) -> list[Job]:
+def _running_jobs(rows: Sequence[Row], names: _Names, serving: set[str]) -> list[Job]:
     """Those that hold something, where they hold it."""
     if not rows:
         return []
-    keys = [UUID(row[0]) for row in rows]
-    where: dict[str, list[Part]] = {}
-    held = Reservation.objects.filter(pk__in=keys).values_list("pk", "slot_id", "devices", "session__status")
-    leaving = set()
-    by_key = {UUID(row[0]): row for row in rows}
-    for key, slot_id, devices, status in held:
-        row = by_key[key]
-        if not row[4]:
-            task = Task("", tuple(row[15:19]), row[14])
-            where.setdefault(row[0], []).append(Part(slot_id.hex, (task,), _pairs(devices)))
-        if status in LEAVING:
-            leaving.add(row[0])
-    parts = ReservationPart.objects.filter(reservation_id__in=keys)
-    for part in parts:
-        task = Task("", amounts_of({name: getattr(part, name) for name in NAMES}))
-        key_text = by_key[part.reservation_id][0]
-        where.setdefault(key_text, []).append(Part(part.slot_id.hex, (task,), _pairs(part.devices)))
+    by_key = {UUID(row.key): row for row in rows}
+    where, leaving = _where(by_key)
     jobs = []
-    for row in rows:
-        on = tuple(part for part in where.get(row[0], ()) if part.node in serving)
+    for key, row in by_key.items():
+        on = tuple(part for part in where.get(key, ()) if part.node in serving)
         if on:
-            job = _job(row, names, datetime.max.replace(tzinfo=row[2].tzinfo))
-            job.parts, job.leaving = on, row[0] in leaving
+            job = _job(row, names, FOREVER)
+            job.parts, job.leaving = on, key in leaving
             jobs.append(job)
     return jobs
+
+
+def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]:
+    """The parts of running reservations on their slots, and who is on the way out."""
+    where: dict[UUID, list[Part]] = {}
+    leaving = set()
+    held = Reservation.objects.filter(pk__among=list(rows))
+    for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
+        row = rows[key]
+        if not row.spread:
+            task = Task("", row.amounts, row.port_count)
+            where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
+        if status in LEAVING:
+            leaving.add(key)
+    for part in ReservationPart.objects.filter(reservation_id__among=list(rows)):
+        task = Task("", amounts_of({name: getattr(part, name) for name in NAMES}))
+        where.setdefault(part.reservation_id, []).append(
+            Part(part.slot_id.hex, (task,), _pairs(part.devices))
+        )
+    return where, leaving
 
 
 def _pairs(devices: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:

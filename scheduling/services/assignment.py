@@ -43,7 +43,7 @@ def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Ve
     """
     planned = {UUID(verdict.job.id): verdict for verdict in verdicts}
     with transaction.atomic():
-        waiting = Reservation.objects.filter(pk__in=list(planned), phase=Phase.PENDING)
+        waiting = Reservation.objects.filter(pk__among=list(planned), phase=Phase.PENDING)
         sessions = _lock_sessions([key for key in waiting.values_list("session_id", flat=True) if key])
         locked = (
             waiting.select_for_update().order_by("pk").values_list("pk", "session_id", "port_names", "spread")
@@ -66,13 +66,13 @@ def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Ve
 
 
 def _lock_sessions(keys: Sequence[UUID]) -> dict[UUID, LabletSession]:
-    rows = LabletSession.objects.select_for_update().filter(pk__in=keys, status=SessionStatus.PENDING)
+    rows = LabletSession.objects.select_for_update().filter(pk__among=keys, status=SessionStatus.PENDING)
     return {row.pk: row for row in rows.order_by("pk").only("status", "status_since", "attempt")}
 
 
 def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, Slot]:
     rows = Slot.objects.select_for_update().filter(
-        pk__in=[UUID(key) for key in keys],
+        pk__among=[UUID(key) for key in keys],
         pool=pool,
         state=SlotState.READY,
         cordoned=False,

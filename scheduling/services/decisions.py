@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -17,7 +17,7 @@ from scheduling.framework import explain
 from scheduling.framework.cycle import Verdict
 from scheduling.models import Decision, Explanation, Pool, QueueOrder, Reservation
 
-FIELDS = ["id", "reservation", "tick", "pool", "at", "outcome", "position", "slot", "why", "scores"]
+FIELDS = ["reservation", "tick", "pool", "at", "outcome", "position", "slot", "why", "scores"]
 BATCH = 5_000
 
 
@@ -32,28 +32,27 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
             FIELDS,
             [
                 (
-                    uuid4(),
-                    UUID(verdict.job.id),
-                    tick_id,
-                    pool.pk,
+                    verdict.job.id,
+                    tick_id.hex,
+                    pool.pk.hex,
                     now,
                     verdict.outcome.value,
                     verdict.position,
-                    UUID(verdict.parts[0].node) if verdict.parts else None,
+                    verdict.parts[0].node if verdict.parts else None,
                     digests.get(id(verdict.why)),
                     {plugin: round(score, 4) for plugin, score in verdict.scores.items()},
                 )
                 for verdict in verdicts
             ],
         )
-        said = ((UUID(verdict.job.id), verdict.summary[:60]) for verdict in verdicts)
+        said = ((verdict.job.id, verdict.summary[:60]) for verdict in verdicts)
         update_each(Reservation, ["verdict"], said)
     return len(verdicts)
 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:
     """The order of those that wait, as it is now; written only when it changed."""
-    ids = b"".join(UUID(verdict.job.id).bytes for verdict in verdicts)
+    ids = bytes.fromhex("".join(verdict.job.id for verdict in verdicts).replace("-", ""))
     newest = QueueOrder.objects.filter(pool=pool).values_list("ids", flat=True).first()
     if newest is None or bytes(newest) != ids:
         QueueOrder.objects.update_or_create(pool=pool, defaults={"ids": ids, "at": now})

@@ -13,7 +13,7 @@ from scheduling.models import Pool, PortAllocation
 def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
     """What is held or leaked, by slot."""
     taken: dict[UUID, set[int]] = {slot_id: set() for slot_id in slot_ids}
-    rows = PortAllocation.objects.filter(slot_id__in=list(taken)).values_list("slot_id", "port")
+    rows = PortAllocation.objects.filter(slot_id__among=list(taken)).values_list("slot_id", "port")
     for slot_id, port in rows:
         taken[slot_id].add(port)
     return taken
@@ -50,7 +50,7 @@ def allocate_ports(
         PortAllocation,
         ["id", "slot", "session", "name", "port", "leaked", "created_at"],
         [
-            (uuid4(), slot_id, session_id, name, port, False, now)
+            (uuid4().hex, slot_id.hex, session_id.hex, name, port, False, now)
             for session_id, slot_id, names in wanted
             for name, port in zip(names, choose_ports(pool, taken[slot_id], len(names)), strict=True)
         ],

@@ -95,7 +95,7 @@ def move_slots(
     if to not in FOLLOWING[old] or old == SlotState.LAUNCHING or to == SlotState.EMPTY:
         raise ValueError(f"{old} to {to} is not a step for many slots at once")
     with transaction.atomic():
-        locked = Slot.objects.select_for_update().filter(pk__in=[slot.pk for slot in slots], state=old)
+        locked = Slot.objects.select_for_update().filter(pk__among=[slot.pk for slot in slots], state=old)
         won = set(locked.order_by("pk").values_list("pk", flat=True))
         moved = [slot for slot in slots if slot.pk in won]
         if not moved:
@@ -103,7 +103,7 @@ def move_slots(
         timeout = moved[0].pool.timeout_of(to)
         fields.setdefault("state_deadline", now + timeout if timeout else None)
         fields |= {"state": to, "reason": reason[:500], "last_state_change": now}
-        Slot.objects.filter(pk__in=won).update(**fields)
+        Slot.objects.filter(pk__among=won).update(**fields)
         for slot in moved:
             for name, value in fields.items():
                 setattr(slot, name, value)

@@ -43,7 +43,7 @@ class Outcome:
 def plan(
     *, base: Mapping[str, str], postgres: str | None, lacking: Sequence[str], fast: bool = False
 ) -> list[Part]:
-    """Everything on PostgreSQL, then on SQLite what needs no real processes.
+    """Everything on PostgreSQL, then on SQLite what needs a database and no real processes.
 
     `lacking` are the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
     """
@@ -53,5 +53,5 @@ def plan(
         return [Part("SQLite", base, lacking)]
     return [
         Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking),
-        Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres")),
+        Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "plain")),
     ]

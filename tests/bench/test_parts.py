@@ -9,7 +9,10 @@ def marks(parts: list[Part]) -> list[tuple[str, set[str]]]:
 
 def test_everything_runs_on_postgresql_and_the_rest_on_sqlite_too() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=[])
-    assert marks(parts) == [("PostgreSQL", set()), ("SQLite", {"browser", "integration", "postgres"})]
+    assert marks(parts) == [
+        ("PostgreSQL", set()),
+        ("SQLite", {"browser", "integration", "plain", "postgres"}),
+    ]
     assert parts[0].env == {"DATABASE_URL": "postgres://x"}
     assert "DATABASE_URL" not in parts[1].env
 

@@ -60,11 +60,14 @@ class CapacityFiller:
         self.parts = [{name: getattr(each, name) for name in amounts} for each in kernels_for(one)]
         self.port_names = [port["name"] for port in self.revision.port_template]
 
-    def fill(self, case: str, *, pending: int, slots: int) -> Pool:
+    def fill(self, case: str, *, pending: int, slots: int, room_for: int = 1) -> Pool:
+        """Slots with room for so many labs each, and labs that wait."""
         self._empty()
         Pool.objects.filter(pk=self.pool.pk).update(max_slots=slots)
         kinds = CASES[case]
         held = [self._slot(number, *kinds[number % len(kinds)]) for number in range(slots)]
+        for slot in held:
+            slot.cpu_cores *= room_for
         insert(held)
         sessions = [self._session(SessionStatus.PENDING) for _ in range(pending)]
         busy = [slot for slot in held if slot.lease_count]

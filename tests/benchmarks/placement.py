@@ -1,0 +1,214 @@
+"""The plugin scheduler: placements a second in memory and committed, a cycle in which nothing fits, memory.
+
+The floor in memory is a bare first fit over the same jobs and slots in plain Python with a pointer a shape,
+which knows no plugins, no queues and no reasons. The floor of a commit is one COPY of as many ports and steps
+and one UPDATE of as many reservations, sessions and kernels, all with the same values.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import time
+from dataclasses import dataclass
+
+from tests.benchmarks.measuring import print_table, start_django
+
+SHAPES = 200
+GROWTH = ((5_000, 500), (10_000, 1_000), (20_000, 1_000), (20_000, 5_000), (50_000, 5_000))
+COMMITTED = ((4_000, 1_000), (20_000, 5_000))
+
+
+@dataclass
+class Measured:
+    placed: int
+    seconds: float
+    floor: float
+
+    @property
+    def rate(self) -> float:
+        return self.placed / self.seconds
+
+
+def main() -> None:
+    start_django()
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        _in_memory()
+    _committed(connection.vendor)
+
+
+def _in_memory() -> None:
+    cases = [("default plugins", pending, slots, SHAPES, False) for pending, slots in GROWTH]
+    cases += [("default plugins", 50_000, 5_000, 5_000, False), ("nothing fits", 50_000, 5_000, SHAPES, True)]
+    rows = []
+    for name, pending, slots, shapes, full in cases:
+        found = _cycle(pending, slots, shapes, full=full)
+        rows.append(
+            [
+                name,
+                f"{pending:,} × {slots:,}",
+                f"{shapes:,}",
+                f"{found.placed:,}",
+                f"{found.seconds:.2f}",
+                f"{found.rate:,.0f}" if found.placed else "",
+                f"{found.seconds / found.floor:.0f}",
+                _aim(pending, shapes, full=full),
+            ]
+        )
+    heads = ["cycle", "pending × slots", "shapes", "placed", "s", "placed/s", "÷ floor", "aim"]
+    print_table("A cycle in memory", heads, rows)
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nMost memory of the process: {megabytes:,.0f} MB (aim: at most 1,024).")
+
+
+def _aim(pending: int, shapes: int, *, full: bool) -> str:
+    if pending < 50_000:
+        return ""
+    if full:
+        return "≤ 1 s"
+    return "≥ 25,000/s" if shapes == SHAPES else "≥ 10,000/s"
+
+
+def _cycle(pending: int, slots: int, shapes: int, *, full: bool) -> Measured:
+    from scheduling.framework.configuration import read_configuration
+    from scheduling.framework.cycle import run_cycle
+
+    usual = read_configuration("")
+    snapshot = make_snapshot(pending, slots, shapes, full=full)
+    floor = _first_fit(snapshot)
+    begun = time.perf_counter()
+    cycle = run_cycle(snapshot, usual)
+    seconds = time.perf_counter() - begun
+    assert not cycle.ssn.failures.by_plugin
+    return Measured(len(cycle.placed), seconds, floor)
+
+
+def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False):  # type: ignore[no-untyped-def]
+    """Jobs of people in projects of domains, of many shapes, for slots that are alike."""
+    from scheduling.framework.model import Job, Node, Queue, Snapshot, Task
+
+    chance = random.Random(1)
+    capacity = (1_600, 6_400, 50_000, 0)
+    taken = capacity if full else (0, 0, 0, 0)
+    nodes = [Node(f"slot-{number:05}", capacity, max_leases=20, taken=taken) for number in range(slots)]
+    queues = {}
+    for domain in (f"domain-{number}" for number in range(10)):
+        queues[domain] = Queue(domain, factor=chance.random())
+        for project in (f"{domain}/project-{number}" for number in range(10)):
+            queues[project] = Queue(project, domain, factor=chance.random())
+            for person in (f"{project}/person-{number}" for number in range(10)):
+                queues[person] = Queue(person, project, factor=chance.random())
+    people = [queue for queue in queues.values() if queue.name.count("/") == 2]
+    requests = [
+        (100 + number % 97, 300 + number * 7 % 500, 100 + number // 97, 0) for number in range(shapes)
+    ]
+    jobs = []
+    for number in range(pending):
+        person = chance.choice(people)
+        task = Task("lab", requests[number % shapes], 2)
+        jobs.append(
+            Job(
+                f"job-{number}",
+                person.parent,
+                (task,),
+                owner=person.name,
+                priority=chance.choice((10, 50, 90)),
+                created=chance.random() * 1e5,
+            )
+        )
+    return Snapshot(1e9, nodes, queues, jobs)
+
+
+def _first_fit(snapshot) -> float:  # type: ignore[no-untyped-def]
+    """Seconds of a bare first fit."""
+    begun = time.perf_counter()
+    free = [[cap - used for cap, used in zip(n.capacity, n.taken, strict=True)] for n in snapshot.nodes]
+    pointers: dict[tuple[int, ...], int] = {}
+    for job in snapshot.jobs:
+        request = job.tasks[0].request
+        at = pointers.get(request, 0)
+        while at < len(free) and any(asked > left for asked, left in zip(request, free[at], strict=True)):
+            at += 1
+        pointers[request] = at
+        if at < len(free):
+            free[at] = [left - asked for left, asked in zip(free[at], request, strict=True)]
+    return time.perf_counter() - begun
+
+
+def _committed(vendor: str) -> None:
+    from tests.benchmarks.fill_capacity import CapacityFiller
+
+    filler = CapacityFiller()
+    rows = []
+    for pending, slots in COMMITTED:
+        found = _commit(filler, pending, slots)
+        aim = "≥ 4,000/s" if vendor == "postgresql" else ""
+        numbers = [f"{found.placed:,}", f"{found.seconds:.2f}", f"{found.rate:,.0f}"]
+        rows.append([f"{pending:,} × {slots:,}", *numbers, f"{found.seconds / found.floor:.1f}", aim])
+    heads = ["placements × slots", "placed", "s", "placed/s", "÷ floor", "aim"]
+    print_table(f"Committed with history, leases, kernels, ports and decisions, {vendor}", heads, rows)
+
+
+def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
+    """Only the commit: what was decided in memory is put into the database as the tick does it."""
+    from uuid import uuid4
+
+    from django.db import transaction
+    from django.utils import timezone
+
+    from scheduling.framework.configuration import read_configuration
+    from scheduling.framework.cycle import run_cycle
+    from scheduling.selectors.snapshots import snapshot_of
+    from scheduling.services.assignment import assign
+    from scheduling.services.decisions import record_decisions
+    from scheduling.steps.placing import COMMIT
+
+    pool = filler.fill("READY", pending=pending, slots=slots, room_for=pending // slots)
+    usual, now = read_configuration(""), timezone.now()
+    cycle = run_cycle(snapshot_of(pool, usual, now=now, limit=pending), usual)
+    floor = _bare_writes(pool, pending)
+    placed, tick_id = cycle.placed, uuid4()
+    begun = time.perf_counter()
+    done = 0
+    for start in range(0, len(placed), COMMIT):
+        with transaction.atomic():
+            won = assign(pool, placed[start : start + COMMIT], now=now)
+            record_decisions(pool, won, tick_id=tick_id, now=now)
+        done += len(won)
+    seconds = time.perf_counter() - begun
+    assert done == pending, (done, pending)
+    return Measured(done, seconds, floor)
+
+
+def _bare_writes(pool, count: int) -> float:  # type: ignore[no-untyped-def]
+    """The same number of rows, without a question asked, taken back afterwards."""
+    from uuid import uuid4
+
+    from django.db import transaction
+    from django.utils import timezone
+
+    from lcm.bulk import insert_rows
+    from lcm.models import Kernel, LabletSession, SessionTransition
+    from scheduling.models import Reservation
+
+    now = timezone.now()
+    waiting = Reservation.objects.filter(pool=pool, phase="PENDING")
+    some = list(waiting.values_list("session_id", flat=True)[:count])
+    begun = time.perf_counter()
+    with transaction.atomic():
+        waiting.filter(session_id__among=some).update(reason="bench")
+        LabletSession.objects.filter(pk__among=some).update(status_since=now)
+        Kernel.objects.filter(session_id__among=some).update(started_at=now)
+        columns = ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"]
+        step = (1, "PENDING", "SCHEDULED", now, "bench", "")
+        # A step, a line of the change log, a decision and two ports for each.
+        for _ in range(5):
+            insert_rows(SessionTransition, columns, [(uuid4().hex, key.hex, *step) for key in some])
+        transaction.set_rollback(True)
+    return time.perf_counter() - begun
+
+
+if __name__ == "__main__":
+    main()
