@@ -52,7 +52,7 @@ def main() -> None:
         SimulatorProcess() as simulator,
         running_plane(SIMULATOR_URL=simulator.url, TICK_INTERVAL="1") as plane,
     ):
-        key, ends_in = _prepare(), 120.0
+        key, ends_in = _prepare(), 150.0
         with tempfile.TemporaryDirectory(prefix="lcm-controller-") as folder:
             from tests.controller.plane import ControllerProcess
 
