@@ -6,4 +6,4 @@ class LcmConfig(AppConfig):
     verbose_name = "Lab Cloud Manager"
 
     def ready(self) -> None:
-        from lcm import celery, checks  # noqa: F401  (loads the Celery app and registers the checks)
+        from lcm import celery, checks, wiring  # noqa: F401  (loads the Celery app, registers checks and receivers)

@@ -6,4 +6,8 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
-application = get_asgi_application()
+_django = get_asgi_application()
+
+from lcm.api.watch.asgi import WatchFirst  # noqa: E402  (needs Django to be set up)
+
+application = WatchFirst(_django)

@@ -105,6 +105,12 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."
         ),
+        Setting(
+            "DEMO_LIVE",
+            "flag",
+            True,
+            "With `DEMO`: simulators, a controller, sessions that come and go. Off: the fleet stands still.",
+        ),
     ],
     "Database and broker": [
         Setting(
@@ -157,9 +163,22 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
         ),
+        Setting(
+            "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make, for all its workers."
+        ),
         Setting("API_LOGIN_RATE", "text", "10/min", "Wrong tokens or passwords an address may send."),
         Setting(
             "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
+        ),
+        Setting(
+            "FEED_HOURS", "whole number", 24, "How long the change feed that controllers watch is kept.", 1
+        ),
+        Setting(
+            "WATCH_POLL",
+            "seconds",
+            1.0,
+            "How often a web process looks at the change feed while Redis tells it nothing.",
+            0.05,
         ),
         Setting("TOKEN_DAYS", "whole number", 90, "Days a new token lives when nobody says otherwise.", 1),
     ],
@@ -190,6 +209,20 @@ GROUPS: dict[str, list[Setting]] = {
         ),
         Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
+        Setting(
+            "SESSION_ATTEMPTS",
+            "whole number",
+            3,
+            "How often a session is tried when its lab cannot be made.",
+            1,
+        ),
+        Setting(
+            "SIMULATOR_URL",
+            "text",
+            "",
+            "A CML simulator (`manage.py simulate_cml`) in which the runtime `simulated` starts its workers. "
+            "Empty: they are rows without a CML.",
+        ),
         Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],
     "Lifecycle of sessions": [

@@ -52,6 +52,13 @@ class NotFound(LcmError):
     status = 404
 
 
+class Gone(LcmError):
+    """What is asked for was there once, and is forgotten."""
+
+    code = "gone"
+    status = 410
+
+
 class Unavailable(LcmError):
     """A part of LCM that this needs does not answer now."""
 

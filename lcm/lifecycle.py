@@ -47,6 +47,8 @@ CANCEL_TO: dict[SessionStatus, SessionStatus] = {
     S.RUNNING: S.STOPPING,
     S.COLLECTING: S.STOPPING,
 }
+# A slot is held for it: a controller has something to do.
+ON_A_SLOT = (S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING)
 EXTENDABLE = (S.PENDING, S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING)
 
 # The way of a session for which all goes well: what its timeline shows as still to come.

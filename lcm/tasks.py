@@ -14,6 +14,7 @@ from lcm.actors import Actor
 from lcm.lifecycle import CANCEL_TO
 from lcm.models import LabletSession
 from lcm.services import housekeeping
+from lcm.services.feed import forget_entries
 from lcm.services.sessions import cancel_sessions
 from lcm.web.filters import SessionFilter
 
@@ -31,6 +32,12 @@ def beat_heartbeat() -> None:
 @shared_task
 def clean_up() -> None:
     housekeeping.remove_expired(now=timezone.now())
+
+
+@shared_task
+def forget_changes() -> None:
+    """The change feed is kept for a while; controllers that were away longer list again."""
+    forget_entries(now=timezone.now())
 
 
 @shared_task

@@ -15,7 +15,16 @@ class SchedulingConfig(AppConfig):
         metrics.FLEET.append(capacity_figures)
         for handler in BUILT_IN:
             register_handler(handler())
+        _tell_controllers()
         _show_on_pages()
+
+
+def _tell_controllers() -> None:
+    """Where the sessions are that a controller works on, and which ports they have."""
+    from lcm.selectors import for_controllers
+    from scheduling.selectors.for_controllers import ports_of_sessions, slots_of_sessions
+
+    for_controllers.PARTS |= {"slot": slots_of_sessions, "allocated_ports": ports_of_sessions}
 
 
 def _show_on_pages() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from scheduling.models import Lease
 
@@ -29,14 +30,14 @@ class Hold:
         return mine.update(expires_at=now + self.length) == 1
 
     def release(self) -> None:
-        Lease.objects.filter(name=self.name, holder=self.holder).delete()
+        release(self.name, holder=self.holder)
 
 
 @contextmanager
 def lease(name: str, *, length: timedelta, clock: Callable[[], datetime]) -> Iterator[Hold | None]:
     """The lease for the block, or None when someone else has it."""
     hold = Hold(name, uuid.uuid4().hex, length, clock)
-    if not _take(hold):
+    if not take_or_renew(name, holder=hold.holder, length=length, now=clock()):
         yield None
         return
     try:
@@ -45,14 +46,19 @@ def lease(name: str, *, length: timedelta, clock: Callable[[], datetime]) -> Ite
         hold.release()
 
 
-def _take(hold: Hold) -> bool:
-    now = hold.clock()
-    over = Lease.objects.filter(name=hold.name, expires_at__lte=now)
-    if over.update(holder=hold.holder, expires_at=now + hold.length):
+def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime) -> bool:
+    """Have the lease for another while; False when someone else has it."""
+    mine_or_over = Lease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
+    if mine_or_over.update(holder=holder, expires_at=now + length):
         return True
     try:
         with transaction.atomic():
-            Lease.objects.create(name=hold.name, holder=hold.holder, expires_at=now + hold.length)
+            Lease.objects.create(name=name, holder=holder, expires_at=now + length)
     except IntegrityError:
         return False
     return True
+
+
+def release(name: str, *, holder: str) -> None:
+    """Give the lease back; one that is lost already is none to give back."""
+    Lease.objects.filter(name=name, holder=holder).delete()

@@ -46,7 +46,17 @@ class DefinitionAdmin(LoggedAdmin):
         (None, {"fields": ("name", "version", "description", "status", "current_revision")}),
         (
             "Placement",
-            {"fields": ("system", "pool", "placement", "preemptible", "slot_labels", "max_duration")},
+            {
+                "fields": (
+                    "system",
+                    "pool",
+                    "placement",
+                    "preemptible",
+                    "awaits_arrival",
+                    "slot_labels",
+                    "max_duration",
+                )
+            },
         ),
         ("Review", {"fields": ("needs_review", "review_reasons")}),
         ("Topology", {"fields": ("node_count", "topology_hash", *LONG), "classes": ("collapse",)}),

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from lcm.admin.actions import ReasonForm, ask_first
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, actor_of
-from lcm.models import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, User
+from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, User
 from lcm.services.tokens import revoke_token
 
 FOUND_AT_MOST = 200
@@ -120,6 +120,22 @@ class HeartbeatAdmin(LoggedAdmin):
     list_display = ("name", "at")
     search_fields = ("name",)
     ordering = ("name",)
+
+
+@admin.register(FeedEntry)
+class FeedEntryAdmin(ReadOnlyAdmin):
+    note = "What controllers watch: which sessions and slots changed. Kept for a while."
+    list_display = ("revision", "kind", "object_id", "pool", "at")
+    list_filter = ("kind", "at")
+    search_fields = ("object_id", "pool")
+    ordering = ("-id",)
+    sortable_by = ("at",)
+
+
+@admin.register(FeedHead)
+class FeedHeadAdmin(ReadOnlyAdmin):
+    note = "How far the change feed goes, and what of it has been forgotten."
+    list_display = ("revision", "forgotten")
 
 
 def _full_id(text: str) -> str:

@@ -157,7 +157,8 @@ class DefinitionSerializer(serializers.ModelSerializer[LabletDefinition]):
         model = LabletDefinition
         fields = [
             "id", "name", "version", "description", "status", "system", "pool", "placement", "preemptible",
-            "slot_labels", "max_duration", "node_count", "topology_hash", "revision", "requirements",
+            "awaits_arrival", "slot_labels", "max_duration", "node_count", "topology_hash", "revision",
+            "requirements",
             "needs_review", "review_reasons", "created_at", "updated_at",
         ]  # fmt: skip
 
@@ -210,6 +211,7 @@ class DefinitionImportSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
     placement = serializers.ChoiceField(choices=Placement.choices, default=Placement.TOGETHER)
     preemptible = serializers.BooleanField(default=False)
+    awaits_arrival = serializers.BooleanField(default=False)
     max_duration = serializers.DurationField(
         default=timedelta(hours=8), min_value=timedelta(minutes=1), max_value=MAX_DURATION
     )
@@ -244,6 +246,7 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, required=False)
     placement = serializers.ChoiceField(choices=Placement.choices, required=False)
     preemptible = serializers.BooleanField(required=False)
+    awaits_arrival = serializers.BooleanField(required=False)
     slot_labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
     max_duration = serializers.DurationField(
         required=False, min_value=timedelta(minutes=1), max_value=MAX_DURATION
@@ -283,7 +286,7 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
         fields = [
             "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
             "project_name", "domain_name", "priority", "starts_at", "ends_at", "status",
-            "status_since", "attempt", "pool", "created_at", "observation_count", "observed_at",
+            "status_since", "attempt", "pool", "arrived_at", "created_at", "observation_count", "observed_at",
             "port_drift_detected",
         ]  # fmt: skip
 
@@ -342,4 +345,47 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
         help_text="Refused when the session has moved on.",
     )
     to_status = serializers.ChoiceField(choices=SessionStatus.choices)
+    attempt = serializers.IntegerField(
+        required=False, min_value=1, help_text="Refused when it is another one by now."
+    )
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+
+
+class FailureSerializer(serializers.Serializer[Any]):
+    """What went wrong; LCM decides what follows."""
+
+    reason = serializers.CharField(max_length=500)
+    from_status = serializers.ChoiceField(choices=SessionStatus.choices, required=False)
+    attempt = serializers.IntegerField(required=False, min_value=1)
+    lab_is_gone = serializers.BooleanField(default=True, help_text="Nothing is left on the worker.")
+
+
+class SessionPlaceSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    endpoint = serializers.CharField()
+
+
+class ControllerSessionSerializer(serializers.Serializer[Any]):
+    """A session with all that its controller needs."""
+
+    id = serializers.UUIDField()
+    attempt = serializers.IntegerField()
+    status = serializers.ChoiceField(choices=SessionStatus.choices)
+    status_since = serializers.DateTimeField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+    arrived_at = serializers.DateTimeField(allow_null=True)
+    pool = serializers.CharField()
+    definition = serializers.UUIDField()
+    definition_name = serializers.CharField()
+    awaits_arrival = serializers.BooleanField(help_text="Runs only when its user has arrived.")
+    revision = serializers.IntegerField()
+    port_template = PortSerializer(many=True)
+    topology = serializers.CharField(allow_null=True, help_text="CML's YAML, until the lab is imported.")
+    kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
+    slot = SessionPlaceSerializer(allow_null=True)
+    allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")
+    requests = serializers.DictField(
+        child=serializers.DateTimeField(), help_text="What people asked for, and since when."
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from lcm.api.authentication import Controller
 from lcm.throttling import count
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ class PrincipalThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         if not request.user.is_authenticated:
             return True
-        self.left = count(f"api:{request.user.pk}", "API_RATE")
+        principal: Any = request.user
+        rate = "CONTROLLER_RATE" if isinstance(principal, Controller) else "API_RATE"
+        self.left = count(f"api:{principal.pk}", rate)
         return self.left is None
 
     def wait(self) -> float | None:

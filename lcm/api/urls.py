@@ -1,12 +1,14 @@
 """The API's addresses."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
+from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
-from lcm.api.views.sessions import InternalSessionViewSet, SessionViewSet
+from lcm.api.views.sessions import SessionViewSet
+from lcm.api.watch.view import WatchView
 from lcm.roles import Role
 from lcm.web.access import role_required
 
@@ -39,6 +41,7 @@ docs = SpectacularSwaggerSplitView.as_view(url_name="api:schema", permission_cla
 urlpatterns = [
     path("", include(router.urls)),
     path("internal/", include(internal.urls)),
+    re_path("^internal/watch/?$", WatchView.as_view(), name="internal-watch"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", role_required(Role.VIEWER)(docs), name="docs"),
 ]

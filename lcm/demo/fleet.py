@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -11,14 +12,17 @@ from django.db import transaction
 from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
 from lcm.demo.evidence import make_drift, make_evidence
+from lcm.demo.life import ask_for_session
 from lcm.demo.people import make_organisation, make_people
+from lcm.lifecycle import FINAL
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
-from lcm.services.definitions import import_definition
+from lcm.services.definitions import import_definition, read_topology
 from lcm.services.sessions import create_session, transition_session
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 POOLS = ("cml-eu", "cml-us")
+SPOT_POOL = "cml-us"
 
 # How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
 LIVES: list[tuple[int, list[S]]] = [
@@ -39,37 +43,65 @@ REASONS = {
 }
 
 
+WAITING_AT_FIRST = 8
+# Definitions of the living fleet that ask for too much or too little.
+MISJUDGED = {
+    "ccna-vlan-trunking": Decimal("2.5"),
+    "ipv6-transition": Decimal(2),
+    "ccnp-bgp-policy": Decimal("0.6"),
+    "sdwan-edge-lab": Decimal("0.7"),
+}
+
+
 def is_empty() -> bool:
     return not LabletDefinition.objects.exists() and not Project.objects.exists()
 
 
 @transaction.atomic
-def load_demo(*, now: datetime, seed: int = 7) -> None:
-    """Fill an empty database."""
+def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
+    """Fill an empty database; in a fleet that lives nobody is in the middle of anything yet."""
     chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
     make_people()
     projects = make_organisation()
-    make_pools(now=now)
-    definitions = make_definitions(now=now)
+    make_pools(now=now, live=live)
+    definitions = make_definitions(now=now, live=live)
     make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)
+    for _ in range(WAITING_AT_FIRST if live else 0):
+        ask_for_session(chance, now=now)
     for steps in _lives():
+        if live and not _has_ended(steps):
+            continue
         _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
     make_drift(now=now)
 
 
-def make_definitions(*, now: datetime) -> list[LabletDefinition]:
+def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
     return [
         import_definition(
             topology=path.read_text(),
+            requirements=_misjudged(path, MISJUDGED.get(path.stem)) if live else None,
             name=path.stem,
             status=DefinitionStatus.ACTIVE,
             pool=POOLS[index % len(POOLS)],
-            preemptible=index % 3 == 0,
+            # Work that cannot be interrupted does not go to spot workers.
+            preemptible=POOLS[index % len(POOLS)] == SPOT_POOL or index % 3 == 0,
             actor=SYSTEM,
             now=now - timedelta(days=30 - index),
         )
         for index, path in enumerate(sorted(TOPOLOGIES.glob("*.yaml")))
     ]
+
+
+def _misjudged(path: Path, factor: Decimal | None) -> dict[str, Decimal] | None:
+    """Requirements that someone guessed wrongly, for the evidence to correct."""
+    if factor is None:
+        return None
+    needed = read_topology(text=path.read_text()).requirements
+    return {name: round(getattr(needed, name) * factor, 1) for name in ("cpu_cores", "memory_gb")}
+
+
+def _has_ended(steps: list[S]) -> bool:
+    return bool(steps) and steps[-1] in FINAL
 
 
 def _lives() -> list[list[S]]:
@@ -86,7 +118,7 @@ def _live(
 ) -> LabletSession:
     """One session and its history, ending about now if it has not ended."""
     definition, project = chance.choice(definitions), chance.choice(projects)
-    has_ended = bool(steps) and steps[-1] in (S.TERMINATED, S.CANCELLED, S.EXPIRED, S.FAILED)
+    has_ended = _has_ended(steps)
     earliest = timedelta(hours=6) if has_ended else timedelta(minutes=20)
     at = now - earliest - timedelta(minutes=chance.randint(0, 7 * 24 * 60 if has_ended else 70))
     session = create_session(

@@ -8,6 +8,7 @@ from lcm.models.definitions import (
     Outcome,
     Placement,
 )
+from lcm.models.feed import FeedEntry, FeedHead, FeedKind
 from lcm.models.people import Domain, Membership, Project, Theme, User
 from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, TokenKind
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
@@ -19,6 +20,9 @@ __all__ = [
     "DefinitionRevision",
     "DefinitionStatus",
     "Domain",
+    "FeedEntry",
+    "FeedHead",
+    "FeedKind",
     "Heartbeat",
     "IdempotentAnswer",
     "Kernel",

@@ -70,6 +70,9 @@ class LabletDefinition(DatedModel):
     )
     placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
     preemptible = models.BooleanField(default=False)
+    awaits_arrival = models.BooleanField(
+        default=False, help_text="Its sessions run when their user has arrived, not when they are ready."
+    )
     slot_labels = models.JSONField(
         default=dict,
         blank=True,

@@ -37,6 +37,7 @@ class LabletSession(IdModel):
     status_since = models.DateTimeField()
     attempt = models.PositiveSmallIntegerField(default=1)
     pool = models.CharField(max_length=63, blank=True, help_text="The pool it waits in or runs in.")
+    arrived_at = models.DateTimeField(null=True, blank=True, help_text="When its user was there.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # What its list shows and filters by; the observations themselves are not here.
     observation_count = models.PositiveIntegerField(default=0, editable=False)

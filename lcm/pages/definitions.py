@@ -92,6 +92,11 @@ class DefinitionForm(PageForm):
         label="Longest timeslot", initial="08:00:00", help_text="Hours, minutes and seconds: 08:00:00."
     )
     preemptible = forms.BooleanField(required=False, label="May be interrupted")
+    awaits_arrival = forms.BooleanField(
+        required=False,
+        label="Waits for its user",
+        help_text="Runs when the user arrives, not when it is ready.",
+    )
     slot_labels = forms.JSONField(
         required=False,
         label="Slot labels",

@@ -20,7 +20,16 @@ from lcm.services.validation import clean, delete_unless_used, save_checked
 from lcm.signals import definition_revised
 
 MAX_AMOUNT = 1_000_000
-EDITABLE = ("description", "system", "pool", "placement", "preemptible", "slot_labels", "max_duration")
+EDITABLE = (
+    "description",
+    "system",
+    "pool",
+    "placement",
+    "preemptible",
+    "awaits_arrival",
+    "slot_labels",
+    "max_duration",
+)
 
 
 def read_topology(*, text: str | bytes) -> Topology:
@@ -45,6 +54,7 @@ def import_definition(
     pool: str = "",
     placement: str = Placement.TOGETHER,
     preemptible: bool = False,
+    awaits_arrival: bool = False,
     max_duration: timedelta = timedelta(hours=8),
     status: str = DefinitionStatus.DRAFT,
     requirements: Mapping[str, Decimal] | None = None,
@@ -61,6 +71,7 @@ def import_definition(
         pool=pool,
         placement=placement,
         preemptible=preemptible,
+        awaits_arrival=awaits_arrival,
         max_duration=max_duration,
         status=status,
         topology_yaml=topology.decode() if isinstance(topology, bytes) else topology,

@@ -29,6 +29,7 @@ from lcm.models import (
 )
 from lcm.models.sessions import KERNEL_STATUS, KernelStatus
 from lcm.services.changelog import log_change, log_same_change
+from lcm.services.feed import note_sessions
 from lcm.services.kernels import kernels_for
 from lcm.services.validation import clean
 from lcm.signals import session_created, sessions_moved
@@ -199,6 +200,7 @@ def extend_session(
             after={"ends_at": ends_at},
             now=now,
         )
+        note_sessions([session.pk], now=now)
     return session
 
 

@@ -38,6 +38,15 @@ class Address:
     def url(self) -> str:
         return f"http://{self.local}/"
 
+    @classmethod
+    def any_local(cls, wish: int = 0) -> Self:
+        """A port on this machine that nobody listens on: the one wished for, if it is free."""
+        if wish and cls("127.0.0.1", wish).is_free():
+            return cls("127.0.0.1", wish)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return cls("127.0.0.1", probe.getsockname()[1])
+
     def at_port(self, port: int) -> "Address":
         return Address(self.host, port)
 

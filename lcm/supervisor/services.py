@@ -36,5 +36,19 @@ def beat(env: Mapping[str, str], data_dir: Path) -> Child:
     return Child("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
 
 
+def simulator(env: Mapping[str, str], port: int) -> Child:
+    return Child("simulator", _python("lcm.cml.simulator", "--no-controller", "--port", str(port)), env)
+
+
+def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> Child:
+    """A lablet controller; settings by the names it knows them by."""
+    given = {f"LCM_CONTROLLER_{name.upper()}": value for name, value in settings.items()}
+    return Child("controller", _python("lcm.controller"), {**env, **given})
+
+
+def demo(env: Mapping[str, str]) -> Child:
+    return Child("demo", [sys.executable, "manage.py", "live_demo"], env)
+
+
 def _python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]

@@ -124,6 +124,7 @@ class SlotSerializer(serializers.ModelSerializer[Slot]):
             "id", "name", "pool", "pool_id", "number", "state", "reason", "cordoned", "instance_id",
             "endpoint", "version", "offering", "is_spot", "labels", *AMOUNTS, "max_leases", "lease_count",
             "last_state_change", "state_deadline", "idle_since", "interruption_deadline", "last_heartbeat",
+            "reported_capacity",
             "created_at",
         ]  # fmt: skip
 
@@ -158,10 +159,56 @@ class LabelsSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
 
+class LeakedPortSerializer(StrictSerializer):
+    port = serializers.IntegerField(min_value=1, max_value=65_535)
+    name = serializers.CharField(max_length=200, help_text="Where it was found: the lab, the node, the tag.")
+
+
 class HeartbeatSerializer(StrictSerializer):
     version = serializers.CharField(
         max_length=60, allow_blank=True, default="", help_text="What the worker runs."
     )
+    capacity = ResourcesSerializer(required=False, allow_null=True, help_text="What the worker has.")
+    leaked_ports = serializers.ListField(
+        child=LeakedPortSerializer(),
+        required=False,
+        allow_null=True,
+        max_length=5_000,
+        help_text="All ports in use that no session was given; left out: nobody looked.",
+    )
+
+
+class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
+    """A slot as its controller needs it."""
+
+    name = serializers.CharField(read_only=True)
+    pool = serializers.CharField(source="pool.name", read_only=True)
+
+    class Meta:
+        model = Slot
+        fields = ["id", "name", "pool", "state", "endpoint", "version", "interruption_deadline"]
+
+
+class HolderSerializer(StrictSerializer):
+    holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
+
+
+class PoolLeaseSerializer(serializers.Serializer[Any]):
+    pool = serializers.CharField()
+    held = serializers.BooleanField(help_text="The caller serves the pool until `expires_at`.")
+    holder = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
+class BootTokenSerializer(StrictSerializer):
+    slot_id = serializers.UUIDField()
+    token = serializers.CharField(max_length=200)
+
+
+class BootKeySerializer(serializers.Serializer[Any]):
+    key = serializers.CharField(help_text="A controller's key; shown this once.")
+    expires_at = serializers.DateTimeField()
+    slot = ControllerSlotSerializer()
 
 
 class InterruptionSerializer(StrictSerializer):

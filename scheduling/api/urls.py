@@ -4,10 +4,11 @@ from django.urls import include, path
 
 from lcm.api.urls import Router
 from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSet
+from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
 from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
-from scheduling.api.views.slots import InternalSlotViewSet, SlotViewSet
+from scheduling.api.views.slots import SlotViewSet
 
 app_name = "capacity"
 
@@ -21,6 +22,8 @@ router.register("decisions", DecisionViewSet, "decision")
 
 internal = Router()
 internal.register("slots", InternalSlotViewSet, "internal-slot")
+internal.register("boot", BootViewSet, "internal-boot")
+internal.register("leases", LeaseViewSet, "internal-lease")
 
 urlpatterns = [
     path("", include(router.urls)),

@@ -13,13 +13,13 @@ from scheduling.options import (
     Unusable,
     choice,
     flag,
-    labels,
     mistyped,
     number,
     rows,
     setting,
     suggestion,
     text,
+    texts_by_name,
 )  # fmt: skip
 
 MOST = 1e9
@@ -124,7 +124,7 @@ class NodeRow:
     capacity: tuple[int, int, int, int] = amounts(REQUIRED)
     id: str = text("")
     system: str = text("")
-    labels: Mapping[str, str] = labels()
+    labels: Mapping[str, str] = texts_by_name()
     spot: bool = flag(False)
     cordoned: bool = flag(False)
     until: float | None = moment()
@@ -173,7 +173,7 @@ class JobRow:
     created: float = number(0, -1e12, 1e12)
     gang: Gang = choice(Gang, Gang.TOGETHER)  # noqa: RUF009 - it makes a field
     system: str = text("")
-    labels: Mapping[str, str] = labels()
+    labels: Mapping[str, str] = texts_by_name()
     starts: float = number(0, -1e12, 1e12)
     ends: float | None = moment()
     held_on: str = text("")

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from lcm.models import LabletSession
+from lcm.models import ApiToken, LabletSession
 from lcm.models.base import DatedModel, IdModel
 from scheduling.models.pools import Pool
 
@@ -53,6 +53,9 @@ class Slot(DatedModel):
     idle_since = models.DateTimeField(null=True, blank=True)
     interruption_deadline = models.DateTimeField(null=True, blank=True)
     last_heartbeat = models.DateTimeField(null=True, blank=True)
+    reported_capacity = models.JSONField(
+        null=True, blank=True, help_text="What its worker says it has; planned is with what the pool says."
+    )
 
     class Meta:
         ordering = ["pool__name", "number"]
@@ -106,6 +109,10 @@ class LaunchAttempt(IdModel):
     instance_id = models.CharField(max_length=100, blank=True)
     category = models.CharField(max_length=13, blank=True)
     error = models.CharField(max_length=500, blank=True)
+    redeemed_at = models.DateTimeField(null=True, blank=True, help_text="When its worker proved itself.")
+    api_token = models.ForeignKey(
+        ApiToken, on_delete=models.SET_NULL, null=True, blank=True, related_name="launch_attempts"
+    )
 
     class Meta:
         ordering = ["-requested_at", "-id"]

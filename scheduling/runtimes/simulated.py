@@ -1,4 +1,4 @@
-"""The `simulated` runtime: instances that are rows, and that can be told to misbehave."""
+"""The `simulated` runtime: rows, each with a simulated CML, that can be told to misbehave."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar
 
+from django.conf import settings as settings_of_django
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from scheduling.models import SimulatedInstance
+from scheduling.models import Pool, SimulatedInstance
 from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
 from scheduling.runtimes.base import (
     CapacityRefused,
@@ -28,11 +29,14 @@ from scheduling.runtimes.base import (
     WronglyConfigured,
 )
 from scheduling.runtimes.configured import ConfiguredRuntime
+from scheduling.runtimes.health import probe_cml
 from scheduling.runtimes.registry import register_runtime
+from scheduling.runtimes.simulators import Simulators
 
 NOTICE = timedelta(seconds=120)
 KEPT = timedelta(days=1)
 VERSION = "2.9.1+simulated"
+HEADROOM = 2
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,11 @@ class SimulatedOptions:
     interrupt_after_seconds: float | None = number(None, 0, 86_400)
     spot: bool = flag(False)
     labels: Mapping[str, str] = texts_by_name()
+    cml_version: str = text("2.10", expected="2.9 or 2.10", pattern="2.9|2.10")
+    lab_boot_seconds: float = number(5, 0, 3600)
+    cml_latency_seconds: float = number(0, 0, 60)
+    edit_percent: float = number(0, 0, 100)
+    overuse_percent: float = number(0, 0, 100)
     offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
 
     def problems(self) -> dict[str, str]:
@@ -66,6 +75,16 @@ class SimulatedOptions:
         if unknown:
             return {"refuse_offerings": f"There is no offering “{unknown[0]}” that could be refused."}
         return {}
+
+    def simulator(self) -> dict[str, object]:
+        """What the CML simulator of an instance is told."""
+        return {
+            "version": self.cml_version,
+            "boot_seconds": self.lab_boot_seconds,
+            "latency_seconds": self.cml_latency_seconds,
+            "edit_percent": self.edit_percent,
+            "overuse_percent": self.overuse_percent,
+        }
 
     def on_offer(self) -> tuple[SimulatedOffering, ...]:
         if self.offerings:
@@ -78,6 +97,8 @@ class SimulatedOptions:
 class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     """Keeps its instances in the database, so that all processes see the same ones.
 
+    With `SIMULATOR_URL` each runs a CML in the simulator process there; without, instances are rows alone.
+
     Faults that go by percent depend on the attempt's token and the offering only: the same call has the
     same answer. `clock` and `sleep` can be replaced to move through time.
     """
@@ -88,6 +109,8 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         super().__init__(pool, settings)
         self.clock: Callable[[], datetime] = timezone.now
         self.sleep: Callable[[float], None] = time.sleep
+        url = settings_of_django.CONFIG["SIMULATOR_URL"]
+        self.simulators = Simulators(url) if url else None
 
     def offerings(self) -> Iterable[Offering]:
         return [Offering(each.name, each.market, instance_type="sim") for each in self.options.on_offer()]
@@ -106,13 +129,21 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
                 "launched_at": self.clock(),
             },
         )
+        if self.simulators and row.ended_at is None:
+            self.simulators.ensure([row.id], self._simulator())
         return self._instance(row)
 
     def describe(self) -> Iterable[Instance]:
-        return [self._instance(row) for row in self._living()]
+        living = self._living()
+        if self.simulators:
+            # A process that was started anew has forgotten them: they come back empty.
+            self.simulators.ensure([row.id for row in living], self._simulator())
+        return [self._instance(row) for row in living]
 
     def terminate(self, instance_id: str) -> None:
         now = self.clock()
+        if self.simulators and self._rows().filter(pk=instance_id).exists():
+            self.simulators.remove([instance_id])
         self._rows().filter(pk=instance_id, ended_at=None).update(ended_at=now)
         self._rows().filter(ended_at__lt=now - KEPT).delete()
 
@@ -123,6 +154,8 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         ready_after = max(self.options.launch_seconds, self.options.boot_seconds)
         if not self._is_due(instance.launched_at, ready_after):
             return Health(False, f"{instance.id} is still starting.")
+        if self.simulators:
+            return probe_cml(instance.endpoint)
         return Health(True, version=VERSION)
 
     def interruptions(self) -> Iterable[Interruption]:
@@ -150,6 +183,18 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         ):
             raise CapacityRefused(f"There is no {offering} to be had at the moment.")
 
+    def _simulator(self) -> dict[str, object]:
+        """A CML as large as the pool plans with, and a little larger: it is LCM that says when it is full."""
+        size = Pool.objects.filter(name=self.pool).values("cpu_cores", "memory_gb", "storage_gb").first()
+        if size is None:
+            return self.options.simulator()
+        return {
+            **self.options.simulator(),
+            "cpus": float(size["cpu_cores"]) * HEADROOM,
+            "memory_mb": int(size["memory_gb"] * 1024 * HEADROOM),
+            "disk_gb": int(size["storage_gb"] * HEADROOM),
+        }
+
     def _rows(self) -> QuerySet[SimulatedInstance]:
         return SimulatedInstance.objects.filter(pool=self.pool)
 
@@ -160,6 +205,8 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         over = {row.id for row in rows if self._is_over(row)}
         if over:
             self._rows().filter(pk__in=over, ended_at=None).update(ended_at=now)
+            if self.simulators:
+                self.simulators.remove(over)
         living = [row for row in rows if row.id not in over]
         noticed = [
             row
@@ -193,7 +240,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
             state=state,
             slot_id=row.slot_id,
             token=row.token,
-            endpoint=f"https://{row.id}.sim",
+            endpoint=self.simulators.address_of(row.id) if self.simulators else f"https://{row.id}.sim",
             market=Market(row.market),
             launched_at=row.launched_at,
         )

@@ -14,9 +14,11 @@ from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
 from lcm.models.definitions import label_map
 from lcm.services.changelog import entry_for, log_change, log_changes
+from lcm.services.feed import note_slots
 from lcm.services.validation import need_reason
 from lcm.storable import storable
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
+from scheduling.services.worker_keys import revoke_worker_keys
 from scheduling.wake import wake_pool
 
 # Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
@@ -41,6 +43,7 @@ CLEARED: dict[str, Any] = {
     "idle_since": None,
     "interruption_deadline": None,
     "last_heartbeat": None,
+    "reported_capacity": None,
 }
 
 
@@ -80,6 +83,9 @@ def move_slot(
         if gone:
             PortAllocation.objects.filter(slot=slot).delete()
         log_changes([_step(slot, old, to, actor, slot.reason, now)])
+        note_slots([(slot.pk, slot.pool.name)], now=now)
+        if to == SlotState.EMPTY:
+            revoke_worker_keys(slot=slot, now=now)
         if to in (SlotState.READY, SlotState.EMPTY):
             wake_pool(slot.pool)
     return True
@@ -192,16 +198,9 @@ def note_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: A
         left = max(deadline - now, timedelta(0)).total_seconds()
         message = f"{slot} will be taken away in {left:.0f} s"
         log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
+        note_slots([(slot.pk, slot.pool.name)], now=now)
         wake_pool(slot.pool)
     return True
-
-
-def note_heartbeat(*, slot: Slot, now: datetime, version: str = "") -> None:
-    """A controller has seen the worker."""
-    Slot.objects.filter(pk=slot.pk).update(
-        last_heartbeat=now, **({"version": version[:60]} if version else {})
-    )
-    wake_pool(slot.pool)
 
 
 def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, now: datetime) -> ChangeLog:

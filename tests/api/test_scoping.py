@@ -71,8 +71,8 @@ def test_a_controller_moves_its_own_and_is_named(api, controller, eu):
     path = f"{INTERNAL}{eu.pk}/transitions/"
     answer = api(controller).post(path, {"to_status": "COLLECTING", "reason": "timeslot over"})
     assert (answer.status_code, answer.json()["status"]) == (200, "COLLECTING")
-    step = answer.json()["transitions"][-1]
-    assert (step["actor"], step["reason"]) == ("controller controller-eu", "timeslot over")
+    step = eu.transitions.get(to_status="COLLECTING")
+    assert (step.actor, step.reason) == ("controller controller-eu", "timeslot over")
     entry = ChangeLog.objects.get(reason="timeslot over")
     assert (entry.user_id, entry.token_id) == (None, controller.token.pk)
 

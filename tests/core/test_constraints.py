@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 
-from lcm.models import ApiToken, IdempotentAnswer
+from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentAnswer
 from tests.factories import make_controller, make_definition, make_person_token, make_project
 
 # model, the change a row cannot take, the constraint that says so
@@ -34,6 +34,9 @@ CHANGES = [
     ("kernel", {"gpu": Decimal(-1)}, "kernel_amounts_in_range"),
     ("kernel", {"status": "LOST"}, "kernel_status_known"),
     ("kernel", {"terminated_at": "a minute before started_at"}, "kernel_terminates_after_start"),
+    ("feedentry", {"kind": "gossip"}, "feed_kind_known"),
+    ("feedhead", {"id": 2}, "feed_head_once"),
+    ("feedhead", {"forgotten": 1}, "feed_forgets_what_was_numbered"),
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
     ("apitoken", {"kind": "robot"}, "token_belongs_to_someone"),
 ]
@@ -57,6 +60,8 @@ COLUMNS = {"domain_name", "hash"}
 def a_row(session, controller, now):
     """`a_row(model)`: some row of a model, as the services made it."""
     IdempotentAnswer.objects.create(principal="me", key="k", fingerprint="f")
+    FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
+    FeedHead.objects.create()
 
     def find(model):
         return apps.get_model("lcm", model).objects.first()

@@ -134,6 +134,7 @@ API: dict[str, dict[str, str]] = {
     "api:session-detail": {"GET": "viewer + controller"},
     "api:session-cancel": {"POST": "operator"},
     "api:session-extend": {"POST": "operator"},
+    "api:session-arrive": {"POST": "operator"},
     "api:domain-list": {"GET": "viewer", "POST": "admin"},
     "api:domain-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
     "api:project-list": {"GET": "viewer", "POST": "admin"},
@@ -151,6 +152,8 @@ API: dict[str, dict[str, str]] = {
     "api:internal-session-list": {"GET": "controller"},
     "api:internal-session-detail": {"GET": "controller"},
     "api:internal-session-transitions": {"POST": "controller"},
+    "api:internal-session-failures": {"POST": "controller"},
+    "api:internal-watch": {"GET": "controller"},
     "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
     "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin"},
     "capacity:pool-dry-run": {"POST": "operator"},
@@ -183,7 +186,11 @@ API: dict[str, dict[str, str]] = {
     "fairshare:fair-share-policy-list": {"GET": "viewer"},
     "fairshare:fair-share-policy-detail": {"GET": "viewer", "PATCH": "admin"},
     "fairshare:fair-share-policy-preview": {"POST": "admin"},
+    "capacity:internal-slot-list": {"GET": "controller"},
     "capacity:internal-slot-heartbeat": {"POST": "controller"},
+    "capacity:internal-lease-hold": {"POST": "controller"},
+    "capacity:internal-lease-release": {"POST": "controller"},
+    "capacity:internal-boot-list": {"POST": "public"},
     "capacity:internal-slot-interruption": {"POST": "controller"},
     "observations:definition-resource-observations": {"GET": "viewer"},
     "observations:definition-preview": {"POST": "viewer"},
@@ -203,6 +210,8 @@ API: dict[str, dict[str, str]] = {
     "api:docs": {"GET": "viewer"},
 }
 TABLE = PAGES | API
+# What would wait is asked for something that cannot be.
+QUERIES = {"api:internal-watch": "?wait=x"}
 # Answers everybody with 404.
 NO_CALL = "unknown_call"
 CASES = [(name, method, rule) for name, methods in TABLE.items() for method, rule in methods.items()]
@@ -291,7 +300,7 @@ def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
     plain = name.split(":")[-1]
     takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
     if "pk" not in str(takes_id[plain].pattern):
-        return reverse(name)
+        return reverse(name) + QUERIES.get(name, "")
     prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
     return reverse(name, kwargs=places["by_prefix"][prefix])
 

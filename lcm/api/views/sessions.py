@@ -11,14 +11,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import CONTROLLER, OPERATOR, VIEWER_OR_CONTROLLER
+from lcm.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.api import serializers as s
 from lcm.api.authentication import Controller
 from lcm.api.views.base import ReadViewSet
-from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors import sessions as selectors
 from lcm.services import sessions as services
+from lcm.services.session_reports import note_arrival
 from lcm.web.filters import SessionFilter
 
 
@@ -56,6 +56,7 @@ class SessionViewSet(ScopedSessions):
         "create": OPERATOR,
         "cancel": OPERATOR,
         "extend": OPERATOR,
+        "arrive": OPERATOR,
     }
 
     @extend_schema(request=s.SessionRequestSerializer, responses={201: s.SessionDetailSerializer})
@@ -82,24 +83,9 @@ class SessionViewSet(ScopedSessions):
         session = services.extend_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self.shown(session)
 
-
-@extend_schema(tags=["for controllers"])
-class InternalSessionViewSet(ScopedSessions):
-    """What a controller works on: the sessions in its pools, and their next steps."""
-
-    access = {"list": CONTROLLER, "retrieve": CONTROLLER, "transitions": CONTROLLER}
-
-    @extend_schema(request=s.TransitionRequestSerializer, responses=s.SessionDetailSerializer)
+    @extend_schema(request=None, responses=s.SessionDetailSerializer)
     @action(detail=True, methods=["post"])
-    def transitions(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.TransitionRequestSerializer, request)
-        session = self.get_object()
-        session.status = data.get("from_status", session.status)  # what the controller believes
-        session = services.transition_session(
-            session=session,
-            to=SessionStatus(data["to_status"]),
-            reason=data["reason"],
-            actor=self.actor,
-            now=self.now(),
-        )
+    def arrive(self, request: Request, pk: str) -> Response:
+        """The user is there; saying so twice is fine."""
+        session = note_arrival(session=self.get_object(), actor=self.actor, now=self.now())
         return self.shown(session)

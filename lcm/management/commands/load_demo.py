@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
@@ -16,4 +17,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if is_empty():
             self.stdout.write("Loading the demo fleet …")
-            load_demo(now=timezone.now())
+            load_demo(now=timezone.now(), live=settings.CONFIG["DEMO_LIVE"])

@@ -7,12 +7,13 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
 from lcm.supervisor import lock, services, valkey
 from lcm.supervisor.address import Address, AddressError, answers
+from lcm.supervisor.demo import DemoFleet
 from lcm.supervisor.supervisor import Supervisor
 
 
@@ -21,9 +22,14 @@ class Command(BaseCommand):
         "Prepare the database, then run web, worker and beat (and a Valkey without REDIS_URL) until Ctrl-C."
     )
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--quiet-demo", action="store_true", help="with DEMO: a fleet that stands still")
+
     def handle(self, *args: Any, **options: Any) -> None:
         # Until the supervisor's own loop runs, a stop is an exception: what was begun is undone.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        if options["quiet_demo"]:
+            settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
         data_dir.mkdir(parents=True, exist_ok=True)
         try:
@@ -40,9 +46,13 @@ class Command(BaseCommand):
         try:
             if settings.REDIS_EMBEDDED:
                 self._start_broker(supervisor, data_dir)
-            self._prepare(data_dir)
             env = services.environment(data_dir)
-            for child in (services.web(env), services.worker(env), services.beat(env, data_dir)):
+            fleet = DemoFleet.planned(address, data_dir) if _is_alive() else None
+            if fleet:
+                env["SIMULATOR_URL"] = settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
+            self._prepare(data_dir, fleet)
+            children = [services.web(env), services.worker(env), services.beat(env, data_dir)]
+            for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
                 is_ready=lambda: answers(address, "/healthz"), on_ready=lambda: self._announce(address)
@@ -60,7 +70,7 @@ class Command(BaseCommand):
         supervisor.start(broker)
         valkey.wait_for(socket, lambda: broker.is_running)
 
-    def _prepare(self, data_dir: Path) -> None:
+    def _prepare(self, data_dir: Path, fleet: DemoFleet | None) -> None:
         metrics = data_dir / "metrics"
         shutil.rmtree(metrics, ignore_errors=True)
         metrics.mkdir()
@@ -69,6 +79,8 @@ class Command(BaseCommand):
             call_command("collectstatic", interactive=False, verbosity=0)
         if settings.DEMO:
             call_command("load_demo")
+        if fleet:
+            fleet.prepare()
         _close_database()
 
     def _announce(self, address: Address) -> None:
@@ -82,6 +94,10 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
+
+
+def _is_alive() -> bool:
+    return bool(settings.DEMO and settings.CONFIG["DEMO_LIVE"])
 
 
 def _close_database() -> None:

@@ -12,14 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import CONTROLLER, OPERATOR, VIEWER_OR_CONTROLLER
+from lcm.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.api.authentication import Controller
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet, ReadViewSet
-from lcm.errors import StateConflict
 from scheduling.api import serializers as s
 from scheduling.filters import SlotFilter
-from scheduling.models import LIVE, Slot
+from scheduling.models import Slot
 from scheduling.selectors import capacity
 from scheduling.services import slots as services
 
@@ -108,29 +107,3 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
         data = self.taken(ReasonSerializer, request)
         slot = self.get_object()
         return self.plain(work(slot=slot, **data, **given, actor=self.actor, now=self.now()))
-
-
-@extend_schema(tags=["for controllers"])
-class InternalSlotViewSet(ScopedSlots):
-    """What a controller tells about its workers."""
-
-    access = {"heartbeat": CONTROLLER, "interruption": CONTROLLER}
-
-    @extend_schema(request=s.HeartbeatSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def heartbeat(self, request: Request, pk: str) -> Response:
-        data = self.taken(s.HeartbeatSerializer, request)
-        slot = self.get_object()
-        services.note_heartbeat(slot=slot, now=self.now(), **data)
-        return self.plain(slot)
-
-    @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
-    @action(detail=True, methods=["post"])
-    def interruption(self, request: Request, pk: str) -> Response:
-        """A notice that was told before changes nothing: the first deadline stays."""
-        data = self.taken(s.InterruptionSerializer, request)
-        slot = self.get_object()
-        noted = services.note_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
-        if not noted and slot.state not in LIVE:
-            raise StateConflict(f"{slot} is {slot.get_state_display().lower()} and has no worker to lose.")
-        return self.plain(slot)

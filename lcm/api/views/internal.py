@@ -1,0 +1,86 @@
+"""Sessions as controllers see them: those on their slots, the next steps, and what failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import CONTROLLER
+from lcm.api import serializers as s
+from lcm.api.views.base import LcmViewSet
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.selectors import for_controllers
+from lcm.selectors.sessions import sessions_in_pools
+from lcm.services.session_reports import report_failure
+from lcm.services.sessions import transition_session
+from lcm.web.filters import ControllerSessionFilter
+
+
+@extend_schema(tags=["for controllers"])
+class InternalSessionViewSet(LcmViewSet[LabletSession]):
+    """The sessions on a controller's slots. Of other pools there is nothing to be seen."""
+
+    queryset = LabletSession.objects.none()
+    serializer_class = s.ControllerSessionSerializer
+    filterset_class = ControllerSessionFilter
+    sorts = ("created_at", "starts_at", "ends_at", "status", "priority")
+    access = dict.fromkeys(("list", "retrieve", "transitions", "failures"), CONTROLLER)
+
+    def get_queryset(self) -> QuerySet[LabletSession]:
+        principal: Any = self.request.user
+        if self.action == "list":
+            return for_controllers.sessions_on_slots(principal.pools)
+        return sessions_in_pools(principal.pools)
+
+    @extend_schema(responses=s.ControllerSessionSerializer(many=True))
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(for_controllers.described(list(page or ())))
+
+    @extend_schema(responses=s.ControllerSessionSerializer)
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return self._shown(self.get_object())
+
+    @extend_schema(request=s.TransitionRequestSerializer, responses=s.ControllerSessionSerializer)
+    @action(detail=True, methods=["post"])
+    def transitions(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.TransitionRequestSerializer, request)
+        session = transition_session(
+            session=self._believed(data),
+            to=SessionStatus(data["to_status"]),
+            reason=data["reason"],
+            actor=self.actor,
+            now=self.now(),
+        )
+        return self._shown(session)
+
+    @extend_schema(request=s.FailureSerializer, responses=s.ControllerSessionSerializer)
+    @action(detail=True, methods=["post"])
+    def failures(self, request: Request, pk: str) -> Response:
+        """LCM decides what follows: another attempt, stopping what is left, or the end."""
+        data = self.taken(s.FailureSerializer, request)
+        session = report_failure(
+            session=self._believed(data),
+            reason=data["reason"],
+            lab_is_gone=data["lab_is_gone"],
+            actor=self.actor,
+            now=self.now(),
+        )
+        return self._shown(session)
+
+    def _believed(self, data: dict[str, Any]) -> LabletSession:
+        """The session as the controller believes it to be: refused when it has moved on."""
+        session = self.get_object()
+        session.status = data.get("from_status", session.status)
+        session.attempt = data.get("attempt", session.attempt)
+        return session
+
+    def _shown(self, session: LabletSession) -> Response:
+        fresh = LabletSession.objects.select_related("definition", "revision").get(pk=session.pk)
+        return Response(for_controllers.described([fresh])[0])

@@ -1,0 +1,45 @@
+"""The watch's own way through Django: without middleware that it does not need and that costs threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.exception import convert_exception_to_response
+
+from lcm.web.middleware import RequestContextMiddleware
+
+PATH = "/api/internal/watch"
+
+
+class WatchHandler(ASGIHandler):
+    """No log-ins, forms or messages: request id, log and metrics, then the view."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        view = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]
+        self._middleware_chain = convert_exception_to_response(RequestContextMiddleware(view))
+
+
+class WatchFirst:
+    """The watch to its own handler, everything else to Django as a whole."""
+
+    def __init__(self, django: Any) -> None:
+        self._django = django
+        self._watch = WatchHandler()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        is_watch = scope["type"] == "http" and scope["path"].rstrip("/") == PATH
+        handler = self._watch if is_watch and _is_welcome(scope) else self._django
+        await handler(scope, receive, send)
+
+
+def _is_welcome(scope: Any) -> bool:
+    """With HTTPS asked for, what comes without is redirected by Django."""
+    if not settings.HTTPS:
+        return True
+    forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
+    return bool(scope.get("scheme") == "https" or forwarded == b"https")

@@ -1,0 +1,139 @@
+"""One hub a web process: it looks at the feed for all who wait there.
+
+Waiting costs no thread and no database connection: only the hub reads, in a thread that it gives back.
+It is woken by Redis, and looks by itself every `WATCH_POLL` seconds while Redis says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+
+from lcm.api.watch.subscription import Subscription
+from lcm.api.watch.window import Window
+from lcm.selectors import feed
+from lcm.selectors.feed import Change, Reach
+from lcm.services.feed import number_entries
+
+logger = logging.getLogger(__name__)
+
+READ_AT_ONCE = 5_000
+# With Redis to wake it, the hub need not look often; without waiters it stops after a while.
+QUIET_POLL = 5.0
+LINGER = 60.0
+# Changes that come together are read together.
+GATHER = 0.01
+
+
+class Hub:
+    """`waiting` holds, by pool, an event for each watcher."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, set[asyncio.Event]] = {}
+        self._window: Window | None = None
+        self._is_current = False
+        self._wake = asyncio.Event()
+        self._look = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def waiter(self, pools: Collection[str]) -> Iterator[asyncio.Event]:
+        """An event that is set when something changes in one of the pools."""
+        event = asyncio.Event()
+        for pool in pools:
+            self.waiting.setdefault(pool, set()).add(event)
+        try:
+            yield event
+        finally:
+            for pool in pools:
+                self.waiting[pool].discard(event)
+                if not self.waiting[pool]:
+                    del self.waiting[pool]
+
+    async def window(self) -> Window:
+        """The feed as this process knows it; read anew when nobody has kept it up to date."""
+        if self._task is None or self._task.done():
+            self._is_current = False
+            # In a context of its own: it outlives the request that started it.
+            self._task = asyncio.create_task(self._keep_looking(), context=contextvars.Context())
+        return self._window if self._window and self._is_current else await self.look()
+
+    async def look(self) -> Window:
+        """Read what is new and wake those whom it concerns."""
+        async with self._look:
+            seen = self._window.reach.revision if self._window else None
+            changes, reach = await asyncio.to_thread(_read_after, seen)
+            if changes is None or self._window is None:
+                self._window = Window(reach)
+            else:
+                self._window.add(changes, reach)
+            for pool in {change.pool for change in changes or ()}:
+                for event in self.waiting.get(pool, ()):
+                    event.set()
+            self._is_current = True
+            return self._window
+
+    async def _keep_looking(self) -> None:
+        async with Subscription(self._wake.set) as subscription:
+            idle = 0.0
+            while idle < LINGER:
+                pause = QUIET_POLL if subscription.is_live else settings.CONFIG["WATCH_POLL"]
+                await _woken(self._wake, pause)
+                self._wake.clear()
+                if not self.waiting:
+                    self._is_current = False
+                    idle += pause
+                    continue
+                idle = 0.0
+                try:
+                    await self.look()
+                except DatabaseError as error:
+                    logger.warning("watch_look_failed", extra={"error": str(error)})
+
+
+async def _woken(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+        await asyncio.sleep(GATHER)
+
+
+def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
+    """In a thread: number what was committed, read what follows; None when that cannot be told any more."""
+    try:
+        while feed.has_unnumbered():
+            number_entries()
+        reach = feed.reach()
+        if revision is None or not reach.forgotten <= revision <= reach.revision:
+            return None, reach
+        return _changes(revision, reach.revision), reach
+    finally:
+        close_old_connections()
+
+
+def _changes(after: int, until: int) -> list[Change]:
+    found: list[Change] = []
+    while after < until:
+        page = feed.changes_after(after, limit=READ_AT_ONCE)
+        found += [change for change in page if change.revision <= until]
+        if len(page) < READ_AT_ONCE:
+            break
+        after = page[-1].revision
+    return found
+
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of this process's event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _hubs:
+        _hubs[loop] = Hub()
+    return _hubs[loop]

@@ -1,0 +1,154 @@
+"""`GET /api/internal/watch?since=REVISION&wait=SECONDS`: a long poll without a thread or connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from asgiref.sync import SyncToAsync, sync_to_async
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from lcm.access import CONTROLLER
+from lcm.api.watch.hub import hub
+from lcm.api.watch.waiting import watch
+from lcm.errors import InvalidInput, LcmError
+from lcm.models import FeedKind
+
+T = TypeVar("T")
+
+LONGEST_WAIT = 30.0
+USUAL_WAIT = 25.0
+
+
+class FeedChangeSerializer(serializers.Serializer[Any]):
+    revision = serializers.IntegerField()
+    kind = serializers.ChoiceField(choices=FeedKind.choices)
+    id = serializers.UUIDField()
+    pool = serializers.CharField()
+
+
+class WatchSerializer(serializers.Serializer[Any]):
+    revision = serializers.IntegerField(help_text="Where to go on: the next `since`.")
+    changes = FeedChangeSerializer(many=True)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that may be answered."""
+
+    pools: frozenset[str]
+    since: int | None
+    wait: float
+
+
+class WatchView(APIView):
+    """What changed in a controller's pools; waits up to 30 s for something to change.
+
+    DRF admits the request (token, rule, rate) in a thread that is shared; waiting needs none.
+    """
+
+    access = {"get": CONTROLLER}
+
+    @extend_schema(
+        tags=["for controllers"],
+        operation_id="internal_watch",
+        parameters=[
+            OpenApiParameter(
+                "since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."
+            ),
+            OpenApiParameter("wait", OpenApiTypes.FLOAT, description="Seconds, 0 to 30; 25 if left out."),
+        ],
+        responses={200: WatchSerializer},
+    )
+    def get(self, request: Request) -> Response:
+        """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
+        raise NotImplementedError
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Any:
+        async def answer(request: HttpRequest) -> HttpResponseBase:
+            asked = await _in_thread(cls(**initkwargs).admit, request)
+            if isinstance(asked, HttpResponseBase):
+                return asked
+            try:
+                found = await watch(hub(), asked.pools, asked.since, asked.wait)
+            except LcmError as error:
+                return _refusal(error)
+            changes = [vars(change) for change in found.changes]
+            return _json({"revision": found.revision, "changes": changes})
+
+        # How the schema finds it.
+        vars(answer).update(cls=cls, initkwargs=initkwargs)
+        return csrf_exempt(answer)
+
+    def admit(self, request: HttpRequest) -> Asked | HttpResponseBase:
+        """Who asks and for what; a refusal is a finished response."""
+        try:
+            self.args, self.kwargs = (), {}
+            self.request = self.initialize_request(request)
+            self.headers = self.default_response_headers
+            try:
+                if request.method != "GET":
+                    self.http_method_not_allowed(self.request)
+                self.initial(self.request)
+                return _asked(self.request)
+            except Exception as error:
+                refused = self.handle_exception(error)
+                finished: HttpResponseBase = self.finalize_response(self.request, refused).render()
+                return finished
+        finally:
+            close_old_connections()
+
+
+def _asked(request: Request) -> Asked:
+    principal: Any = request.user
+    since, wait = request.query_params.get("since"), request.query_params.get("wait")
+    if since is not None and not (since.isascii() and since.isdigit() and len(since) < 19):
+        raise InvalidInput({"since": "This must be the revision of an earlier answer."})
+    return Asked(frozenset(principal.pools), None if since is None else int(since), _seconds(wait))
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        seconds = USUAL_WAIT if text is None else float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise InvalidInput({"wait": f"Wait from 0 to {LONGEST_WAIT:.0f} seconds."})
+    return seconds
+
+
+def _refusal(error: LcmError) -> JsonResponse:
+    body = {"code": error.code, "message": error.message, "details": error.details}
+    return _json(body, status=error.status)
+
+
+def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:
+    response = JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})
+    response["Content-Length"] = len(response.content)
+    return response
+
+
+async def _in_thread(admit: Callable[[HttpRequest], T], request: HttpRequest) -> T:
+    """In one of a few threads that all requests share.
+
+    Django keeps a thread for each request, for synchronous code: it is given back, and should such code
+    follow, it gets another. Outside of a server there is only the caller's.
+    """
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    if context is None:
+        return await sync_to_async(admit)(request)
+    executor = SyncToAsync.context_to_thread_executor.pop(context, None)
+    if executor is not None:
+        executor.shutdown(wait=False)
+    return await asyncio.to_thread(admit, request)

@@ -1,0 +1,42 @@
+"""The newest part of the feed in memory, so that a thousand watchers cost one look at the database."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+
+from lcm.selectors.feed import Change, Reach
+
+KEPT = 20_000
+
+
+class Window:
+    """Everything after `start`, up to `reach.revision`."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self.start = reach.revision
+        self._changes: list[Change] = []
+
+    def add(self, changes: Sequence[Change], reach: Reach) -> None:
+        """The next changes in their order; `reach` is what has been read up to."""
+        self._changes.extend(changes)
+        self.reach = reach
+        surplus = len(self._changes) - KEPT
+        if surplus > 0:
+            self.start = self._changes[surplus - 1].revision
+            del self._changes[:surplus]
+
+    def holds(self, since: int) -> bool:
+        return self.start <= since <= self.reach.revision
+
+    def after(self, since: int, pools: Collection[str], limit: int) -> list[Change]:
+        """What a watcher who is at `since` has not seen."""
+        first = bisect_right(self._changes, since, key=lambda change: change.revision)
+        found = []
+        for change in self._changes[first:]:
+            if change.pool in pools:
+                found.append(change)
+                if len(found) == limit:
+                    break
+        return found

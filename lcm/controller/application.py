@@ -1,0 +1,136 @@
+"""The controller as a whole: its loops, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lcm.controller.config import Config
+from lcm.controller.desk import Desk
+from lcm.controller.following import Follower
+from lcm.controller.heartbeats import Heartbeats
+from lcm.controller.identity import name_of
+from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.leasing import RENEW_SECONDS, Leases
+from lcm.controller.metrics import Metrics
+from lcm.controller.outbox import Outbox
+from lcm.controller.reconciling import Reconciler
+from lcm.controller.spool import Spool
+from lcm.controller.statistics import Statistics
+from lcm.controller.surveying import Survey
+from lcm.controller.work_queue import WorkQueue
+from lcm.controller.world import World
+
+logger = logging.getLogger(__name__)
+
+
+class Controller:
+    """Runs until `stop` is called; then everything is finished or handed over."""
+
+    def __init__(self, config: Config) -> None:
+        config = replace(config, name=name_of(config))
+        self.config = config
+        self.metrics = Metrics()
+        self.queue = WorkQueue(time.monotonic)
+        self.client = LcmClient(config)
+        self.world = World(config, self.queue.add)
+        self.world.on_call = self.metrics.note_call
+        self.leases = Leases(self.client, config.name)
+        spool = Spool(
+            Path(config.data_dir) / "spool",
+            most_entries=config.spool_entries,
+            most_bytes=config.spool_mb * 1024 * 1024,
+        )
+        self.outbox = Outbox(spool, self.client, self._hear_of)
+        self.follower = Follower(config, self.client, self.world)
+        self.desk = Desk(
+            config, self.world, self.outbox, self.metrics, lambda: datetime.now(UTC), self.follower.refresh
+        )
+        self.reconciler = Reconciler(self.desk, self.leases)
+        self.heartbeats = Heartbeats(self.desk, self.leases, self.client)
+        self.survey = Survey(self.desk, self.leases, self.client, self.heartbeats, self.queue.add)
+        self.statistics = Statistics(self.desk, self.leases, self.queue.add)
+        self._stopping = asyncio.Event()
+        self._to_refresh: asyncio.Queue[str] = asyncio.Queue()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        logger.info("controller %s serves %s", self.config.name, self.config.lcm_url)
+        work = asyncio.create_task(self.queue.run(self.reconciler.look, self.config.concurrency))
+        others = [asyncio.create_task(each) for each in self._loops()]
+        stopping = asyncio.create_task(self._stopping.wait())
+        done, _ = await asyncio.wait({work, stopping, *others}, return_when=asyncio.FIRST_COMPLETED)
+        await self._end(work, others)
+        for task in done - {stopping}:
+            task.result()
+
+    def _loops(self) -> list[Coroutine[Any, Any, None]]:
+        config = self.config
+        return [
+            self.outbox.run(),
+            self.follower.run(),
+            self._refresh(),
+            self._every(RENEW_SECONDS, self._renew),
+            self._every(config.heartbeat_seconds, self.heartbeats.beat),
+            self._every(config.survey_seconds, self.survey.look_over),
+            self._every(config.stats_seconds, self.statistics.read),
+        ]
+
+    async def _end(self, work: asyncio.Task[None], others: list[asyncio.Task[None]]) -> None:
+        """Finish what is being done, give the pools back; what LCM was not told yet stays in the spool."""
+        self.queue.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.queue.idle(), self.config.drain_seconds)
+        for task in (work, *others):
+            task.cancel()
+        await asyncio.gather(work, *others, return_exceptions=True)
+        await self.leases.release()
+        await self.world.aclose()
+        await self.client.aclose()
+        logger.info("controller %s ended, %d posts are kept", self.config.name, len(self.outbox.spool))
+
+    async def _renew(self) -> None:
+        gained = await self.leases.renew()
+        self.metrics.held.set(len(self.leases.pools))
+        for session in self.world.sessions.values():
+            if session.pool in gained:
+                self.queue.add(session.id)
+
+    def _hear_of(self, session_id: str) -> None:
+        self._to_refresh.put_nowait(session_id)
+
+    async def _refresh(self) -> None:
+        """Read sessions again of which LCM thinks otherwise than we did."""
+        while True:
+            session_id = await self._to_refresh.get()
+            try:
+                await self.follower.refresh(session_id)
+                self.queue.add(session_id)
+            except LcmError as error:
+                logger.info("session %s is read again later: %s", session_id[:8], error)
+                await asyncio.sleep(1)
+                self._to_refresh.put_nowait(session_id)
+
+    async def _every(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
+        """At a steady pace, however long the work takes; a round that fails costs one round."""
+        due = time.monotonic()
+        while True:
+            try:
+                await work()
+            except LcmError as error:
+                logger.info("%s", error)
+            except Exception:
+                logger.exception("a round failed")
+            self.metrics.spooled.set(len(self.outbox.spool))
+            self.metrics.sessions.set(len(self.world.sessions))
+            due = max(due + seconds, time.monotonic())
+            await asyncio.sleep(due - time.monotonic())

@@ -1,0 +1,155 @@
+"""What every stage of a session works with: the worker, the way to LCM, the time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lcm.cml.observation import ResourceObservation
+from lcm.cml.observe import observe_lab
+from lcm.cml.results import Entries, Node
+from lcm.controller.backoff import Backoff
+from lcm.controller.config import Config
+from lcm.controller.lcm_client import LcmError
+from lcm.controller.marks import Mark
+from lcm.controller.metrics import Metrics
+from lcm.controller.model import Session
+from lcm.controller.outbox import Outbox, Outcome
+from lcm.controller.spool import SpoolFull
+from lcm.controller.worker import Worker
+from lcm.controller.world import World
+
+logger = logging.getLogger(__name__)
+
+# The key of the last observation was used for another body: a run before us has posted it.
+SAID_BEFORE = 422
+
+
+@dataclass
+class Memory:
+    """What this process knows of a session's lab. Nothing in it is needed after a restart."""
+
+    lab_id: str | None = None
+    prepared: bool = False
+    observed: bool = False
+    why_missing: str = ""
+    answered_request: str | None = None
+    nodes: Entries[Node] | None = None
+    failing_call: str = ""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
+
+
+@dataclass
+class Desk:
+    config: Config
+    world: World
+    outbox: Outbox
+    metrics: Metrics
+    now: Callable[[], datetime]
+    refresh: Callable[[str], Awaitable[Session | None]]
+    memories: dict[tuple[str, int], Memory] = field(default_factory=dict)
+
+    def memory(self, session: Session) -> Memory:
+        return self.memories.setdefault((session.id, session.attempt), Memory())
+
+    def forget(self, session_id: str) -> None:
+        self.memories = {key: value for key, value in self.memories.items() if key[0] != session_id}
+        self.metrics.utilization.remove(session_id)
+
+    def age(self, session: Session) -> float:
+        """Seconds in its present status."""
+        return (self.now() - session.status_since).total_seconds()
+
+    def is_over(self, session: Session) -> bool:
+        return self.now() >= session.ends_at
+
+    async def still_over(self, session: Session) -> bool | None:
+        """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
+        try:
+            fresh = await self.refresh(session.id)
+        except LcmError:
+            return None
+        return fresh is not None and fresh.status == session.status and self.is_over(fresh)
+
+    async def move(self, session: Session, to: str, reason: str = "") -> bool:
+        """One step; whether LCM took it. A step that LCM cannot take now is kept and sent later."""
+        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
+        body = {
+            "from_status": session.status,
+            "to_status": to,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+        }
+        return await self._tell(session, "transitions", body, f"{session.status} {to} {reason}")
+
+    async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
+        """What went wrong; LCM decides what follows."""
+        logger.warning("session %s failed while %s: %s", session.short, session.status, reason)
+        body = {
+            "from_status": session.status,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+            "lab_is_gone": lab_is_gone,
+        }
+        return await self._tell(session, "failures", body, f"failure {session.status} {reason}")
+
+    async def observe(self, session: Session, worker: Worker, lab_id: str) -> ResourceObservation | None:
+        """What the lab has and uses now; never raises: nothing that fails here may block what follows."""
+        try:
+            return await observe_lab(
+                worker.cml,
+                lab_id,
+                observer=self.config.name,
+                deadline=self.config.observe_seconds,
+                now=self.now,
+            )
+        except Exception:
+            logger.exception("session %s could not be observed", session.short)
+            return None
+
+    async def post_observation(self, session: Session, seen: ResourceObservation | None, name: str) -> str:
+        """Post it once under this name; answers why there is no observation, if there is none."""
+        if seen is None:
+            return self._missing("it could not be observed")
+        try:
+            outcome = await self._post(session, "resource-observations", seen.to_dict(), name)
+        except SpoolFull as error:
+            return self._missing(str(error))
+        if outcome.refused and outcome.refused.status != SAID_BEFORE:
+            return self._missing(str(outcome.refused))
+        self.metrics.observations.labels("complete" if seen.is_complete else "incomplete").inc()
+        return ""
+
+    async def lab_of(self, session: Session, worker: Worker) -> str | None:
+        """The session's lab on the worker, by its mark; None when there is none."""
+        memory = self.memory(session)
+        labs = await worker.labs_of(Mark(session.id, session.attempt))
+        memory.lab_id = labs[0].id if labs else None
+        return memory.lab_id
+
+    async def remove_labs(self, session: Session, worker: Worker) -> None:
+        """Everything on the worker that is for this attempt."""
+        for lab in await worker.labs_of(Mark(session.id, session.attempt)):
+            await worker.remove(lab.id)
+        self.metrics.utilization.remove(session.id)
+
+    def _missing(self, why: str) -> str:
+        self.metrics.observations.labels("missing").inc()
+        return why
+
+    async def _tell(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
+        try:
+            outcome = await self._post(session, path, body, name)
+        except SpoolFull as error:
+            logger.error("session %s: %s", session.short, error)
+            return False
+        if isinstance(outcome.answer, dict) and "status" in outcome.answer:
+            self.world.put(Session.read(outcome.answer))
+        return outcome.answer is not None
+
+    async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> Outcome:
+        address = f"lablet-sessions/{session.id}/{path}"
+        return await self.outbox.send(session.id, session.attempt, address, body, name)

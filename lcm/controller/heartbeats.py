@@ -1,0 +1,77 @@
+"""Telling LCM that the workers live, what they have, and which ports are taken there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from lcm.cml.call_errors import CmlError
+from lcm.cml.system_results import SystemStats
+from lcm.controller.desk import Desk
+from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.leasing import Leases
+from lcm.controller.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 16
+
+
+class Heartbeats:
+    def __init__(self, desk: Desk, leases: Leases, client: LcmClient) -> None:
+        self._desk = desk
+        self._leases = leases
+        self._client = client
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        # By slot: what the last survey found, until LCM has been told.
+        self.leaked: dict[str, list[dict[str, Any]]] = {}
+
+    async def beat(self) -> None:
+        """One heartbeat for each worker that answers."""
+        slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
+        await asyncio.gather(*(self._one(slot.id) for slot in slots))
+
+    async def _one(self, slot_id: str) -> None:
+        worker = self._desk.world.worker(slot_id)
+        if worker is None:
+            return
+        async with self._gate:
+            result = "sent"
+            leaked = self.leaked.pop(slot_id, None)
+            try:
+                await self._client.heartbeat(slot_id, await _body(worker, leaked))
+            except CmlError as error:
+                result = "worker away"
+                logger.info("no heartbeat of %s: %s", worker.slot.name, error)
+            except LcmError as error:
+                result = "LCM away"
+                logger.info("LCM did not take the heartbeat of %s: %s", worker.slot.name, error)
+            if leaked is not None and result != "sent":
+                self.leaked.setdefault(slot_id, leaked)
+            self._desk.metrics.heartbeats.labels(result).inc()
+
+
+async def _body(worker: Worker, leaked: list[dict[str, Any]] | None) -> dict[str, Any]:
+    information = await worker.cml.system_information()
+    body: dict[str, Any] = {"version": information.version_text[:60]}
+    try:
+        body["capacity"] = _capacity(await worker.cml.system_stats())
+    except CmlError as error:
+        logger.info("%s does not say what it has: %s", worker.slot.name, error)
+    if leaked is not None:
+        body["leaked_ports"] = leaked
+    return body
+
+
+def _capacity(stats: SystemStats) -> dict[str, str]:
+    figures = {
+        "cpu_cores": stats.cpu_count,
+        "memory_gb": _gb(stats.memory_total_mb),
+        "storage_gb": _gb(stats.disk_total_mb),
+    }
+    return {name: f"{figure:.2f}" for name, figure in figures.items() if figure is not None}
+
+
+def _gb(megabytes: int | None) -> float | None:
+    return None if megabytes is None else megabytes / 1024

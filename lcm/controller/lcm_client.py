@@ -1,0 +1,155 @@
+"""LCM's internal API, from the controller's side."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import httpx
+
+from lcm.controller.config import Config
+from lcm.controller.model import Session, Slot
+
+PAGE = 200
+IDS_AT_ONCE = 100
+LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
+
+
+class LcmError(Exception):
+    """A call to LCM failed."""
+
+
+class LcmUnavailable(LcmError):
+    """No answer, or one that says “later”: the same call may work in a while."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LcmRefused(LcmError):
+    """LCM will not do this, whenever it is asked."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(f"{status} {code}: {message}")
+        self.status = status
+        self.code = code
+
+
+class TooOld(LcmRefused):
+    """The watch is too far back: list again."""
+
+
+class Change(NamedTuple):
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Whether a pool is ours to serve."""
+
+    pool: str
+    held: bool
+    holder: str
+
+
+class LcmClient:
+    """Raises LcmUnavailable or LcmRefused, nothing else."""
+
+    def __init__(self, config: Config, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._config = config
+        verify: ssl.SSLContext | bool = True
+        if config.lcm_ca_file:
+            verify = ssl.create_default_context(cafile=config.lcm_ca_file)
+        self._http = httpx.AsyncClient(
+            base_url=f"{config.lcm_url.rstrip('/')}/api/internal/",
+            timeout=httpx.Timeout(15, connect=5),
+            verify=verify,
+            limits=LIMITS,
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def sessions(self, ids: Iterable[str] | None = None) -> list[Session]:
+        """The sessions on our slots, all or those of these ids."""
+        if ids is None:
+            return [Session.read(row) for row in await self._pages("lablet-sessions", {})]
+        wanted, found = list(ids), []
+        for start in range(0, len(wanted), IDS_AT_ONCE):
+            part = ",".join(wanted[start : start + IDS_AT_ONCE])
+            found += await self._pages("lablet-sessions", {"ids": part})
+        return [Session.read(row) for row in found]
+
+    async def slots(self) -> list[Slot]:
+        return [Slot.read(row) for row in await self._pages("slots", {})]
+
+    async def revision(self) -> int:
+        """Where the change feed is now."""
+        return int((await self._call("GET", "watch"))["revision"])
+
+    async def watch(self, since: int, wait: float) -> tuple[int, list[Change]]:
+        """What changed after `since`; waits for something to change."""
+        params = {"since": since, "wait": wait}
+        answer = await self._call("GET", "watch", params=params, timeout=wait + 10)
+        return int(answer["revision"]), [Change(each["kind"], each["id"]) for each in answer["changes"]]
+
+    async def hold(self, holder: str) -> list[Lease]:
+        """Take or renew the leases of our pools."""
+        rows = await self._call("POST", "leases/hold", json={"holder": holder})
+        return [Lease(row["pool"], row["held"], row["holder"]) for row in rows]
+
+    async def release(self, holder: str) -> None:
+        await self._call("POST", "leases/release", json={"holder": holder})
+
+    async def heartbeat(self, slot_id: str, body: Mapping[str, Any]) -> None:
+        await self._call("POST", f"slots/{slot_id}/heartbeat", json=body)
+
+    async def post(self, path: str, body: Mapping[str, Any], key: str) -> Any:
+        """A post that may be repeated: LCM does it once."""
+        return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
+
+    async def _pages(self, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        answer = await self._call("GET", path, params={**params, "page_size": PAGE})
+        while True:
+            rows += answer["results"]
+            following = answer.get("next")
+            if not following:
+                return rows
+            cursor = httpx.URL(following).params["cursor"]
+            answer = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
+
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
+        headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
+        try:
+            response = await self._http.request(method, path, headers=headers, **options)
+            if response.is_success:
+                return response.json() if response.content else None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise LcmUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
+        raise _problem(method, path, response)
+
+
+def _problem(method: str, path: str, response: httpx.Response) -> LcmError:
+    code, message = _words(response)
+    if response.status_code == 410:
+        return TooOld(410, code, message)
+    if response.status_code >= 500 or response.status_code in (408, 425, 429):
+        wait = response.headers.get("Retry-After", "")
+        said = f"{method} {path}: {response.status_code} {message}"
+        return LcmUnavailable(said, float(wait) if wait.isdigit() else None)
+    return LcmRefused(response.status_code, code, message)
+
+
+def _words(response: httpx.Response) -> tuple[str, str]:
+    try:
+        body = response.json()
+        return str(body["code"]), str(body["message"])
+    except (ValueError, KeyError, TypeError):
+        return "unreadable", response.text[:200]

@@ -1,0 +1,57 @@
+"""Which pools are ours: a lease from LCM, renewed; another controller that has one is left in peace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from lcm.controller.lcm_client import LcmClient, LcmError
+
+logger = logging.getLogger(__name__)
+
+RENEW_SECONDS = 8.0
+# LCM lends for 30 s; we count from before the call and leave a margin.
+TRUSTED_SECONDS = 22.0
+
+
+class Leases:
+    """`is_ours`: nobody else was given the pool. `may_change`: and LCM confirmed that a moment ago."""
+
+    def __init__(self, client: LcmClient, holder: str) -> None:
+        self._client = client
+        self._holder = holder
+        self._confirmed: dict[str, float] = {}
+        self._lost: set[str] = set()
+
+    def is_ours(self, pool: str) -> bool:
+        return pool in self._confirmed and pool not in self._lost
+
+    def may_change(self, pool: str) -> bool:
+        return self.is_ours(pool) and time.monotonic() - self._confirmed[pool] < TRUSTED_SECONDS
+
+    @property
+    def pools(self) -> set[str]:
+        return {pool for pool in self._confirmed if self.is_ours(pool)}
+
+    async def renew(self) -> set[str]:
+        """Take or renew; the pools that have become ours by it."""
+        asked_at = time.monotonic()
+        gained = set()
+        for lease in await self._client.hold(self._holder):
+            if lease.held:
+                if not self.is_ours(lease.pool):
+                    gained.add(lease.pool)
+                self._lost.discard(lease.pool)
+                self._confirmed[lease.pool] = asked_at
+            elif self.is_ours(lease.pool) or lease.pool not in self._lost:
+                logger.warning("pool %s is served by %s", lease.pool, lease.holder)
+                self._lost.add(lease.pool)
+        return gained
+
+    async def release(self) -> None:
+        """At the end: another controller need not wait for the lease to run out."""
+        try:
+            await asyncio.wait_for(self._client.release(self._holder), 3)
+        except (LcmError, TimeoutError) as error:
+            logger.warning("the leases could not be given back, they end by themselves: %s", error)

@@ -1,0 +1,83 @@
+"""Sessions and slots as LCM tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+SCHEDULED = "SCHEDULED"
+INSTANTIATING = "INSTANTIATING"
+READY = "READY"
+RUNNING = "RUNNING"
+COLLECTING = "COLLECTING"
+STOPPING = "STOPPING"
+TERMINATED = "TERMINATED"
+CANCELLED = "CANCELLED"
+
+ON_A_SLOT = frozenset({SCHEDULED, INSTANTIATING, READY, RUNNING, COLLECTING, STOPPING})
+# Its lab should be there, started.
+HAS_A_LAB = frozenset({READY, RUNNING, COLLECTING})
+# Slots whose worker answers.
+SERVING = frozenset({"READY", "DRAINING"})
+
+
+@dataclass(frozen=True)
+class Slot:
+    id: str
+    name: str
+    pool: str
+    endpoint: str
+    state: str = "READY"
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Slot:
+        return cls(values["id"], values["name"], values["pool"], values["endpoint"], values["state"])
+
+
+@dataclass(frozen=True)
+class Session:
+    id: str
+    attempt: int
+    status: str
+    status_since: datetime
+    starts_at: datetime
+    ends_at: datetime
+    pool: str
+    slot_id: str | None
+    definition_name: str = ""
+    awaits_arrival: bool = False
+    arrived_at: datetime | None = None
+    topology: str | None = None
+    port_template: tuple[Mapping[str, Any], ...] = ()
+    allocated_ports: Mapping[str, int] = field(default_factory=dict)
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    requests: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Session:
+        slot = values.get("slot")
+        arrived = values.get("arrived_at")
+        return cls(
+            id=values["id"],
+            attempt=values["attempt"],
+            status=values["status"],
+            status_since=datetime.fromisoformat(values["status_since"]),
+            starts_at=datetime.fromisoformat(values["starts_at"]),
+            ends_at=datetime.fromisoformat(values["ends_at"]),
+            pool=values["pool"],
+            slot_id=slot["id"] if slot else None,
+            definition_name=values.get("definition_name") or "",
+            awaits_arrival=bool(values.get("awaits_arrival")),
+            arrived_at=datetime.fromisoformat(arrived) if arrived else None,
+            topology=values.get("topology"),
+            port_template=tuple(values.get("port_template") or ()),
+            allocated_ports=values.get("allocated_ports") or {},
+            kernels=values.get("kernels") or {},
+            requests=values.get("requests") or {},
+        )
+
+    @property
+    def short(self) -> str:
+        return self.id[:8]

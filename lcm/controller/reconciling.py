@@ -1,0 +1,64 @@
+"""Looking at one session: which stage, whether we may, and what trouble means."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from lcm.cml.call_errors import CmlError
+from lcm.controller.desk import Desk
+from lcm.controller.leasing import Leases
+from lcm.controller.model import Session
+from lcm.controller.stages import CHANGING, STAGES
+from lcm.controller.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+WAIT_FOR_LCM = 5.0
+WAIT_FOR_LEASE = 2.0
+
+
+class Reconciler:
+    def __init__(self, desk: Desk, leases: Leases) -> None:
+        self._desk = desk
+        self._leases = leases
+
+    async def look(self, session_id: str) -> float | None:
+        """What is to be done for a session now; answers when to look again."""
+        session = self._desk.world.sessions.get(session_id)
+        if session is None:
+            self._desk.forget(session_id)
+            return None
+        stage = STAGES.get(session.status)
+        if stage is None or not self._leases.is_ours(session.pool):
+            return None
+        if self._desk.outbox.waiting(session_id):
+            return WAIT_FOR_LCM
+        if session.status in CHANGING and not self._leases.may_change(session.pool):
+            return WAIT_FOR_LEASE
+        worker = self._desk.world.worker(session.slot_id)
+        if worker is None:
+            # LCM decides what becomes of sessions whose worker is gone.
+            return self._desk.config.running_check_seconds
+        begun, result = time.monotonic(), "failed"
+        try:
+            again = await stage(self._desk, session, worker)
+            result = "done"
+        except CmlError as error:
+            again = await self._trouble(session, worker, error)
+        finally:
+            seconds = time.monotonic() - begun
+            self._desk.metrics.reconciles.labels(session.status, result).observe(seconds)
+        return again
+
+    async def _trouble(self, session: Session, worker: Worker, error: CmlError) -> float | None:
+        """Try again, later each time the same call fails; a worker that is away has lost its labs."""
+        if worker.unreachable_for() > self._desk.config.worker_lost_seconds:
+            await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
+            return None
+        logger.info("session %s, %s: %s", session.short, session.status, error)
+        memory = self._desk.memory(session)
+        if memory.failing_call != error.call:
+            memory.failing_call = error.call
+            memory.backoff.reset()
+        return memory.backoff.next()

@@ -1,0 +1,74 @@
+"""Reading what running labs use, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lcm.cml.call_errors import CmlError, CmlNotFound
+from lcm.cml.node_figures import observe_node
+from lcm.cml.results import Entries, Node, SimulationStats
+from lcm.controller.desk import Desk
+from lcm.controller.leasing import Leases
+from lcm.controller.metrics import Sample, samples_of
+from lcm.controller.model import HAS_A_LAB, Session
+from lcm.controller.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+LABS_AT_ONCE = 16
+
+
+class Statistics:
+    """`look_at` is told the sessions whose lab is missing."""
+
+    def __init__(self, desk: Desk, leases: Leases, look_at: Callable[[str], None]) -> None:
+        self._desk = desk
+        self._leases = leases
+        self._look_at = look_at
+        self._gate = asyncio.Semaphore(LABS_AT_ONCE)
+
+    async def read(self) -> None:
+        """The figures of every running lab; those of ended sessions are gone from the metrics."""
+        running = [
+            session
+            for session in self._desk.world.sessions.values()
+            if session.status in HAS_A_LAB and self._leases.is_ours(session.pool)
+        ]
+        self._desk.metrics.utilization.keep_only(session.id for session in running)
+        await asyncio.gather(*(self._lab(session) for session in running))
+
+    async def _lab(self, session: Session) -> None:
+        worker = self._desk.world.worker(session.slot_id)
+        if worker is None:
+            return
+        async with self._gate:
+            try:
+                samples = await self._samples(session, worker)
+            except CmlNotFound:
+                self._look_at(session.id)
+                samples = []
+            except CmlError as error:
+                logger.info("session %s has no figures: %s", session.short, error)
+                samples = []
+        if session.id in self._desk.world.sessions:
+            self._desk.metrics.utilization.put(session.id, samples)
+
+    async def _samples(self, session: Session, worker: Worker) -> list[Sample]:
+        memory = self._desk.memory(session)
+        lab_id = memory.lab_id or await self._desk.lab_of(session, worker)
+        if lab_id is None:
+            return []
+        if memory.nodes is None:
+            memory.nodes = await worker.cml.nodes(lab_id)
+        return _samples(session, memory.nodes, await worker.cml.get_lab_simulation_stats(lab_id))
+
+
+def _samples(session: Session, nodes: Entries[Node], stats: SimulationStats) -> list[Sample]:
+    found: list[Sample] = []
+    for node in nodes.items:
+        if kernel_id := session.kernels.get(node.label):
+            seen = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
+            found += samples_of(kernel_id, seen)
+    return found

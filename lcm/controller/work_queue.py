@@ -1,0 +1,107 @@
+"""Keys to be looked at: each once however often it is asked for, and never twice at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+from lcm.controller.backoff import Backoff
+
+
+class WorkQueue:
+    """`add` a key, now or later; `run` hands due keys to the work, some at a time.
+
+    The work says in how many seconds the key is to be looked at again (None: when someone adds it); when
+    it raises, the key comes back after a while that grows.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, int, str]] = []
+        self._order = count()
+        self._busy: set[str] = set()
+        self._backoffs: dict[str, Backoff] = {}
+        self._changed = asyncio.Event()
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def add(self, key: str, delay: float = 0.0) -> None:
+        """Look at the key then; an earlier time that was asked for stays."""
+        due = self._clock() + delay
+        if key in self._due and self._due[key] <= due:
+            return
+        self._due[key] = due
+        heapq.heappush(self._heap, (due, next(self._order), key))
+        self._changed.set()
+
+    def forget(self, key: str) -> None:
+        self._due.pop(key, None)
+        self._backoffs.pop(key, None)
+
+    def close(self) -> None:
+        """Begin nothing new; what is being worked on is finished."""
+        self._closed = True
+
+    async def idle(self) -> None:
+        """Until nothing is being worked on."""
+        await self._idle.wait()
+
+    async def run(self, work: Callable[[str], Awaitable[float | None]], workers: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work(work))
+
+    async def _work(self, work: Callable[[str], Awaitable[float | None]]) -> None:
+        while True:
+            key = await self._next()
+            self._busy.add(key)
+            self._idle.clear()
+            try:
+                again = await work(key)
+                self._backoffs.pop(key, None)
+            except Exception:
+                again = self._backoffs.setdefault(key, Backoff(first=0.5)).next()
+            finally:
+                self._busy.discard(key)
+                if not self._busy:
+                    self._idle.set()
+            if again is not None:
+                self.add(key, again)
+            self._changed.set()
+
+    async def _next(self) -> str:
+        while True:
+            now = self._clock()
+            key = self._pop_due(now)
+            if key is not None:
+                return key
+            self._changed.clear()
+            pause = self._heap[0][0] - now if self._heap else None
+            try:
+                # A key whose turn it is may be busy: then the end of that work wakes us.
+                await asyncio.wait_for(self._changed.wait(), None if pause is None else max(pause, 0.05))
+            except TimeoutError:
+                continue
+
+    def _pop_due(self, now: float) -> str | None:
+        if self._closed:
+            return None
+        held = []
+        found = None
+        while self._heap and self._heap[0][0] <= now:
+            due, order, key = heapq.heappop(self._heap)
+            if self._due.get(key) != due:
+                continue
+            if key in self._busy:
+                held.append((due, order, key))
+                continue
+            del self._due[key]
+            found = key
+            break
+        for entry in held:
+            heapq.heappush(self._heap, entry)
+        return found

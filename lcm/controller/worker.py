@@ -1,0 +1,134 @@
+"""One CML worker: its client, what is on it, and the lock for what CML cannot do in parallel."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lcm.cml.call_errors import CmlAuthFailed, CmlError, CmlNotFound, CmlUnreachable
+from lcm.cml.calling import CallRecord, Patience
+from lcm.cml.client import CmlClient
+from lcm.cml.results import Lab
+from lcm.cml.worker import Worker as CmlWorker
+from lcm.controller.config import Config
+from lcm.controller.marks import Mark, mark_in
+from lcm.controller.model import Slot
+
+STARTED = "STARTED"
+# Nothing runs: it can be wiped; nothing is left of a run: it can be deleted.
+STOPPED = "STOPPED"
+DEFINED = "DEFINED_ON_CORE"
+PATIENCE = Patience(exchange_seconds=10, call_seconds=20, attempts=2)
+DETAILS_AT_ONCE = 8
+TEARDOWN_POLL = 0.5
+TEARDOWN_POLLS = 60
+
+
+@dataclass(frozen=True)
+class LabOnWorker:
+    id: str
+    title: str
+    mark: Mark | None
+    created: str
+
+
+class Worker:
+    """`changing` is held for what CML does one at a time: importing, starting, deleting."""
+
+    def __init__(
+        self, slot: Slot, config: Config, on_call: Callable[[CallRecord], None] | None = None
+    ) -> None:
+        trusted = config.credentials_for(slot.name, slot.pool)
+        self.slot = slot
+        self.cml = CmlClient(
+            CmlWorker(
+                name=slot.name,
+                url=slot.endpoint,
+                username=trusted.username,
+                password=trusted.secret(),
+                ca_file=trusted.ca_file or None,
+                fingerprint=trusted.fingerprint or None,
+            ),
+            patience=PATIENCE,
+            on_call=self._note_call,
+        )
+        self.changing = asyncio.Lock()
+        self._details = asyncio.Semaphore(DETAILS_AT_ONCE)
+        self.unreachable_since: float | None = None
+        self._heard = on_call
+        self._labs: dict[str, LabOnWorker] = {}
+
+    async def aclose(self) -> None:
+        await self.cml.aclose()
+
+    def unreachable_for(self) -> float:
+        """For how many seconds no call has come through."""
+        return 0.0 if self.unreachable_since is None else time.monotonic() - self.unreachable_since
+
+    def _note_call(self, record: CallRecord) -> None:
+        if record.result.isdigit():
+            self.unreachable_since = None
+        elif self.unreachable_since is None and record.result != "cancelled":
+            self.unreachable_since = time.monotonic()
+        if self._heard:
+            self._heard(record)
+
+    async def labs(self) -> list[LabOnWorker]:
+        """Everything on the worker; the title of a lab is asked for once."""
+        ids = await self.cml.labs()
+        unknown = [each for each in ids if each not in self._labs]
+        for lab in await asyncio.gather(*map(self._detail, unknown)):
+            if lab is not None:
+                self._labs[lab.id] = _known(lab)
+        self._labs = {key: self._labs[key] for key in ids if key in self._labs}
+        return list(self._labs.values())
+
+    async def _detail(self, lab_id: str) -> Lab | None:
+        async with self._details:
+            try:
+                return await self.cml.lab(lab_id)
+            except CmlNotFound:
+                return None
+
+    async def labs_of(self, mark: Mark) -> list[LabOnWorker]:
+        """The labs with a mark, the oldest first: more than one when an import was answered too late."""
+        found = [lab for lab in await self.labs() if lab.mark == mark]
+        return sorted(found, key=lambda lab: (lab.created, lab.id))
+
+    async def import_lab(self, topology: str, title: str) -> str:
+        async with self.changing:
+            return await self.cml.import_lab(topology, title=title)
+
+    async def start(self, lab_id: str) -> None:
+        async with self.changing:
+            await self.cml.start_lab(lab_id)
+
+    async def remove(self, lab_id: str) -> None:
+        """Stop, wipe and delete, from whatever state the lab is in; one that is gone is fine."""
+        try:
+            async with self.changing:
+                await self.cml.stop_lab(lab_id)
+            await self._until_stopped(lab_id)
+            async with self.changing:
+                await self.cml.wipe_lab(lab_id)
+                await self.cml.delete_lab(lab_id)
+        except CmlNotFound:
+            pass
+        self._labs.pop(lab_id, None)
+
+    async def _until_stopped(self, lab_id: str) -> None:
+        for _ in range(TEARDOWN_POLLS):
+            if await self.cml.lab_state(lab_id) in (STOPPED, DEFINED):
+                return
+            await asyncio.sleep(TEARDOWN_POLL)
+
+
+def _known(lab: Lab) -> LabOnWorker:
+    return LabOnWorker(lab.id, lab.title, mark_in(lab.title), lab.created or "")
+
+
+def is_passing(error: CmlError) -> bool:
+    """Whether the same call may work in a while: everything but what CML refuses."""
+    return isinstance(error, CmlUnreachable | CmlAuthFailed) or error.status is None or error.status >= 500

@@ -1,0 +1,46 @@
+"""What the living demo runs on: the address of its simulators, and a key for its controller."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from lcm.actors import SYSTEM
+from lcm.models import ApiToken, TokenKind
+from lcm.services.tokens import create_token, find_token, revoke_token
+from scheduling.models import Pool, Slot
+
+NAME = "demo-controller"
+LIFE = timedelta(days=365)
+
+
+def point_workers_at(url: str) -> None:
+    """Simulated workers answer there from now on: the port is another one after each start."""
+    slots = Slot.objects.filter(pool__runtime="simulated").exclude(instance_id="")
+    for slot in slots:
+        Slot.objects.filter(pk=slot.pk).update(endpoint=f"{url}/{slot.instance_id}")
+
+
+def controller_key(path: Path, *, now: datetime) -> None:
+    """Keep a controller's key for all simulated pools in a file that only we can read."""
+    scopes = [f"pool:{name}" for name in _pools()]
+    found = find_token(key=path.read_text().strip(), now=now) if path.exists() else None
+    if found is not None and found.scopes == scopes:
+        return
+    for old in ApiToken.objects.filter(name=NAME, revoked_at=None):
+        revoke_token(token=old, actor=SYSTEM, now=now, reason="the demo starts anew")
+    _, key = create_token(
+        name=NAME,
+        kind=TokenKind.CONTROLLER,
+        scopes=scopes,
+        expires_at=now + LIFE,
+        actor=SYSTEM,
+        now=now,
+    )
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(key)
+
+
+def _pools() -> list[str]:
+    return list(Pool.objects.filter(runtime="simulated").order_by("name").values_list("name", flat=True))

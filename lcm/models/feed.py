@@ -1,0 +1,59 @@
+"""The change feed that controllers watch: which session or slot changed, in an order that never skips one."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class FeedKind(models.TextChoices):
+    SESSION = "session", "Session"
+    SLOT = "slot", "Slot"
+
+
+class FeedEntry(models.Model):
+    """Something in a pool changed. Written in the transaction of the change, numbered after its commit."""
+
+    id = models.BigAutoField(primary_key=True)
+    revision = models.BigIntegerField(null=True, unique=True)
+    kind = models.CharField(max_length=7, choices=FeedKind)
+    object_id = models.UUIDField()
+    pool = models.CharField(max_length=63)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = "feed entry"
+        verbose_name_plural = "feed entries"
+        constraints = [
+            models.CheckConstraint(name="feed_kind_known", condition=Q(kind__in=FeedKind.values)),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(revision=None), name="feed_unnumbered"),
+            models.Index(fields=["at"], name="feed_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.object_id.hex[:6]}"
+
+
+class FeedHead(models.Model):
+    """One row: the newest revision, and the newest that has been forgotten. Whoever numbers locks it."""
+
+    ONLY = 1
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
+    revision = models.BigIntegerField(default=0)
+    forgotten = models.BigIntegerField(default=0)
+
+    class Meta:
+        verbose_name = "feed head"
+        constraints = [
+            models.CheckConstraint(name="feed_head_once", condition=Q(id=1)),
+            models.CheckConstraint(
+                name="feed_forgets_what_was_numbered", condition=Q(forgotten__lte=models.F("revision"))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.revision}"

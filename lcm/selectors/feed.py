@@ -1,0 +1,44 @@
+"""Reading the change feed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from lcm.models import FeedEntry, FeedHead
+
+
+@dataclass(frozen=True)
+class Change:
+    """One entry of the feed, as watchers get it."""
+
+    revision: int
+    kind: str
+    id: UUID
+    pool: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """From where to where the feed can be read."""
+
+    revision: int = 0
+    forgotten: int = 0
+
+
+def reach() -> Reach:
+    row = FeedHead.objects.filter(pk=FeedHead.ONLY).values_list("revision", "forgotten").first()
+    return Reach(*row) if row else Reach()
+
+
+def changes_after(revision: int, *, pools: list[str] | None = None, limit: int) -> list[Change]:
+    """The next entries, of these pools or of all; what has no revision yet is not there yet."""
+    rows = FeedEntry.objects.filter(revision__gt=revision)
+    if pools is not None:
+        rows = rows.filter(pool__in=pools)
+    found = rows.order_by("revision").values_list("revision", "kind", "object_id", "pool")[:limit]
+    return [Change(number, kind, key, pool) for number, kind, key, pool in found if number is not None]
+
+
+def has_unnumbered() -> bool:
+    return FeedEntry.objects.filter(revision=None).exists()

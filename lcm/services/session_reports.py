@@ -1,0 +1,70 @@
+"""What controllers and people report of sessions: that a lab failed, that the user arrived."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.errors import StateConflict
+from lcm.lifecycle import FINAL, SessionStatus
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.services.feed import note_sessions
+from lcm.services.sessions import transition_session
+
+S = SessionStatus
+
+
+def report_failure(
+    *, session: LabletSession, reason: str, lab_is_gone: bool, actor: Actor, now: datetime
+) -> LabletSession:
+    """The lab could not be made, or was lost: try elsewhere, stop what is left, or give up.
+
+    `lab_is_gone` says that nothing is left on the worker.
+    """
+    with transaction.atomic():
+        for step in _steps(session, lab_is_gone=lab_is_gone):
+            session = transition_session(session=session, to=step, actor=actor, now=now, reason=reason)
+    return session
+
+
+def _steps(session: LabletSession, *, lab_is_gone: bool) -> tuple[S, ...]:
+    match SessionStatus(session.status):
+        case S.SCHEDULED | S.INSTANTIATING if not _is_last_attempt(session):
+            return (S.PENDING,)
+        case S.SCHEDULED:
+            return (S.INSTANTIATING, S.FAILED)
+        case S.INSTANTIATING:
+            return (S.FAILED,)
+        case S.READY | S.RUNNING | S.COLLECTING:
+            return (S.STOPPING, S.FAILED) if lab_is_gone else (S.STOPPING,)
+        case S.STOPPING:
+            return (S.FAILED,)
+        case status:
+            raise StateConflict(
+                f"{session} is {status.label.lower()} and has no lab that could fail.",
+                details={"status": status.value},
+            )
+
+
+def _is_last_attempt(session: LabletSession) -> bool:
+    return session.attempt >= int(settings.CONFIG["SESSION_ATTEMPTS"])
+
+
+def note_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:
+    """The user is there; a lab that waited for this runs from now on. The first arrival counts."""
+    if session.status in FINAL:
+        raise StateConflict(
+            f"{session} is {session.get_status_display().lower()}: nobody can arrive any more.",
+            details={"status": session.status},
+        )
+    with transaction.atomic():
+        if LabletSession.objects.filter(pk=session.pk, arrived_at=None).update(arrived_at=now):
+            session.arrived_at = now
+            message = f"the user of {session} arrived"
+            log_change(session, actor=actor, event="session_arrival", message=message, now=now)
+            note_sessions([session.pk], now=now)
+    return session

@@ -1,0 +1,115 @@
+"""What controllers ask and tell about their workers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins
+from rest_framework.decorators import action
+from rest_framework.exceptions import Throttled
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from lcm.access import CONTROLLER, PUBLIC
+from lcm.api.views.base import LcmViewSet
+from lcm.errors import NotFound, StateConflict
+from lcm.throttling import note_failure, wait_after_failures
+from scheduling.api import serializers as s
+from scheduling.api.views.slots import ScopedSlots
+from scheduling.models import LIVE, LaunchAttempt, Lease, Slot
+from scheduling.selectors.for_controllers import live_slots
+from scheduling.services.booting import redeem_boot_token
+from scheduling.services.controller_leases import hold_pools, release_pools
+from scheduling.services.heartbeats import note_heartbeat
+from scheduling.services.slots import note_interruption
+
+
+@extend_schema(tags=["for controllers"])
+class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
+    """A controller's workers, and what it tells about them."""
+
+    filter_backends = ()
+    sorts = ("created_at",)
+    access = dict.fromkeys(("list", "heartbeat", "interruption"), CONTROLLER)
+
+    def get_queryset(self) -> QuerySet[Slot]:
+        principal: Any = self.request.user
+        return live_slots(principal.pools) if self.action == "list" else super().get_queryset()
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return s.ControllerSlotSerializer if self.action == "list" else s.SlotSerializer
+
+    @extend_schema(request=s.HeartbeatSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def heartbeat(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.HeartbeatSerializer, request)
+        slot = self.get_object()
+        note_heartbeat(slot=slot, **data, actor=self.actor, now=self.now())
+        return self.plain(slot)
+
+    @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def interruption(self, request: Request, pk: str) -> Response:
+        """A notice that was told before changes nothing: the first deadline stays."""
+        data = self.taken(s.InterruptionSerializer, request)
+        slot = self.get_object()
+        noted = note_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
+        if not noted and slot.state not in LIVE:
+            raise StateConflict(f"{slot} is {slot.get_state_display().lower()} and has no worker to lose.")
+        return self.plain(slot)
+
+
+@extend_schema(tags=["for controllers"])
+class LeaseViewSet(LcmViewSet[Lease]):
+    """Which of the caller's pools it serves: one controller a pool at a time."""
+
+    queryset = Lease.objects.none()
+    serializer_class = s.PoolLeaseSerializer
+    access = dict.fromkeys(("hold", "release"), CONTROLLER)
+
+    @extend_schema(request=s.HolderSerializer, responses=s.PoolLeaseSerializer(many=True))
+    @action(detail=False, methods=["post"])
+    def hold(self, request: Request) -> Response:
+        """Take or renew; to be repeated well before the leases end."""
+        holder, pools = self._asked(request)
+        leases = hold_pools(pools=pools, holder=holder, now=self.now())
+        return Response([asdict(lease) for lease in leases])
+
+    @extend_schema(request=s.HolderSerializer, responses={204: None})
+    @action(detail=False, methods=["post"])
+    def release(self, request: Request) -> Response:
+        holder, pools = self._asked(request)
+        release_pools(pools=pools, holder=holder)
+        return Response(status=204)
+
+    def _asked(self, request: Request) -> tuple[str, list[str]]:
+        principal: Any = request.user
+        return self.taken(s.HolderSerializer, request)["holder"], principal.pools
+
+
+@extend_schema(tags=["for controllers"])
+class BootViewSet(LcmViewSet[LaunchAttempt]):
+    """A new worker shows the token of its user data; nobody else knows it, so no log-in is asked for."""
+
+    queryset = LaunchAttempt.objects.none()
+    serializer_class = s.BootKeySerializer
+    authentication_classes = ()
+    permission_classes = ()
+    access = {"create": PUBLIC}
+    shown_once = ("key",)
+
+    @extend_schema(request=s.BootTokenSerializer, responses=s.BootKeySerializer, auth=[])
+    def create(self, request: Request) -> Response:
+        data = self.taken(s.BootTokenSerializer, request)
+        if (wait := wait_after_failures(request)) is not None:
+            raise Throttled(wait=wait)
+        try:
+            made = redeem_boot_token(**data, now=self.now())
+        except NotFound:
+            note_failure(request)
+            raise
+        return Response(s.BootKeySerializer(made).data)

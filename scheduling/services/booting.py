@@ -1,0 +1,58 @@
+"""A new worker proves itself once, and gets the key with which its controller speaks."""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from lcm.actors import SYSTEM
+from lcm.errors import NotFound
+from lcm.models import TokenKind
+from lcm.services.changelog import log_change
+from lcm.services.tokens import create_token
+from scheduling.launching import boot_token
+from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
+
+REFUSED = "This boot token is unknown, was used, or is over."
+
+
+@dataclass(frozen=True)
+class BootKey:
+    """What the worker gets for its boot token; the key cannot be had again."""
+
+    slot: Slot
+    key: str
+    expires_at: datetime
+
+
+def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
+    """Exchange the token of the newest launch of a slot for a controller's key; works once."""
+    with transaction.atomic():
+        attempt = (
+            LaunchAttempt.objects.select_for_update()
+            .filter(
+                slot_id=slot_id,
+                slot__state__in=LIVE,
+                outcome__in=(AttemptOutcome.OPEN, AttemptOutcome.LAUNCHED),
+            )
+            .order_by("-requested_at", "-pk")
+            .first()
+        )
+        if attempt is None or attempt.redeemed_at or not hmac.compare_digest(boot_token(attempt), token):
+            raise NotFound(REFUSED)
+        slot = Slot.objects.select_related("pool").get(pk=slot_id)
+        name = f"worker {slot.name} {attempt.token[:8]}"
+        expires_at = now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])
+        scopes = [f"pool:{slot.pool.name}"]
+        made, key = create_token(
+            name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=expires_at, actor=SYSTEM, now=now
+        )
+        LaunchAttempt.objects.filter(pk=attempt.pk).update(redeemed_at=now, api_token=made)
+        message = f"the worker of {slot} redeemed its boot token"
+        log_change(slot, actor=SYSTEM, event="slot_boot_token", message=message, now=now)
+    return BootKey(slot, key, expires_at)

@@ -1,0 +1,45 @@
+"""One controller a pool at a time: leases that controllers take, renew and give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from scheduling.leases import release, take_or_renew
+from scheduling.models import Lease, Pool
+
+LENGTH = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class PoolLease:
+    """Who serves a pool, and until when."""
+
+    pool: str
+    held: bool
+    holder: str
+    expires_at: datetime
+
+
+def hold_pools(*, pools: Iterable[str], holder: str, now: datetime) -> list[PoolLease]:
+    """Take or renew the leases of these pools; those that another controller holds are told as not held."""
+    names = sorted(Pool.objects.filter(name__in=list(pools)).values_list("name", flat=True))
+    for name in names:
+        take_or_renew(_name(name), holder=holder, length=LENGTH, now=now)
+    rows = {lease.name: lease for lease in Lease.objects.filter(name__in=[_name(name) for name in names])}
+    return [
+        PoolLease(name, row.holder == holder, row.holder, row.expires_at)
+        for name in names
+        if (row := rows.get(_name(name))) is not None
+    ]
+
+
+def release_pools(*, pools: Iterable[str], holder: str) -> None:
+    """Give back, so that another need not wait for the end."""
+    for name in pools:
+        release(_name(name), holder=holder)
+
+
+def _name(pool: str) -> str:
+    return f"controller:{pool}"

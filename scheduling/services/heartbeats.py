@@ -1,0 +1,66 @@
+"""What controllers tell of the workers: that they live, what they have, and which ports are taken there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.services.changelog import log_change
+from scheduling.models import PortAllocation, Slot
+from scheduling.wake import wake_pool
+
+
+def note_heartbeat(
+    *,
+    slot: Slot,
+    actor: Actor,
+    now: datetime,
+    version: str = "",
+    capacity: Mapping[str, Decimal] | None = None,
+    leaked_ports: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """A controller has seen the worker. `leaked_ports`: all that nobody was given; None: it did not look."""
+    fields: dict[str, Any] = {"last_heartbeat": now}
+    if version:
+        fields["version"] = version[:60]
+    if capacity is not None:
+        fields["reported_capacity"] = {name: str(amount) for name, amount in capacity.items()}
+    with transaction.atomic():
+        Slot.objects.filter(pk=slot.pk).update(**fields)
+        if leaked_ports is not None:
+            _take_leaks(slot, {port["port"]: port["name"] for port in leaked_ports}, actor=actor, now=now)
+        wake_pool(slot.pool)
+
+
+def _take_leaks(slot: Slot, seen: Mapping[int, str], *, actor: Actor, now: datetime) -> None:
+    """Keep what is taken off the free list, and give back what was seen clean."""
+    known = dict(PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked"))
+    clean = PortAllocation.objects.filter(slot=slot, leaked=True, session=None).exclude(port__in=[*seen])
+    gone = list(clean.values_list("port", flat=True))
+    new = [port for port in sorted(seen) if port not in known]
+    if gone:
+        clean.delete()
+    PortAllocation.objects.bulk_create(
+        [
+            PortAllocation(slot=slot, port=port, name=seen[port][:200], leaked=True, created_at=now)
+            for port in new
+        ],
+        ignore_conflicts=True,
+    )
+    if new or gone:
+        message = _told(slot, new, gone)
+        log_change(slot, actor=actor, event="slot_leaked_ports", message=message, now=now)
+
+
+def _told(slot: Slot, new: Sequence[int], gone: Sequence[int]) -> str:
+    parts = [
+        f"{word} {', '.join(map(str, ports[:20]))}{' …' if len(ports) > 20 else ''}"
+        for word, ports in (("found taken:", new), ("free again:", gone))
+        if ports
+    ]
+    return f"{slot}, ports that no session was given: {'; '.join(parts)}"

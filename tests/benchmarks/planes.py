@@ -1,0 +1,44 @@
+"""A control plane on the benchmark's own database and broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.bench.control_plane import ControlPlane, control_plane, free_address
+
+SERVERS = ("DATABASE_URL", "REDIS_URL")
+
+
+@contextmanager
+def running_plane(**settings: str) -> Iterator[ControlPlane]:
+    """`manage.py up` on the database, broker and folder of this benchmark."""
+    given = {name: os.environ[name] for name in SERVERS if os.environ.get(name)}
+    rates = {"API_RATE": "1000000/min", "CONTROLLER_RATE": "1000000/min"}
+    folder = Path(os.environ["DATA_DIR"])
+    with control_plane(folder, free_address(), LOG_LEVEL="WARNING", **given, **rates, **settings) as plane:
+        plane.start_and_wait()
+        yield plane
+
+
+def web_workers(plane: ControlPlane) -> list[int]:
+    """The processes that answer requests."""
+    leader = plane.leader("gunicorn")
+    return [pid for pid in plane.processes("gunicorn") if pid != leader]
+
+
+def threads_of(pids: list[int]) -> int:
+    return sum(len(os.listdir(f"/proc/{pid}/task")) for pid in pids)
+
+
+def megabytes_of(pids: list[int]) -> float:
+    """Memory that is really there."""
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
+
+
+def cpu_seconds_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

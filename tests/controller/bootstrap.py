@@ -1,0 +1,45 @@
+"""Run inside `manage.py shell` on a control plane under test: what a session needs, and keys to the API."""
+
+BOOTSTRAP = """
+import json, sys
+from datetime import timedelta
+from django.utils import timezone
+from lcm.actors import SYSTEM
+from lcm.models import ApiToken, Domain, Membership, Project, TokenKind, User
+from lcm.roles import Role
+from django.contrib.auth.models import Group
+from lcm.services.definitions import import_definition
+from lcm.services.tokens import create_token
+from scheduling.services.pools import create_pool
+from tests.factories import LAB
+
+now = timezone.now()
+ends = now + timedelta(days=1)
+boss = User.objects.create_user("boss")
+boss.groups.add(Group.objects.get(name="Admin"))
+domain = Domain.objects.create(name="academy")
+project = Project.objects.create(domain=domain, name="ccna")
+Membership.objects.create(project=project, user=boss)
+size = dict(cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=40)
+fast = dict(launch_seconds=0, boot_seconds=0, lab_boot_seconds=0.3)
+for name in ("cml-eu", "cml-us"):
+    create_pool(name=name, actor=SYSTEM, min_slots=1, max_slots=2, runtime_settings=fast, **size)
+definition = import_definition(
+    topology=LAB, name="campus", status="active", pool="cml-eu", actor=SYSTEM, now=now
+)
+waiting = import_definition(
+    topology=LAB, name="exam", status="active", pool="cml-eu", awaits_arrival=True, actor=SYSTEM, now=now
+)
+_, person = create_token(
+    name="boss", kind=TokenKind.PERSON, user=boss, expires_at=ends, actor=SYSTEM, now=now
+)
+keys = {}
+for pool in ("cml-eu", "cml-us"):
+    _, keys[pool] = create_token(
+        name=pool, kind=TokenKind.CONTROLLER, scopes=[f"pool:{pool}"], expires_at=ends, actor=SYSTEM, now=now
+    )
+print("READ " + json.dumps({
+    "person": person, "controllers": keys, "project": str(project.pk),
+    "definition": str(definition.pk), "waiting": str(waiting.pk),
+}))
+"""

@@ -1,0 +1,20 @@
+"""One control plane for all end-to-end tests of a worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.controller.plane import Plane
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    folder = Path(tmp_path_factory.mktemp("plane"))
+    made = Plane(folder)
+    try:
+        yield made
+    finally:
+        made.close()

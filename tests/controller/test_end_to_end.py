@@ -1,0 +1,153 @@
+"""A session over real HTTP, processes and a broker: placed, imported, run, observed, taken down."""
+
+import re
+import time
+from datetime import datetime, timedelta
+
+import httpx
+import pytest
+
+from tests.bench.control_plane import wait_until
+from tests.factories import LAB
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
+
+WHOLE_LIFE = [
+    "PENDING",
+    "SCHEDULED",
+    "INSTANTIATING",
+    "READY",
+    "RUNNING",
+    "COLLECTING",
+    "STOPPING",
+    "TERMINATED",
+]
+
+
+@pytest.fixture(scope="module")
+def controller(plane):
+    made = plane.controller("steady")
+    yield made
+    if made.is_running:
+        assert made.stop() == 0
+    assert made.spooled() == 0
+
+
+def nothing_left(plane, session):
+    assert plane.labs(session) == []
+    assert plane.ports_of(session) == []
+
+
+def series(controller, session):
+    return re.findall(
+        rf'lcm_container_utilization{{[^}}]*session_id="{session}"[^}}]*}} \S+', controller.metrics()
+    )
+
+
+def test_a_session_lives_its_whole_life(plane, controller):
+    session = plane.ask(seconds=9)
+    plane.until(session, "RUNNING")
+    assert len(plane.labs(session)) == 1
+    wait_until(lambda: series(controller, session), "its figures can be scraped", 10)
+    found = "\n".join(series(controller, session))
+    assert {'metric="cpu_util"', 'metric="mem"'} <= set(re.findall(r'metric="\w+"', found))
+    assert plane.until(session, "TERMINATED", "FAILED", seconds=30) == "TERMINATED"
+    assert plane.steps(session) == WHOLE_LIFE
+    nothing_left(plane, session)
+    wait_until(lambda: not series(controller, session), "its series are gone", 10)
+
+
+def test_ports_are_in_the_tags_before_it_starts(plane, controller):
+    session = plane.ask()
+    plane.until(session, "RUNNING")
+    (worker,) = [name for name, each in plane.workers().items() if session in str(each["labs"])]
+    lab_id = next(key for key, lab in plane.workers()[worker]["labs"].items() if session in lab["title"])
+    address = plane.simulator.admin.address_of(worker)
+    token = httpx.post(
+        f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
+    ).json()
+    nodes = httpx.get(
+        f"{address}/api/v0/labs/{lab_id}/nodes",
+        params={"data": "true"},
+        headers={"Authorization": f"Bearer {token}"},
+    ).json()
+    tags = sorted(tag for node in nodes for tag in node["tags"])
+    ports = plane.ports_of(session)
+    assert len(ports) == 2
+    assert {int(tag.split(":")[1]) for tag in tags} == set(ports)
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+    nothing_left(plane, session)
+
+
+def test_a_session_that_waits_for_its_user_runs_when_they_arrive(plane, controller):
+    session = plane.ask(definition=plane.known["waiting"])
+    plane.until(session, "READY")
+    time.sleep(2.5)
+    assert plane.status(session) == "READY"
+    assert plane.call("POST", f"lablet-sessions/{session}/arrive").status_code == 200
+    plane.until(session, "RUNNING", seconds=5)
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "done"})
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+
+
+def test_an_extension_is_kept_to(plane, controller):
+    session = plane.ask(seconds=6)
+    ends = plane.session(session)["ends_at"]
+    later = ends.replace("Z", "+00:00")
+    new = (datetime.fromisoformat(later) + timedelta(seconds=6)).isoformat()
+    plane.until(session, "RUNNING")
+    assert plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new}).status_code == 200
+    until = datetime.fromisoformat(new).timestamp()
+    while time.time() < until - 0.5:
+        assert plane.status(session) in ("READY", "RUNNING")
+        time.sleep(0.3)
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+
+
+def test_heartbeats_bring_version_and_capacity(plane, controller):
+    plane.worker()
+
+    def told():
+        slots = plane.call("GET", "slots/?pool=cml-eu&state=READY").json()["results"]
+        return slots and slots[0]["last_heartbeat"] and slots[0]["version"].startswith("2.10")
+
+    wait_until(told, "the heartbeat has come", 15, plane.logs)
+
+
+def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plane, controller):
+    worker = plane.worker()
+    address = plane.simulator.admin.address_of(worker)
+    token = httpx.post(
+        f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
+    ).json()
+    headers = {"Authorization": f"Bearer {token}"}
+    mine = LAB.replace("serial:5041", "serial:7777")
+    httpx.post(f"{address}/api/v0/import?title=somebody's", content=mine, headers=headers).raise_for_status()
+    orphan = "lcm:00000000-0000-4000-8000-000000000000:1 gone"
+    httpx.post(f"{address}/api/v0/import?title={orphan}", content=LAB, headers=headers).raise_for_status()
+
+    def leaked():
+        slots = plane.call("GET", "slots/?pool=cml-eu&page_size=50").json()["results"]
+        rows = [plane.call("GET", f"slots/{slot['id']}").json()["ports"] for slot in slots]
+        return {port["port"] for ports in rows for port in ports if port["leaked"]}
+
+    wait_until(lambda: 7777 in leaked(), "its port is known as leaked", 20, plane.logs)
+    wait_until(lambda: not plane.labs("00000000"), "the orphan is removed", 20, plane.logs)
+    titles = [lab["title"] for lab in plane.simulator.admin.controllers()[worker]["labs"].values()]
+    assert "somebody's" in titles
+
+
+def test_a_second_controller_stands_by_and_takes_over(plane, controller):
+    second = plane.controller("stand-by", NAME="stand-by")
+    try:
+        wait_until(lambda: "cml-eu is served by under-test" in second.log, "it knows its place", 15)
+        session = plane.ask(seconds=8)
+        assert plane.until(session, "TERMINATED", "FAILED", seconds=40) == "TERMINATED"
+        assert session[:8] not in second.log
+        assert controller.stop() == 0
+        after = plane.ask(seconds=8)
+        assert plane.until(after, "TERMINATED", "FAILED", seconds=40) == "TERMINATED"
+        assert after[:8] in second.log
+    finally:
+        assert second.stop() == 0

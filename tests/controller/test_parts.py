@@ -1,0 +1,287 @@
+"""Marks, tags, waiting, the work queue: the small parts by table and by property."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.cml.observation import NodeObservation
+from lcm.controller.backoff import Backoff
+from lcm.controller.marks import LONGEST_TITLE, mark_in, title_for
+from lcm.controller.metrics import Metrics, Utilization, samples_of
+from lcm.controller.tagging import TemplateMismatch, tags_to_write
+from lcm.controller.work_queue import WorkQueue
+
+# --- marks ---------------------------------------------------------------------------------------------
+
+
+@given(attempt=st.integers(1, 9999), name=st.text(max_size=80))
+def test_a_title_carries_its_mark_whatever_the_name(attempt, name):
+    session = str(uuid4())
+    title = title_for(session, attempt, name)
+    assert len(title) <= LONGEST_TITLE
+    assert mark_in(title) == (session, attempt)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        "CCNA",
+        "lcm:",
+        "lcm:x:1 y",
+        f"x lcm:{uuid4()}:1",
+        f"lcm:{uuid4()}:1x",
+        f"lcm:{uuid4()}",
+        f"LCM:{uuid4()}:1",
+    ],
+)
+def test_other_titles_have_no_mark(title):
+    assert mark_in(title) is None
+
+
+# --- tags ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    id: str
+    label: str
+    tags: tuple[str, ...]
+
+
+def entry(name, label, protocol="serial", inside=None, transport="tcp"):
+    values = {
+        "name": name,
+        "node_label": label,
+        "protocol": protocol,
+        "inside": inside,
+        "transport": transport,
+    }
+    return {**values, "outside": 5041}
+
+
+TEMPLATE = [entry("r1_serial", "r1"), entry("r1_pat", "r1", "pat", 161, "udp"), entry("h_vnc", "h", "vnc")]
+PORTS = {"r1_serial": 2001, "r1_pat": 2002, "h_vnc": 2003}
+
+
+def test_allocated_ports_replace_those_of_the_topology():
+    nodes = [
+        Node("n0", "r1", ("core", "serial:5041", "pat:udp:6161:161")),
+        Node("n1", "h", ("vnc:5044",)),
+        Node("n2", "sw", ("quiet",)),
+    ]
+    assert tags_to_write(nodes, TEMPLATE, PORTS) == {
+        "n0": ["core", "serial:2001", "pat:udp:2002:161"],
+        "n1": ["vnc:2003"],
+    }
+
+
+def test_what_is_written_already_is_not_written_again():
+    nodes = [Node("n0", "r1", ("pat:udp:2002:161", "core", "serial:2001")), Node("n1", "h", ("vnc:2003",))]
+    assert tags_to_write(nodes, TEMPLATE, PORTS) == {}
+
+
+def test_a_tag_that_cannot_be_read_stays():
+    nodes = [Node("n0", "r1", ("serial:often",)), Node("n1", "h", ())]
+    assert tags_to_write(nodes, TEMPLATE, PORTS)["n0"][0] == "serial:often"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ports", "complaint"),
+    [
+        ([Node("n0", "r1", ())], PORTS, "no node “h”"),
+        ([Node("n0", "r1", ()), Node("n1", "h", ())], {}, "r1_serial"),
+    ],
+)
+def test_a_lab_that_does_not_fit_its_template_is_said(nodes, ports, complaint):
+    with pytest.raises(TemplateMismatch, match=complaint):
+        tags_to_write(nodes, TEMPLATE, ports)
+
+
+# --- waiting -------------------------------------------------------------------------------------------
+
+
+@given(draws=st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_waits_grow_within_their_bounds(draws):
+    drawn = iter(draws)
+    backoff = Backoff(draw=lambda: next(drawn))
+    waits = [backoff.next() for _ in draws]
+    assert all(1 <= wait <= 30 for wait in waits)
+    assert all(wait >= 15 for wait in waits[5:])
+
+
+def test_a_success_starts_over():
+    backoff = Backoff(draw=lambda: 1.0)
+    assert [backoff.next() for _ in range(3)] == [1, 2, 4]
+    backoff.reset()
+    assert backoff.next() == 1
+
+
+# --- the work queue ------------------------------------------------------------------------------------
+
+
+def work_off(scene, seconds=5.0):
+    return asyncio.run(asyncio.wait_for(scene(), seconds))
+
+
+def test_a_key_that_is_asked_for_often_is_looked_at_once():
+    async def scene():
+        queue, seen = WorkQueue(time.monotonic), []
+
+        async def work(key):
+            seen.append(key)
+
+        for _ in range(50):
+            queue.add("a")
+        queue.add("b")
+        running = asyncio.create_task(queue.run(work, 4))
+        await asyncio.sleep(0.1)
+        running.cancel()
+        assert sorted(seen) == ["a", "b"]
+
+    work_off(scene)
+
+
+def test_a_key_is_never_worked_on_twice_at_a_time_and_what_comes_meanwhile_is_not_lost():
+    async def scene():
+        queue, busy, most, seen = WorkQueue(time.monotonic), 0, 0, 0
+
+        async def work(key):
+            nonlocal busy, most, seen
+            busy += 1
+            most, seen = max(most, busy), seen + 1
+            await asyncio.sleep(0.03)
+            busy -= 1
+
+        running = asyncio.create_task(queue.run(work, 8))
+        for _ in range(20):
+            queue.add("a")
+            await asyncio.sleep(0.01)
+        before = seen
+        queue.add("a")
+        await asyncio.sleep(0.15)
+        running.cancel()
+        assert most == 1
+        assert seen > before
+
+    work_off(scene)
+
+
+def test_a_later_time_does_not_put_off_an_earlier_one():
+    async def scene():
+        queue, seen = WorkQueue(time.monotonic), []
+
+        async def work(key):
+            seen.append(key)
+
+        running = asyncio.create_task(queue.run(work, 2))
+        queue.add("a", 0.05)
+        queue.add("a", 60)
+        await asyncio.sleep(0.3)
+        running.cancel()
+        assert seen == ["a"]
+
+    work_off(scene)
+
+
+def test_work_that_fails_comes_back_and_work_that_asks_for_it_too():
+    async def scene():
+        queue, seen = WorkQueue(time.monotonic), []
+
+        async def work(key):
+            seen.append(key)
+            if key == "bad":
+                raise RuntimeError
+            return 0.02 if len(seen) < 30 else None
+
+        running = asyncio.create_task(queue.run(work, 2))
+        queue.add("bad")
+        queue.add("good")
+        await asyncio.sleep(0.8)
+        running.cancel()
+        assert seen.count("bad") == 2
+        assert seen.count("good") > 5
+
+    work_off(scene)
+
+
+def test_a_closed_queue_finishes_and_begins_nothing():
+    async def scene():
+        queue, seen = WorkQueue(time.monotonic), []
+
+        async def work(key):
+            await asyncio.sleep(0.1)
+            seen.append(key)
+
+        running = asyncio.create_task(queue.run(work, 1))
+        queue.add("a")
+        queue.add("b")
+        await asyncio.sleep(0.03)
+        queue.close()
+        await queue.idle()
+        running.cancel()
+        assert seen == ["a"]
+
+    work_off(scene)
+
+
+def test_a_thousand_keys_are_worked_off():
+    async def scene():
+        queue, seen = WorkQueue(time.monotonic), set()
+
+        async def work(key):
+            await asyncio.sleep(0)
+            seen.add(key)
+
+        for number in range(1000):
+            queue.add(str(number))
+        running = asyncio.create_task(queue.run(work, 16))
+        while len(seen) < 1000:
+            await asyncio.sleep(0.01)
+        running.cancel()
+
+    work_off(scene)
+
+
+# --- metrics -------------------------------------------------------------------------------------------
+
+
+def test_figures_of_a_node_are_cores_bytes_and_percent():
+    node = NodeObservation(
+        id="n0",
+        label="r1",
+        node_definition="iosv",
+        cpu_cores=2,
+        used_cpu_cores=1,
+        memory_mb=512,
+        cpu_usage_percent=50,
+    )
+    found = {(each.metric, each.value_type): each.value for each in samples_of("k", node)}
+    assert found == {
+        ("cpu_util", "current"): 1.0,
+        ("cpu_util", "capacity"): 2.0,
+        ("cpu_util", "pct"): 50.0,
+        ("mem", "capacity"): 512 * 1024 * 1024,
+    }
+
+
+def test_series_end_with_their_session():
+    node = NodeObservation(id="n0", label="r1", node_definition="iosv", memory_mb=512)
+    utilization = Utilization()
+    utilization.put("one", samples_of("k1", node))
+    utilization.put("two", samples_of("k2", node))
+    utilization.keep_only(["two"])
+    (family,) = utilization.collect()
+    assert [sample.labels["session_id"] for sample in family.samples] == ["two"]
+    assert set(family.samples[0].labels) == {"kernel_id", "session_id", "metric", "value_type"}
+    utilization.remove("two")
+    assert next(iter(utilization.collect())).samples == []
+
+
+def test_two_controllers_fit_into_one_process():
+    assert Metrics().registry is not Metrics().registry

@@ -1,0 +1,369 @@
+"""What is done in each status, against a real simulator and an LCM in memory."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from lcm.cml.simulator.faults import Fault, FaultKind
+from lcm.cml.simulator.process import SimulatorProcess
+from lcm.controller.config import Config, Credentials
+from lcm.controller.desk import Desk
+from lcm.controller.following import Follower
+from lcm.controller.lcm_client import LcmClient
+from lcm.controller.leasing import Leases
+from lcm.controller.marks import title_for
+from lcm.controller.metrics import Metrics
+from lcm.controller.model import Session, Slot
+from lcm.controller.outbox import Outbox
+from lcm.controller.reconciling import Reconciler
+from lcm.controller.spool import Spool
+from lcm.controller.world import World
+from tests.controller.fake_lcm import Lcm, session
+from tests.factories import LAB
+
+PORTS = {"r1_serial": 2001, "host_pat": 2002}
+TEMPLATE = [
+    {"name": "r1_serial", "node_label": "r1", "protocol": "serial", "inside": None, "transport": "tcp"},
+    {"name": "host_pat", "node_label": "host", "protocol": "pat", "inside": 22, "transport": "tcp"},
+]
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    with SimulatorProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def worker(simulator, request):
+    name = f"w-{abs(hash(request.node.name)) % 10**8}"
+    simulator.admin.add(name, boot_seconds=0, queue_seconds=0, starting_seconds=0, stop_seconds=0)
+    yield name
+    simulator.admin.remove(name)
+
+
+class Scene:
+    """One session on one worker, looked at by hand."""
+
+    def __init__(self, folder, simulator, worker, **settings):
+        self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
+        kept = {"data_dir": str(folder), "name": "me", **settings}
+        self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
+        self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm))
+        self.world = World(self.config, lambda _: None)
+        spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
+        self.outbox = Outbox(spool, self.client, lambda _: None)
+        follower = Follower(self.config, self.client, self.world)
+        self.now = datetime.now(UTC)
+        self.desk = Desk(self.config, self.world, self.outbox, Metrics(), lambda: self.now, follower.refresh)
+        self.leases = Leases(self.client, "me")
+        self.reconciler = Reconciler(self.desk, self.leases)
+        address = simulator.admin.address_of(worker)
+        self.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", address)])
+
+    def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, **fields):
+        row = session(
+            status,
+            starts_at=(self.now + timedelta(seconds=starts_in)).isoformat(),
+            ends_at=(self.now + timedelta(seconds=ends_in)).isoformat(),
+            status_since=(self.now - timedelta(seconds=since)).isoformat(),
+            topology=LAB,
+            port_template=TEMPLATE,
+            allocated_ports=PORTS,
+            definition_name="campus",
+            **fields,
+        )
+        self.lcm.put(row)
+        self.key = row["id"]
+        self.world.put(Session.read(row))
+        return self.key
+
+    async def look(self, times=1):
+        for _ in range(times):
+            again = await self.reconciler.look(self.key)
+        return again
+
+    async def until(self, status, times=60):
+        for _ in range(times):
+            await self.look()
+            if self.lcm.sessions[self.key]["status"] == status:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{self.lcm.sessions[self.key]['status']}, {self.lcm.posts}")
+
+    def labs(self):
+        return self.simulator.admin.controllers()[self.worker]["labs"]
+
+    def steps(self):
+        return [body["to_status"] for what, body in self.lcm.posts if what == "transitions"]
+
+    def said(self, kind):
+        return [body for what, body in self.lcm.posts if what == kind]
+
+    async def import_lab(self, title):
+        worker = self.world.worker("slot-1")
+        return await worker.cml.import_lab(LAB, title=title)
+
+
+@pytest.fixture
+def play(tmp_path, simulator, worker, monkeypatch):
+    """`play(scene)`: run a coroutine of a Scene, with its outbox open and its lease held."""
+    monkeypatch.setattr("lcm.controller.outbox.PATIENCE", 0.3)
+
+    def run(part, **settings):
+        async def wrapped():
+            scene = Scene(tmp_path, simulator, worker, **settings)
+            await scene.leases.renew()
+            sending = asyncio.create_task(scene.outbox.run())
+            try:
+                await asyncio.wait_for(part(scene), 25)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+                await scene.client.aclose()
+                await scene.world.aclose()
+
+        asyncio.run(wrapped())
+
+    return run
+
+
+def test_from_scheduled_to_running_and_to_its_end(play):
+    async def part(scene):
+        scene.put("SCHEDULED")
+        await scene.until("RUNNING")
+        assert len(scene.labs()) == 1
+        scene.now += timedelta(seconds=700)
+        scene.lcm.sessions[scene.key]["topology"] = None
+        await scene.until("TERMINATED")
+        assert scene.steps() == ["INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"]
+        (seen,) = scene.said("resource-observations")
+        assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
+        assert scene.labs() == {}
+        kinds = [what for what, _ in scene.lcm.posts]
+        assert kinds.index("resource-observations") == 4
+
+    play(part)
+
+
+@pytest.mark.parametrize(("starts_in", "ends_in", "steps"), [(3600, 7200, []), (-90, -1, ["CANCELLED"])])
+def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
+    async def part(scene):
+        scene.put("SCHEDULED", starts_in=starts_in, ends_in=ends_in)
+        again = await scene.look()
+        assert scene.steps() == steps
+        if not steps:
+            assert again == pytest.approx(3600 - 600, abs=1)
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        title = title_for(scene.key, 1, "campus")
+        first = await scene.import_lab(title)
+        await asyncio.sleep(1.1)
+        await scene.import_lab(title)
+        await scene.until("READY")
+        assert list(scene.labs()) == [first]
+
+    play(part)
+
+
+def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        scene.lcm.sessions[scene.key]["attempt"] = 2
+        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        old = await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.until("READY")
+        assert len(scene.labs()) == 2
+        assert scene.labs()[old]["state"] == "DEFINED_ON_CORE"
+
+    play(part)
+
+
+def test_a_template_that_does_not_fit_is_a_failure_and_leaves_no_lab(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        row = scene.lcm.sessions[scene.key]
+        row["allocated_ports"] = {}
+        scene.world.put(Session.read(row))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "no port was allocated for r1_serial" in failure["reason"]
+        assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_it_waits_for_its_user_when_it_should(play):
+    async def part(scene):
+        scene.put("INSTANTIATING", awaits_arrival=True)
+        await scene.until("READY")
+        await scene.look(3)
+        assert scene.steps() == ["READY"]
+        scene.lcm.sessions[scene.key]["arrived_at"] = scene.now.isoformat()
+        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        await scene.until("RUNNING")
+
+    play(part)
+
+
+def test_an_observation_that_is_asked_for_is_made_once(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
+        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        await scene.look(3)
+        assert len(scene.said("resource-observations")) == 1
+        assert scene.steps()[-1] == "RUNNING"
+
+    play(part)
+
+
+def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(hours=1)).isoformat()
+        await scene.look(3)
+        assert scene.steps()[-1] == "RUNNING"
+        assert scene.said("resource-observations") == []
+
+    play(part)
+
+
+def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.is_away = True
+        await scene.look(2)
+        (kept,) = scene.outbox.waiting(scene.key)
+        assert kept.path.endswith("resource-observations")
+        assert len(scene.labs()) == 1
+        scene.lcm.is_away = False
+        while scene.outbox.waiting(scene.key):
+            await asyncio.sleep(0.05)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert scene.steps()[-3:] == ["COLLECTING", "STOPPING", "TERMINATED"]
+
+    play(part)
+
+
+@pytest.mark.parametrize(("answer", "reason"), [(409, "not observed: 409"), (422, "its timeslot is over")])
+def test_an_observation_that_is_refused_does_not_hold_up_the_end(play, answer, reason):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.lcm.trouble["resource-observations"] = answer
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
+        assert reason in stopping["reason"]
+        assert ("not observed" in stopping["reason"]) == (answer == 409)
+
+    play(part)
+
+
+def test_cml_failing_to_tell_what_it_has_does_not_hold_up_the_end(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        for path in ("/nodes$", "simulation_stats", "layer3", "interfaces"):
+            scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, path, "GET", status=500))
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert seen["actual_node_count"] is None
+        assert seen["errors"]
+        assert scene.labs() == {}
+
+    play(part, observe_seconds=5.0)
+
+
+def test_one_that_was_called_off_while_booting_is_taken_down_unobserved(play):
+    async def part(scene):
+        scene.put("STOPPING")
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.until("TERMINATED")
+        assert scene.said("resource-observations") == []
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_a_lab_that_is_gone_is_a_failure_while_it_runs_and_fine_when_it_stops(play):
+    async def part(scene):
+        scene.put("RUNNING")
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert (failure["lab_is_gone"], "vanished" in failure["reason"]) == (True, True)
+        scene.put("STOPPING")
+        await scene.until("TERMINATED")
+
+    play(part)
+
+
+def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
+    async def part(scene):
+        scene.put("RUNNING")
+        scene.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
+        assert await scene.look() is not None
+        assert scene.lcm.posts == []
+        scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert (failure["lab_is_gone"], "does not answer" in failure["reason"]) == (False, True)
+
+    play(part)
+
+
+@pytest.mark.parametrize(
+    ("status", "since", "reason"),
+    [("INSTANTIATING", 901, "did not converge"), ("STOPPING", 901, "could not be taken down")],
+)
+def test_what_takes_too_long_is_given_up(play, status, since, reason):
+    async def part(scene):
+        scene.put(status, since=since)
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert reason in failure["reason"]
+
+    play(part)
+
+
+def test_a_start_that_is_refused_for_lack_of_room_is_reported_and_cleaned_up(play):
+    async def part(scene):
+        refusal = Fault(FaultKind.STATUS, "/start$", "PUT", status=400, description="Insufficient resources")
+        scene.simulator.admin.fail(scene.worker, refusal)
+        scene.put("INSTANTIATING")
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "Insufficient resources" in failure["reason"]
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_without_the_lease_nothing_is_done(play):
+    async def part(scene):
+        scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
+        await scene.leases.renew()
+        for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING"):
+            scene.put(status, ends_in=-1)
+            await scene.look()
+        assert (scene.lcm.posts, scene.labs()) == ([], {})
+
+    play(part)

@@ -1,0 +1,101 @@
+"""The living demo: sessions come, some are called off or extended, a spot worker goes now and then."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from lcm.demo import life
+from lcm.demo.fleet import MISJUDGED, load_demo
+from lcm.demo.workers import controller_key, point_workers_at
+from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
+from lcm.models import ApiToken, LabletDefinition, LabletSession
+from lcm.services.sessions import transition_session
+from lcm.services.tokens import find_token
+from scheduling.models import SimulatedInstance, Slot
+from tests.factories import WAY_TO
+
+S = SessionStatus
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+
+@pytest.fixture
+def fleet(now):
+    load_demo(now=now, live=True)
+
+
+def active():
+    return LabletSession.objects.filter(status__in=ACTIVE)
+
+
+def test_a_living_fleet_begins_with_people_who_wait_and_a_past(fleet, now):
+    assert set(active().values_list("status", flat=True)) == {"PENDING"}
+    assert all(session.ends_at > now for session in active())
+    assert LabletSession.objects.filter(status__in=FINAL).count() > 30
+
+
+def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):
+    for name, factor in MISJUDGED.items():
+        definition = LabletDefinition.objects.get(name=name)
+        needed = sum(node["memory_mb"] for node in definition.nodes) / 1024
+        asked = float(definition.current_revision.memory_gb)
+        assert (asked > needed * 1.5) if factor > 1 else (asked < needed)
+
+
+def test_sessions_come_until_the_fleet_is_busy_and_no_more(fleet, now):
+    demo = life.DemoLife(Random(1))
+    for step in range(20):
+        demo.step(now=now + timedelta(seconds=8 * step))
+    assert active().count() == life.BUSY
+    lengths = {(each.ends_at - each.starts_at).total_seconds() / 60 for each in active()}
+    assert all(life.MINUTES[0] <= length <= life.MINUTES[1] for length in lengths)
+
+
+def run_all(now):
+    for session in active():
+        for step in WAY_TO[S.RUNNING]:
+            transition_session(session=session, to=step, actor=life.DEMO, now=now)
+
+
+def test_running_sessions_are_called_off_and_extended_now_and_then(fleet, now, monkeypatch):
+    run_all(now)
+    monkeypatch.setattr(life, "CALLED_OFF", 1.0)
+    monkeypatch.setattr(life, "EXTENDED", 1.0)
+    before = {each.pk: each.ends_at for each in active()}
+    life.DemoLife(Random(1)).step(now=now)
+    assert active().filter(status=S.STOPPING).count() == 1
+    assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active()) == 1
+
+
+def test_a_spot_worker_gets_notice(fleet, now, monkeypatch):
+    monkeypatch.setattr(life, "INTERRUPTED", 1.0)
+    life.DemoLife(Random(1)).step(now=now)
+    (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
+    assert (noticed.market, noticed.pool) == ("spot", "cml-us")
+
+
+def test_workers_answer_where_the_simulators_are(fleet):
+    point_workers_at("http://127.0.0.1:9")
+    for slot in Slot.objects.exclude(instance_id=""):
+        assert slot.endpoint == f"http://127.0.0.1:9/{slot.instance_id}"
+
+
+def test_the_controller_s_key_is_kept_and_is_ours_alone(fleet, now, tmp_path):
+    path = tmp_path / "token"
+    controller_key(path, now=now)
+    key = path.read_text()
+    controller_key(path, now=now)
+    assert path.read_text() == key
+    assert path.stat().st_mode & 0o077 == 0
+    assert find_token(key=key, now=now).scopes == ["pool:cml-eu", "pool:cml-us"]
+    path.write_text("lcm_wrong")
+    controller_key(path, now=now)
+    assert path.read_text() not in (key, "lcm_wrong")
+    assert ApiToken.objects.filter(name="demo-controller", revoked_at=None).count() == 1
+
+
+def test_without_the_demo_nothing_lives(settings):
+    settings.DEMO = False
+    with pytest.raises(CommandError, match="demo only"):
+        call_command("live_demo")
