@@ -7,11 +7,14 @@ class ObservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from lcm import metrics
+        from lcm.selectors import for_controllers
         from observations import wiring  # noqa: F401  (observations follow sessions)
         from observations.filters import add_filters
         from observations.metrics import observation_figures
+        from observations.selectors.requests import open_requests
 
         metrics.FLEET.append(observation_figures)
+        for_controllers.REQUESTS["observe"] = open_requests
         add_filters()
         _show_on_pages()
 

@@ -104,7 +104,7 @@ class DryRunSerializer(StrictSerializer):
     )
 
 
-class MoveSerializer(serializers.Serializer[Any]):
+class RehearsedMoveSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
     before = serializers.CharField(help_text="Where it would be placed now; empty: it waits.")
@@ -116,9 +116,9 @@ class RehearsalSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
     placed_before = serializers.IntegerField()
     placed_after = serializers.IntegerField()
-    newly_placed = MoveSerializer(many=True)
-    no_longer_placed = MoveSerializer(many=True)
-    moved = MoveSerializer(many=True)
+    newly_placed = RehearsedMoveSerializer(many=True)
+    no_longer_placed = RehearsedMoveSerializer(many=True)
+    moved = RehearsedMoveSerializer(many=True)
     stopped_before = serializers.IntegerField(help_text="Sessions that would be asked to stop now.")
     stopped_after = serializers.IntegerField()
     failures = ReasonCountSerializer(many=True)
