@@ -10,7 +10,7 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 	SECRET_KEY=only-for-checks-7b1f0c94e2d85a36d0f7c1e9a4b28c63f5
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format bench clean
+.PHONY: help run test test-fast lint format bench replay clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -27,6 +27,9 @@ test-fast: $(VENV)/.dev-installed ## run the tests that need no browser and no p
 
 bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
+	@exec $(BIN)/python -m observations.replay $(ARGS)
 
 lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
 	$(BIN)/ruff check

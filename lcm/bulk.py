@@ -44,7 +44,7 @@ def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Se
     names = ", ".join(f'"{field.column}"' for field in columns)
     json_at = [index for index, field in enumerate(columns) if isinstance(field, models.JSONField)]
     query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
-    with connection.cursor() as cursor, cursor.copy(query) as copy:
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:
         for row in rows:
             if json_at:
                 row = list(row)

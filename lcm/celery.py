@@ -17,11 +17,12 @@ app.autodiscover_tasks()
 app.set_default()
 
 
-@app.on_after_configure.connect
-def schedule_periodic_tasks(sender: Celery, **kwargs: Any) -> None:
+@signals.import_modules.connect
+def schedule_periodic_tasks(**kwargs: Any) -> None:
+    """When worker and beat load their tasks: Django is set up by then, and apps have registered theirs."""
     from lcm.periodic import beat_schedule
 
-    sender.conf.beat_schedule = beat_schedule()
+    app.conf.beat_schedule = beat_schedule()
 
 
 @signals.setup_logging.connect
@@ -32,7 +33,13 @@ def keep_our_logging(**kwargs: Any) -> None:
 @signals.beat_init.connect
 def prove_at_once(**kwargs: Any) -> None:
     """The first heartbeat does not wait for an interval, so that LCM is ready as soon as it can be."""
+    from lcm.periodic import all_specs
+
     app.send_task("lcm.tasks.beat_heartbeat")
+    for spec in all_specs():
+        if spec.initial_delay is not None:
+            delay = min(spec.initial_delay, spec.interval).total_seconds()
+            app.send_task(spec.task, args=spec.args, countdown=delay, expires=delay + spec.expires)
 
 
 @signals.task_prerun.connect

@@ -225,6 +225,70 @@ GROUPS: dict[str, list[Setting]] = {
         ),
         Setting("PUBLIC_URL", "text", "http://127.0.0.1:8000", "Where workers and controllers reach LCM."),
     ],
+    "Lifecycle of sessions": [
+        Setting(
+            "LIFECYCLE_INTERVAL",
+            "seconds",
+            30.0,
+            "How often sessions that nobody moves on are looked for.",
+            0.1,
+        ),
+        Setting(
+            "PENDING_GRACE",
+            "seconds",
+            3600.0,
+            "A session without a place expires this long after its start, or after its return to the queue.",
+            1,
+        ),
+        Setting(
+            "SCHEDULED_TIMEOUT",
+            "seconds",
+            900.0,
+            "A placed session that no controller took up returns to the queue.",
+            1,
+        ),
+        Setting(
+            "INSTANTIATING_TIMEOUT", "seconds", 1800.0, "A lab that did not come up returns to the queue.", 1
+        ),
+        Setting(
+            "NO_SHOW_AFTER", "seconds", 1800.0, "A lab that is ready and that nobody comes to is stopped.", 1
+        ),
+        Setting(
+            "END_GRACE", "seconds", 900.0, "A session that still runs this long after its end is stopped.", 1
+        ),
+        Setting("STOPPING_TIMEOUT", "seconds", 900.0, "A session whose end nobody reports is ended.", 1),
+    ],
+    "Usage and fair share": [
+        Setting("USAGE_RECORD_INTERVAL", "seconds", 300.0, "How often usage is recorded.", 0.1),
+        Setting(
+            "USAGE_AGGREGATION_INTERVAL",
+            "seconds",
+            3600.0,
+            "How often records are summed into daily buckets.",
+            0.1,
+        ),
+        Setting(
+            "FAIR_SHARE_INTERVAL", "seconds", 3600.0, "How often fair-share factors are calculated.", 0.1
+        ),
+        Setting("USAGE_RECORD_DAYS", "whole number", 90, "Days that usage records are kept.", 1),
+        Setting("USAGE_BUCKET_DAYS", "whole number", 730, "Days that daily usage is kept.", 1),
+    ],
+    "Observations": [
+        Setting(
+            "OBSERVE_TIMEOUT",
+            "seconds",
+            120.0,
+            "How long a controller may take to answer a request to observe a session now.",
+            1,
+        ),
+        Setting(
+            "REVIEW_INTERVAL",
+            "seconds",
+            900.0,
+            "How often snoozed reviews are looked at and old waste is dropped.",
+            1,
+        ),
+    ],
     "Logs": [
         Setting(
             "LOG_FORMAT",

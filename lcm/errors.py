@@ -66,6 +66,13 @@ class Unavailable(LcmError):
     status = 503
 
 
+class StalePreview(LcmError):
+    """What was shown before is not what is there now; `changed` says what differs."""
+
+    code = "stale_preview"
+    status = 412
+
+
 class Unprocessable(LcmError):
     """Well-formed, but it cannot mean what it says."""
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,25 @@ class SchedulerTaskSpec:
     name: str
     task: str
     interval: timedelta
+    # How long after the start of beat it first runs; none means after one interval.
+    initial_delay: timedelta | None = None
+    args: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.interval <= timedelta(0):
+            raise ImproperlyConfigured(f"The interval of {self.name} has to be greater than 0.")
+
+    @property
+    def expires(self) -> float:
+        return max(self.interval.total_seconds(), 1.0)
 
     def entry(self) -> dict[str, object]:
-        seconds = self.interval.total_seconds()
-        return {"task": self.task, "schedule": seconds, "options": {"expires": max(seconds, 1.0)}}
+        return {
+            "task": self.task,
+            "schedule": self.interval.total_seconds(),
+            "args": self.args,
+            "options": {"expires": self.expires},
+        }
 
 
 def seconds(setting: str) -> timedelta:
@@ -35,10 +51,14 @@ def specs() -> list[SchedulerTaskSpec]:
     ]
 
 
-def beat_schedule() -> dict[str, dict[str, object]]:
+def all_specs() -> list[SchedulerTaskSpec]:
     """The specs of all apps: each may have a module `periodic` with a function `specs()`."""
     modules = [f"{app}.periodic" for app in settings.INSTALLED_APPS if _has_periodic(app)]
-    return {spec.name: spec.entry() for name in modules for spec in import_module(name).specs()}
+    return [spec for name in modules for spec in import_module(name).specs()]
+
+
+def beat_schedule() -> dict[str, dict[str, object]]:
+    return {spec.name: spec.entry() for spec in all_specs()}
 
 
 def _has_periodic(app: str) -> bool:

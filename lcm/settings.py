@@ -28,6 +28,8 @@ DEMO: bool = CONFIG["DEMO"]
 INSTALLED_APPS = [
     "lcm",
     "scheduling",
+    "fairshare",
+    "observations",
     "lcm.admin.apps.LcmAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -70,7 +72,11 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "lcm.web.context.layout",
             ],
-            "builtins": ["lcm.templatetags.lcm", "template_partials.templatetags.partials"],
+            "builtins": [
+                "lcm.templatetags.lcm",
+                "observations.templatetags.observations",
+                "template_partials.templatetags.partials",
+            ],
         },
     }
 ]
@@ -182,10 +188,15 @@ SPECTACULAR_SETTINGS = {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
+        "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
         "FeedKindEnum": "lcm.models.feed.FeedKind",
         "TokenKindEnum": "lcm.models.records.TokenKind",
         "PoolStateEnum": "scheduling.selectors.capacity.POOL_STATES",
+        "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
+        "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
+        "ObserverKindEnum": "scheduling.models.observing.RunKind",
+        "ObserverStateEnum": "scheduling.selectors.observing.STATES",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }

@@ -6,3 +6,7 @@ from django.dispatch import Signal
 session_created = Signal()
 # session_ids, old, new, now: sessions took a step together; `session_ids` is a list of ids.
 sessions_moved = Signal()
+# definition, revision, now: it asks for something else from now on.
+definition_revised = Signal()
+# session, now: someone wants a running session observed; its controller has to hear of it.
+observation_requested = Signal()

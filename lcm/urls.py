@@ -63,8 +63,12 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.prometheus, name="metrics"),
     path("", include("scheduling.urls")),
+    path("", include("fairshare.urls")),
+    path("", include("observations.urls")),
     path("api/", include("lcm.api.urls")),
     path("api/", include("scheduling.api.urls")),
+    path("api/", include("fairshare.api.urls")),
+    path("api/", include("observations.api.urls")),
     re_path(r"^api/.*", errors.unknown_call, name="unknown_call"),
     path("admin/", admin.site.urls),
 ]

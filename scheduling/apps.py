@@ -8,9 +8,13 @@ class SchedulingConfig(AppConfig):
     def ready(self) -> None:
         from lcm import metrics
         from scheduling import wiring  # noqa: F401  (sessions get their reservations)
+        from scheduling.coordinator import register_handler
+        from scheduling.handlers import BUILT_IN
         from scheduling.metrics import capacity_figures
 
         metrics.FLEET.append(capacity_figures)
+        for handler in BUILT_IN:
+            register_handler(handler())
         _tell_controllers()
         _show_on_pages()
 
@@ -25,10 +29,24 @@ def _tell_controllers() -> None:
 
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the session's page and the change log's filter."""
+    from lcm.lifecycle import SessionStatus
     from lcm.web import filters, navigation, panels
 
+    queue = navigation.Entry(
+        "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
+    )
+    navigation.register_entry("", queue, after="sessions")
     places = ("/pools/", "/slots/", "/reservations/")
     entry = navigation.Entry("capacity", "Capacity", "pool_list", places, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
+    observers = navigation.Entry("observers", "Observers", "observer_list", "/observers/", "eye")
+    navigation.register_entry("System", observers)
+    panels.register_panel(
+        page="session-first",
+        name="why",
+        title="Why is it waiting?",
+        url_name="session_why",
+        when=lambda session: session.status == SessionStatus.PENDING,
+    )
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from scheduling.framework.configuration import WrongConfiguration, read_configuration
 from scheduling.models import Pool
 
 
@@ -37,3 +38,11 @@ def register_standings(reader: Reader) -> None:
 def standings_of(pool: Pool) -> Standings:
     """The present standings in a pool; empty when nobody computes them."""
     return _readers[0](pool) if _readers else {}
+
+
+def is_ordered_by_fair_share(pool: Pool) -> bool:
+    """Whether the pool's scheduler asks for standings: the plugin is among those it is configured with."""
+    try:
+        return read_configuration(pool.scheduler).has("fairshare")
+    except WrongConfiguration:
+        return False

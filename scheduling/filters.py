@@ -10,9 +10,21 @@ import django_filters as df
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from lcm.models import LabletSession, Priority
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletDefinition, LabletSession, Priority
+from lcm.selectors.sessions import search_sessions
 from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
-from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.models import (
+    ACTIVE_PHASES,
+    Decision,
+    DecisionOutcome,
+    Phase,
+    Pool,
+    Reservation,
+    Slot,
+    SlotState,
+    TickRun,
+)
 from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state
 
 _ID_START = re.compile(r"^[0-9a-f]{4,32}$")
@@ -102,7 +114,59 @@ class ReservationFilter(PoolChoices):
         return qs.filter(phase__in=ACTIVE_PHASES) if value == "true" else qs.exclude(phase__in=ACTIVE_PHASES)
 
 
+class QueueFilter(PoolChoices):
+    q = df.CharFilter(label="Search", max_length=100, method="search")
+    priority = ChoicesFilter(choices=Priority.choices, label="Priority")
+    outcome = ChoicesFilter(
+        choices=[each for each in DecisionOutcome.choices if each[0] != DecisionOutcome.PLACED],
+        label="Last decision",
+        method="decided",
+    )
+    definition = ObjectFilter(LabletDefinition, field_name="session__definition_id", label="Definition")
+    created = PeriodFilter(field_name="created_at", label="Asked for")
+
+    class Meta:
+        model = Reservation
+        fields: list[str] = []
+
+    def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
+        """By the holder, or as sessions are searched for."""
+        pending = LabletSession.objects.filter(status=SessionStatus.PENDING)
+        sessions = search_sessions(pending, value).order_by().values("pk")
+        return qs.filter(Q(holder__icontains=value) | Q(session__in=sessions))
+
+    def decided(self, qs: QuerySet[Reservation], name: str, value: list[str]) -> QuerySet[Reservation]:
+        found = Q(pk__in=[])
+        for outcome in value:
+            found |= Q(verdict__startswith=outcome)
+        return qs.filter(found) if value else qs
+
+
+class DecisionFilter(PoolChoices):
+    q = df.CharFilter(label="Search", max_length=100, method="search")
+    outcome = ChoicesFilter(choices=DecisionOutcome.choices, label="Outcome")
+    tick = df.UUIDFilter(field_name="tick_id", label="Tick")
+    reservation = ObjectFilter(Reservation, field_name="reservation_id", label="Reservation")
+    session = ObjectFilter(LabletSession, field_name="reservation__session_id", label="Session")
+    at = PeriodFilter(field_name="at", label="Decided")
+
+    class Meta:
+        model = Decision
+        fields: list[str] = []
+
+    def search(self, qs: QuerySet[Decision], name: str, value: str) -> QuerySet[Decision]:
+        """By the start of the reservation's or its session's id, or by the holder."""
+        found = Q(reservation__holder__icontains=value)
+        start = value.lower().replace("-", "")
+        if _ID_START.match(start):
+            first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
+            found |= Q(reservation__gte=first, reservation__lte=last)
+            found |= Q(reservation__session__gte=first, reservation__session__lte=last)
+        return qs.filter(found)
+
+
 class TickFilter(PoolChoices):
+    q = SearchFilter("pool__name")
     failed = FlagFilter(label="With errors", method="only_failed")
     started = PeriodFilter(field_name="started_at", label="Started")
 

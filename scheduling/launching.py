@@ -27,6 +27,7 @@ from scheduling.runtimes.base import (
     RuntimeAdapter,
     RuntimeFailure,
 )
+from scheduling.runtimes.registry import runtime_for
 from scheduling.runtimes.user_data import user_data
 from scheduling.services.pools import stop_pool
 from scheduling.services.slots import move_slot
@@ -173,7 +174,16 @@ def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
         endpoint=instance.endpoint,
         offering=attempt.offering,
         is_spot=instance.market == Market.SPOT,
+        labels=_labels(attempt.slot.pool, instance),
     )
+
+
+def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
+    """As the pool's settings have them now; none where they allow no runtime any more."""
+    try:
+        return runtime_for(pool).labels_of(instance.id)
+    except RuntimeFailure:
+        return {}
 
 
 def give_up(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:

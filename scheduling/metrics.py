@@ -19,6 +19,10 @@ TICK_SECONDS = Histogram("lcm_tick_seconds", "Time of one tick.", ["pool"])
 STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Time of one step of a tick.", ["pool", "step"])
 STEP_ERRORS = Counter("lcm_tick_step_errors_total", "Steps that failed.", ["pool", "step"])
 LAUNCHES = Counter("lcm_launches_total", "Launches by how they ended.", ["pool", "result"])
+PLUGIN_SECONDS = Counter("lcm_scheduler_plugin_seconds_total", "Time in a plugin.", ["pool", "plugin"])
+PLUGIN_FAILURES = Counter(
+    "lcm_scheduler_plugin_failures_total", "Calls of a plugin that failed.", ["pool", "plugin"]
+)
 PLACED = Counter("lcm_placements_total", "Reservations that got a slot.", ["pool"])
 
 
@@ -32,6 +36,9 @@ class TickMetrics:
         for step in report.errors:
             STEP_ERRORS.labels(pool=pool.name, step=step).inc()
         PLACED.labels(pool=pool.name).inc(report.counts.get("placed", 0))
+        for plugin, found in report.plugins.items():
+            PLUGIN_SECONDS.labels(pool=pool.name, plugin=plugin).inc(found.get("ms", 0) / 1000)
+            PLUGIN_FAILURES.labels(pool=pool.name, plugin=plugin).inc(found.get("failures", 0))
 
 
 def capacity_figures() -> Iterator[Metric]:

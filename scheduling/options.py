@@ -84,7 +84,7 @@ def texts() -> Any:
     return setting((), read)
 
 
-def labels() -> Any:
+def texts_by_name() -> Any:
     """Names with a text each, none by default."""
 
     def read(key: str, value: Any) -> dict[str, str]:
@@ -146,7 +146,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """“; did you mean …?” where something is close, otherwise what there is."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, 1, 0.7)
-    return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names)}."
+    return f"; did you mean “{close[0]}”?" if close else f". There are: {', '.join(names) or 'none'}."
 
 
 def setting(default: Any, read: Reader) -> Any:

@@ -1,10 +1,11 @@
-"""What beat starts for capacity."""
+"""What beat starts for capacity, and for every handler and observer that is registered."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from lcm.periodic import SchedulerTaskSpec, seconds
+from scheduling.coordinator import coordinator
 
 
 def specs() -> list[SchedulerTaskSpec]:
@@ -12,4 +13,17 @@ def specs() -> list[SchedulerTaskSpec]:
         SchedulerTaskSpec("tick", "scheduling.tasks.tick_all", seconds("TICK_INTERVAL")),
         SchedulerTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
         SchedulerTaskSpec("forget-ticks", "scheduling.tasks.forget_ticks", timedelta(hours=1)),
+        *_coordinated(),
+    ]
+
+
+def _coordinated() -> list[SchedulerTaskSpec]:
+    kinds = (
+        ("scheduling.tasks.run_handler", coordinator.handlers),
+        ("scheduling.tasks.run_observer", coordinator.observers),
+    )
+    return [
+        SchedulerTaskSpec(name, task, seconds(each.interval_setting), each.initial_delay, (name,))
+        for task, registered in kinds
+        for name, each in registered.items()
     ]

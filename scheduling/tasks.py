@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from uuid import UUID
 
 from celery import shared_task
 from django.utils import timezone
 
+from lcm.errors import NotFound
+from scheduling.coordinator import process_handler, process_observer
 from scheduling.launching import attempts_to_redrive, perform_launch
 from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Pool, TickRun
@@ -15,8 +19,11 @@ from scheduling.runtimes.base import RuntimeAdapter, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for
 from scheduling.runtimes.unusable import UnusableRuntime
 from scheduling.services.decisions import forget_decisions
+from scheduling.services.observing import forget_runs
 from scheduling.services.pools import stop_pool
 from scheduling.tick import KEPT_TICKS, scheduling_tick
+
+logger = logging.getLogger(__name__)
 
 # For Redis 0 comes first: hundreds of launches that each wait for a provider do not keep ticks waiting.
 AFTER_TICKS = 6
@@ -62,11 +69,30 @@ def reconcile(pool_id: str) -> None:
 
 @shared_task
 def forget_ticks() -> None:
-    """Ticks are kept for two days, as are the leases of what has died; decisions as the settings say."""
+    """Ticks and leases of what has died are kept for two days, decisions as set, runs for a month."""
     now = timezone.now()
     TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()
     Lease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
     forget_decisions(now=now)
+    forget_runs(now=now)
+
+
+@shared_task
+def run_handler(name: str) -> None:
+    _logged_if_unknown(process_handler, name)
+
+
+@shared_task
+def run_observer(name: str) -> None:
+    _logged_if_unknown(process_observer, name)
+
+
+def _logged_if_unknown(process: Callable[[str], object], name: str) -> None:
+    """A message for something that is not there any more must not come back for ever."""
+    try:
+        process(name)
+    except NotFound as error:
+        logger.error("unknown_observer", extra={"observer": name, "error": error.message})
 
 
 def runtime_of(pool: Pool) -> RuntimeAdapter:

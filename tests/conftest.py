@@ -31,7 +31,15 @@ Caller = User | TokenHolder | None
 
 
 # Pages by the hundred and servers: left out of make test-fast.
-SLOW_FOLDERS = ("admin", "capacity_pages", "capacity_api", "runtimes", "controller")
+SLOW_FOLDERS = (
+    "admin",
+    "capacity_pages",
+    "capacity_api",
+    "runtimes",
+    "scheduler_pages",
+    "scheduler_api",
+    "controller",
+)
 DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 

@@ -286,7 +286,8 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
         fields = [
             "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
             "project_name", "domain_name", "priority", "starts_at", "ends_at", "status",
-            "status_since", "attempt", "pool", "arrived_at", "created_at",
+            "status_since", "attempt", "pool", "arrived_at", "created_at", "observation_count", "observed_at",
+            "port_drift_detected",
         ]  # fmt: skip
 
 

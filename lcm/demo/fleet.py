@@ -11,6 +11,7 @@ from django.db import transaction
 
 from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
+from lcm.demo.evidence import make_drift, make_evidence
 from lcm.demo.life import ask_for_session
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import FINAL
@@ -64,12 +65,14 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     projects = make_organisation()
     make_pools(now=now, live=live)
     definitions = make_definitions(now=now, live=live)
+    make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)
     for _ in range(WAITING_AT_FIRST if live else 0):
         ask_for_session(chance, now=now)
     for steps in _lives():
         if live and not _has_ended(steps):
             continue
         _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+    make_drift(now=now)
 
 
 def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:

@@ -39,6 +39,10 @@ class LabletSession(IdModel):
     pool = models.CharField(max_length=63, blank=True, help_text="The pool it waits in or runs in.")
     arrived_at = models.DateTimeField(null=True, blank=True, help_text="When its user was there.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # What its list shows and filters by; the observations themselves are not here.
+    observation_count = models.PositiveIntegerField(default=0, editable=False)
+    observed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    port_drift_detected = models.BooleanField(default=False, editable=False)
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -69,6 +73,9 @@ class LabletSession(IdModel):
             models.Index(fields=["project", "created_at", "id"], name="session_project_newest"),
             models.Index(fields=["pool", "created_at", "id"], name="session_pool_newest"),
             models.Index(fields=["status_since"], condition=Q(status__in=ACTIVE), name="session_active"),
+            models.Index(
+                fields=["created_at", "id"], condition=Q(port_drift_detected=True), name="session_drifting"
+            ),
         ]
 
     def __str__(self) -> str:

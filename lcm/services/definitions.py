@@ -17,6 +17,7 @@ from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefini
 from lcm.models.definitions import RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, save_checked
+from lcm.signals import definition_revised
 
 MAX_AMOUNT = 1_000_000
 EDITABLE = (
@@ -157,6 +158,7 @@ def revise_definition(
     basis: Basis = Basis.CUSTOM,
     port_template: list[dict[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
+    aggregate: dict[str, Any] | None = None,
 ) -> DefinitionRevision:
     """Ask for something else from now on; refused when `based_on` is no longer the current revision."""
     if not reason.strip():
@@ -169,6 +171,7 @@ def revise_definition(
             port_template=current.port_template if port_template is None else port_template,
             before=current.snapshot,
             basis=basis,
+            aggregate=aggregate,
             reason=reason,
             actor=actor.label,
             created_by_id=actor.user_id,
@@ -192,6 +195,7 @@ def revise_definition(
             after=new,
             now=now,
         )
+        definition_revised.send(LabletDefinition, definition=definition, revision=revision, now=now)
     return revision
 
 

@@ -40,6 +40,19 @@ LOOKS: dict[str, tuple[str, str]] = {
     "watching": ("half", "busy"),
     "verified": ("check", "ok"),
     "regressed": ("oct", "bad"),
+    "under": ("up", "bad"),
+    "over": ("down", "warn"),
+    "optimized": ("check", "ok"),
+    "insufficient": ("dash", "idle"),
+    "acknowledged": ("check", "idle"),
+    "resolved": ("sq", "idle"),
+    "conflict": ("oct", "bad"),
+    "changed": ("diamond", "warn"),
+    "missing": ("ring", "warn"),
+    "extra": ("tri", "warn"),
+    "match": ("check", "ok"),
+    "answered": ("check", "ok"),
+    "timed_out": ("tri", "warn"),
     "ALLOCATED": ("ring", "busy"),
     "EMPTY": ("dash", "idle"),
     "LAUNCHING": ("ring", "busy"),
@@ -59,6 +72,16 @@ LOOKS: dict[str, tuple[str, str]] = {
     "off": ("sq", "idle"),
     "stopped": ("oct", "bad"),
     "backing off": ("clock", "warn"),
+    "well": ("dot", "ok"),
+    "running": ("half", "busy"),
+    "late": ("clock", "warn"),
+    "never ran": ("dash", "warn"),
+    "equal": ("check", "ok"),
+    "different": ("tri", "bad"),
+    "placed": ("check", "ok"),
+    "waiting": ("clock", "idle"),
+    "held": ("half", "busy"),
+    "impossible": ("oct", "bad"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -90,10 +113,10 @@ def status(value: str, word: str = "", kind: str = "status") -> SafeString:
 
 
 @register.inclusion_tag("components/panels.html")
-def panels(page: str, pk: Any) -> dict[str, Any]:
-    """What other apps show on a page."""
-    shown: list[Panel] = panels_of(page)
-    return {"panels": shown, "pk": pk}
+def panels(page: str, shown: Any) -> dict[str, Any]:
+    """What other apps show on a page of this object."""
+    found: list[Panel] = panels_of(page, shown)
+    return {"panels": found, "pk": shown.pk}
 
 
 @register.filter
@@ -139,6 +162,12 @@ def amount(value: Decimal | float | str | None) -> str:
 
 
 @register.filter
+def words(name: str) -> str:
+    """A name of code as people write it."""
+    return str(name).replace("_", " ")
+
+
+@register.filter
 def lead(text: str) -> SafeString:
     """`**…**` becomes strong; everything else is escaped."""
     parts = re.split(r"\*\*(.+?)\*\*", text)
@@ -170,3 +199,9 @@ def is_checkbox(bound: Any) -> bool:
 @register.filter
 def cores(value: Decimal | str) -> str:
     return "core" if Decimal(str(value)) == 1 else "cores"
+
+
+@register.filter
+def percent(part: float) -> str:
+    """`44.4 %`"""
+    return f"{part * 100:.1f} %"

@@ -14,7 +14,7 @@ from django.urls import reverse
 from lcm.errors import InvalidInput
 from lcm.web.form_pages import Done, go, save_form, show
 from lcm.web.forms import ReasonForm
-from lcm.web.lists import ListPage, selection
+from lcm.web.lists import ListPage, selection, shown_list
 
 Work = Callable[[QuerySet[Any], str], str]
 
@@ -35,7 +35,7 @@ def bulk_page(request: HttpRequest, bulk: BulkPage) -> HttpResponseBase:
     """Ask with the number of rows; with the reason given, do it."""
     back = reverse(bulk.list_url)
     try:
-        rows, how = selection(request, bulk.page)
+        rows, how = selection(request, shown_list(bulk.page))
     except InvalidInput as error:
         messages.error(request, error.message)
         return go(request, Done("", back))

@@ -14,8 +14,6 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
-from lcm.web.paging import page_of
-
 if TYPE_CHECKING:
     from lcm.web.lists import ListPage
 
@@ -26,7 +24,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -> StreamingHttpResponse:
     """All rows of a list in the order shown."""
-    labels = [column.export_label or column.label for column in page.columns]
+    columns = page.exported or page.columns
+    labels = [column.export_label or column.label for column in columns]
     body = _csv if wanted == "csv" else _json
     name = f"{page.plural.replace(' ', '-')}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
     kind = "text/csv; charset=utf-8" if wanted == "csv" else "application/json"
@@ -39,8 +38,9 @@ def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -
 
 async def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> AsyncIterator[list[list[Any]]]:
     def read(cursor: str) -> tuple[list[list[Any]], str | None]:
-        found = page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
-        return [[column.value(row) for column in page.columns] for row in found.rows], found.next
+        found = page.page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
+        columns = page.exported or page.columns
+        return [[column.value(row) for column in columns] for row in found.rows], found.next
 
     cursor: str | None = ""
     while cursor is not None:

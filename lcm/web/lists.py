@@ -15,7 +15,7 @@ from lcm.errors import InvalidInput
 from lcm.roles import Role, role_of
 from lcm.web.export import export
 from lcm.web.filters import ObjectFilter
-from lcm.web.paging import Page, capped_count, page_of
+from lcm.web.paging import Page, capped_count, page_of, page_of_keys
 
 PAGE_SIZES = (25, 50, 100, 200)
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
@@ -69,13 +69,42 @@ class ListPage:
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
+    # What an export has, when that is more than is shown.
+    exported: Sequence[Column] = ()
+    # An order that no column has: the keys of the rows in it.
+    order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
+    # What the rows of one page are given on top, a query or two for all.
+    dress: Callable[[Sequence[Any]], None] | None = None
+    template: str = "list.html"
+
+    def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
+        if self.order is not None:
+            found: Page[Any] = page_of_keys(queryset, self.order(queryset), size=size, cursor=cursor)
+        else:
+            found = page_of(queryset, sort=sort, size=size, cursor=cursor)
+        if self.dress is not None:
+            self.dress(found.rows)
+        return found
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
 
 
+_replaced: dict[str, ListPage] = {}
+
+
+def replace_list(page: ListPage, by: ListPage) -> None:
+    """Show a list with what another app knows of its rows; called when that app is ready."""
+    _replaced[page.title] = by
+
+
+def shown_list(page: ListPage) -> ListPage:
+    return _replaced.get(page.title, page)
+
+
 def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     """Answer a list: the whole page, its results for htmx, or an export."""
+    page = shown_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)
@@ -83,8 +112,8 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     if wanted in ("csv", "json") and filterset.is_valid():
         return export(page, filtered, sort=sort, wanted=wanted)
     size = _size(request)
-    rows, problem = _rows(request, filtered, sort=sort, size=size)
-    total, more = capped_count(filtered)
+    rows, problem = _rows(request, page, filtered, sort=sort, size=size)
+    total, more = capped_count(filtered) if rows.total is None else (rows.total, False)
     role = role_of(request.user)
     menus = _menus(filterset)
     context = {
@@ -111,7 +140,7 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
         "crumbs": [(page.title, "")],
     }
     partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
-    return render(request, "list.html#results" if partial else "list.html", context)
+    return render(request, "list.html#results" if partial else page.template, context)
 
 
 def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
@@ -129,11 +158,13 @@ def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]
         raise InvalidInput({"pk": "The selection cannot be read."}) from error
 
 
-def _rows(request: HttpRequest, queryset: QuerySet[Any], *, sort: str, size: int) -> tuple[Page[Any], str]:
+def _rows(
+    request: HttpRequest, page: ListPage, queryset: QuerySet[Any], *, sort: str, size: int
+) -> tuple[Page[Any], str]:
     try:
-        return page_of(queryset, sort=sort, size=size, cursor=request.GET.get("cursor", "")), ""
+        return page.page_of(queryset, sort=sort, size=size, cursor=request.GET.get("cursor", "")), ""
     except InvalidInput as error:
-        return page_of(queryset, sort=sort, size=size), error.message
+        return page.page_of(queryset, sort=sort, size=size), error.message
 
 
 def _sort(request: HttpRequest, page: ListPage) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -27,6 +28,8 @@ class Page(Generic[M]):
     first: int
     next: str | None
     previous: str | None
+    # How many there are, where that is known without counting.
+    total: int | None = None
 
     @property
     def last(self) -> int:
@@ -59,6 +62,21 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
         first=skipped + 1,
         next=_encode(rows[-1], column, skipped + len(rows), backwards=False) if has_next else None,
         previous=_encode(rows[0], column, skipped, backwards=True) if has_previous else None,
+    )
+
+
+def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> Page[M]:
+    """One page of rows in an order that no column has: that of the keys. The cursor counts them."""
+    if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."})
+    start = int(cursor or 0)
+    found = queryset.in_bulk(keys[start : start + size])
+    return Page(
+        rows=[found[key] for key in keys[start : start + size] if key in found],
+        first=start + 1,
+        next=str(start + size) if start + size < len(keys) else None,
+        previous=str(max(start - size, 0)) if start else None,
+        total=len(keys),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -12,15 +14,20 @@ class Panel:
     name: str
     title: str
     url_name: str
+    # For which of the objects the page can show; all when not given.
+    when: Callable[[Any], bool] | None = None
 
 
 _panels: dict[str, dict[str, Panel]] = {}
 
 
-def register_panel(*, page: str, name: str, title: str, url_name: str) -> None:
-    """Show a panel on a page (`session`, `definition`); called when an app is ready."""
-    _panels.setdefault(page, {})[name] = Panel(name, title, url_name)
+def register_panel(
+    *, page: str, name: str, title: str, url_name: str, when: Callable[[Any], bool] | None = None
+) -> None:
+    """Show a panel on a page (`session`, above the rest `session-first`); called when an app is ready."""
+    _panels.setdefault(page, {})[name] = Panel(name, title, url_name, when)
 
 
-def panels_of(page: str) -> list[Panel]:
-    return list(_panels.get(page, {}).values())
+def panels_of(page: str, shown: Any) -> list[Panel]:
+    """Those that are for what the page shows."""
+    return [panel for panel in _panels.get(page, {}).values() if panel.when is None or panel.when(shown)]

@@ -15,11 +15,16 @@ from scheduling.framework.session import SchedulingSession
 def run(cycle: Cycle) -> None:
     """One verdict a job. Space that is being cleared for someone is theirs before anything else."""
     ssn = cycle.ssn
-    kept = {job.id: _keep(ssn, job) for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index}
+    held = sorted((job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index), key=_first_come)
+    kept = {job.id: _keep(ssn, job) for job in held if ssn.refused(job) is None}
     for position, job in enumerate(in_order(ssn, ssn.snapshot.waiting), 1):
         verdict = kept.get(job.id) or _place(cycle, job)
         verdict.position = position
         cycle.verdicts.append(verdict)
+
+
+def _first_come(job: Job) -> tuple[float, str]:
+    return job.created, job.id
 
 
 def _keep(ssn: SchedulingSession, job: Job) -> Verdict:
@@ -27,7 +32,8 @@ def _keep(ssn: SchedulingSession, job: Job) -> Verdict:
     task = job.whole
     number = ssn.nodes.index[job.held_on]
     fits = ssn.candidates(task, job).allows(number)
-    part = ssn.part_on(task, number) if fits else Part(job.held_on, (task,))
+    # Of GPUs it gets what is free already, so that nobody else takes them while it waits for the rest.
+    part = ssn.part_on(task, number)
     ssn.change(job, part, 1, taking=True)
     return Verdict(job, 0, Outcome.PLACED if fits else Outcome.HELD, (part,))
 

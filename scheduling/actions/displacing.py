@@ -24,7 +24,8 @@ class Clearing:
     @property
     def cost(self) -> tuple[int, int, int]:
         """Few victims, of low priority, and then by the node's name."""
-        return len(self.victims), max(victim.priority for victim in self.victims), self.number
+        most = max((victim.priority for victim in self.victims), default=0)
+        return len(self.victims), most, self.number
 
 
 def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool], why: str) -> None:
@@ -42,8 +43,9 @@ def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool
         job = verdict.job
         if job.gang is Gang.SPREAD and len(job.tasks) > 1:
             continue
-        clearing = _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
-        if clearing is not None:
+        clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
+        # Those behind it may have been given what its queue may have: then nobody stops for it.
+        if clearing is not None and ssn.refused(job) is None:
             _clear(cycle, verdict, clearing, why)
             gone = {id(victim) for victim in clearing.victims}
             on_node = {
@@ -62,6 +64,12 @@ def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
                 if part.node in index:
                     found.setdefault(index[part.node], []).append(job)
     return found
+
+
+def _left_over(candidates: Candidates) -> Clearing | None:
+    """Room that those who stop for others leave over."""
+    number = candidates.best()
+    return None if number is None else Clearing(number, ())
 
 
 def _cheapest(

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from lcm.admin.logged import LoggedAdmin, actor_of
 from lcm.errors import InvalidInput
 from lcm.services.changelog import fields_of
+from scheduling.framework.configuration import WrongConfiguration, read_configuration
 from scheduling.models import Pool
 from scheduling.pages.pool_forms import GROUPS
 from scheduling.runtimes.registry import runtime_problems
@@ -26,6 +27,14 @@ LAUNCHING = ("stopped_reason", "backoff_until", "failures", "refused_offerings")
 
 
 class PoolForm(PoolModelForm):
+    def clean_scheduler(self) -> str:
+        text = str(self.cleaned_data["scheduler"])
+        try:
+            read_configuration(text)
+        except WrongConfiguration as error:
+            raise forms.ValidationError(error.sentences) from error
+        return text
+
     def clean_runtime_settings(self) -> dict[str, Any]:
         settings = self.cleaned_data["runtime_settings"] or {}
         problems = runtime_problems(self.instance.runtime, settings)
@@ -53,6 +62,7 @@ class PoolAdmin(LoggedAdmin):
     fieldsets = (
         (None, {"fields": ("name", "system", "runtime")}),
         *_groups(),
+        ("Scheduler", {"fields": ("scheduler",)}),
         ("Launching", {"fields": LAUNCHING}),
         ("Dates", {"fields": ("created_at", "updated_at")}),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin
-from scheduling.models import Lease, SimulatedInstance, TickRun
+from scheduling.models import Decision, HandlerFailure, Lease, ObserverRun, SimulatedInstance, TickRun
 
 
 @admin.register(TickRun)
@@ -18,6 +18,48 @@ class TickAdmin(ReadOnlyAdmin):
     search_fields = ("pool__name",)
     ordering = ("-started_at", "-id")
     sortable_by = ("started_at",)
+
+
+@admin.register(ObserverRun)
+class ObserverRunAdmin(ReadOnlyAdmin):
+    note = "Runs are kept for 30 days; quiet runs in a row are one row."
+    note_page = "observer_list"
+    list_display = (
+        "observer",
+        "kind",
+        "started_at",
+        "duration_ms",
+        "success_count",
+        "failure_count",
+        "error",
+    )
+    list_filter = ("kind", "started_at")
+    search_fields = ("observer",)
+    ordering = ("-started_at", "-id")
+    sortable_by = ("started_at",)
+
+
+@admin.register(HandlerFailure)
+class HandlerFailureAdmin(LoggedAdmin):
+    note = "How often a handler has failed with a session in a row. Deleting one lets it begin anew."
+    may_add = may_change = False
+    list_display = ("handler", "session", "failures", "last_at", "reason")
+    list_select_related = ("session",)
+    search_fields = ("handler", "reason")
+    ordering = ("-last_at", "-id")
+    sortable_by = ("last_at",)
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin):
+    note = "One row each time a cycle says something new about a reservation; old ones go by age and number."
+    note_page = "decision_list"
+    list_display = ("__str__", "at", "pool", "outcome", "position", "slot", "why")
+    list_filter = ("outcome", "pool", "at")
+    list_select_related = ("reservation", "pool", "slot__pool", "why")
+    search_fields = ("reservation__id", "reservation__holder")
+    ordering = ("-at", "-id")
+    sortable_by = ("at",)
 
 
 @admin.register(Lease)

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from lcm.models import Priority
+from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
 from scheduling.selectors.capacity import POOL_STATES
 from scheduling.services.pools import EDITABLE
@@ -58,6 +59,15 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
         ]  # fmt: skip
 
 
+class SavedPoolSerializer(PoolSerializer):
+    warnings = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="What was saved and may not be meant."
+    )
+
+    class Meta(PoolSerializer.Meta):
+        fields = [*PoolSerializer.Meta.fields, "warnings"]
+
+
 class PoolChangeSerializer(StrictSerializer):
     """What an Admin may change. How much each may be is the pool's own rule."""
 
@@ -65,6 +75,13 @@ class PoolChangeSerializer(StrictSerializer):
     enabled = serializers.BooleanField(required=False)
     runtime_settings = serializers.DictField(required=False, help_text="Those of the pool's runtime.")
     spot_policy = serializers.ChoiceField(choices=SpotPolicy.choices, required=False)
+    scheduler = serializers.CharField(
+        max_length=MAX_CHARACTERS,
+        allow_blank=True,
+        required=False,
+        trim_whitespace=False,
+        help_text="Actions and plugins as YAML; empty for the usual ones.",
+    )
     min_slots = serializers.IntegerField(required=False)
     warm_slots = serializers.IntegerField(required=False)
     max_slots = serializers.IntegerField(required=False)
@@ -137,6 +154,11 @@ class SlotDetailSerializer(SlotSerializer):
         fields = [*SlotSerializer.Meta.fields, "reservations", "ports", "attempts"]
 
 
+class LabelsSerializer(StrictSerializer):
+    labels = serializers.DictField(child=serializers.CharField(max_length=63))
+    reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
+
+
 class LeakedPortSerializer(StrictSerializer):
     port = serializers.IntegerField(min_value=1, max_value=65_535)
     name = serializers.CharField(max_length=200, help_text="Where it was found: the lab, the node, the tag.")
@@ -205,7 +227,8 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
         model = Reservation
         fields = [
             "id", "pool", "session", "holder", "slot", "slot_name", "phase", "reason", "resources",
-            "port_names", "priority", "preemptible", "attempt", "ttl_seconds", "created_at", "assigned_at",
+            "port_names", "priority", "preemptible", "spread", "labels", "devices", "held_slot", "held_until",
+            "verdict", "attempt", "ttl_seconds", "created_at", "assigned_at",
             "expires_at", "released_at",
         ]  # fmt: skip
 
@@ -228,7 +251,10 @@ class TickSerializer(serializers.ModelSerializer[TickRun]):
     step_ms = serializers.DictField(child=serializers.FloatField(), read_only=True)
     counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     errors = serializers.DictField(child=serializers.CharField(), read_only=True)  # type: ignore[assignment]
+    plugins = serializers.DictField(
+        child=serializers.DictField(), read_only=True, help_text="Milliseconds of each, and what failed."
+    )
 
     class Meta:
         model = TickRun
-        fields = ["id", "pool", "started_at", "duration_ms", "step_ms", "counts", "errors"]
+        fields = ["id", "pool", "started_at", "duration_ms", "step_ms", "counts", "errors", "plugins"]

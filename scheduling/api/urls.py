@@ -3,7 +3,9 @@
 from django.urls import include, path
 
 from lcm.api.urls import Router
+from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSet
 from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
+from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
 from scheduling.api.views.slots import SlotViewSet
@@ -14,7 +16,9 @@ router = Router()
 router.register("pools", PoolViewSet, "pool")
 router.register("slots", SlotViewSet, "slot")
 router.register("reservations", ReservationViewSet, "reservation")
+router.register("observers", ObserverViewSet, "observer")
 router.register("ticks", TickViewSet, "tick")
+router.register("decisions", DecisionViewSet, "decision")
 
 internal = Router()
 internal.register("slots", InternalSlotViewSet, "internal-slot")
@@ -23,5 +27,10 @@ internal.register("leases", LeaseViewSet, "internal-lease")
 
 urlpatterns = [
     path("", include(router.urls)),
+    path(
+        "lablet-sessions/<uuid:pk>/explain",
+        SessionExplainViewSet.as_view({"get": "explain"}),
+        name="session-explain",
+    ),
     path("internal/", include(internal.urls)),
 ]

@@ -52,4 +52,5 @@ def total(many: Iterable[Amounts]) -> Amounts:
 
 def said(value: float, name: str) -> str:
     """A number of units with its unit: “6.5 GB”."""
-    return f"{value / UNIT:g} {UNITS[name]}"
+    unit = UNITS[name]
+    return f"{value / UNIT:g} {unit.removesuffix('s') if value == UNIT else unit}"

@@ -9,15 +9,17 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduling.framework.callbacks import PredicateFn, ScoreFn
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
+from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState, Number
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
 NEVER = -np.inf
+NO_NUMBER = "a score is not a number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,11 @@ def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
             open_to &= allowed(ssn, fn, task, job, every)
     for score in ssn.scores:
         if score.fixed:
-            scores += scored(ssn, score, task, job, every)
+            found = scored(ssn, score, task, job, every)
+            if np.isnan(found).any():
+                ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
+                found = np.nan_to_num(found)
+            scores += found
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
     return Fixed(open_to, scores, bool(open_to.all()), same)
 
@@ -59,9 +65,9 @@ class Candidates:
         self._seen = ssn.changes
         # How much had been given back when nothing was left: until more is, nothing will be.
         self._exhausted = -1
-        asked = [fn for fn in ssn.predicates if not fn.fixed and (fn.when is None or fn.when(task, job))]
+        asked = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
         self._asked = [fn for fn in asked if fn.need is None]
-        self._needs = _needs(asked, task)
+        self._needs = _needs(ssn, asked, task)
         self._scored = [fn for fn in ssn.scores if not fn.fixed]
         self._scores: Floats = np.empty(0)
         self._evaluate(None)
@@ -75,17 +81,24 @@ class Candidates:
         score = self._scores[number]
         if isnan(score):
             # The highest of all is what numpy takes a wrong number for: nobody gets a node by it.
-            self._scores[np.isnan(self._scores)] = NEVER
-            self._ssn.failures.note(self._scored_by, ValueError("a score is not a number"))
+            self._leave_out_wrong_scores()
             return self.best()
         if score == NEVER:
             self._exhausted = self._ssn.given_back
             return None
         return number
 
-    @property
-    def _scored_by(self) -> str:
-        return ", ".join(fn.plugin for fn in self._scored)
+    def _leave_out_wrong_scores(self) -> None:
+        """Go on without the scores that are no numbers, and name whose they are."""
+        every = Nodes(self._ssn.nodes)
+        right = []
+        for fn in self._scored:
+            if np.isnan(scored(self._ssn, fn, self.task, self.job, every)).any():
+                self._ssn.failures.note(fn.plugin, ValueError(NO_NUMBER))
+            else:
+                right.append(fn)
+        self._scored = right
+        self._evaluate(None)
 
     def allows(self, number: int) -> bool:
         self._refresh()
@@ -141,11 +154,25 @@ class Candidates:
         return np.full(len(nodes), fixed.same_score)
 
 
-def _needs(asked: Sequence[PredicateFn], task: Task) -> Ints:
-    """All least amounts as one row to compare with."""
+def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> bool:
+    """Whether a predicate has anything to say of such a job; one that fails has not, and is named."""
+    try:
+        return fn.when is None or bool(fn.when(task, job))
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return False
+
+
+def _needs(ssn: SchedulingSession, asked: Sequence[PredicateFn], task: Task) -> Ints:
+    """All least amounts as one row to compare with; of two for one column the larger."""
     found = np.full(PORTS + 1, np.iinfo(np.int64).min)
-    for column, amount in (fn.need for fn in asked if fn.need is not None):
-        found[column] = amount(task)
+    for fn in asked:
+        if fn.need is not None:
+            column, amount = fn.need
+            try:
+                found[column] = max(found[column], amount(task))
+            except Exception as error:
+                ssn.failures.note(fn.plugin, error)
     return found
 
 
@@ -160,7 +187,7 @@ def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes
         if fn.when is not None and not fn.when(task, job):
             return nodes.all(True)
         if fn.batch is not None:
-            return fn.batch(task, job, nodes)
+            return _one_each(np.asarray(fn.batch(task, job, nodes), np.bool_), nodes)
         return np.array([fn.scalar(task, job, state) is None for state in states(nodes)], np.bool_)
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
@@ -174,7 +201,7 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
     begun = time.perf_counter()
     try:
         if fn.batch is not None:
-            found = fn.batch(task, job, nodes)
+            found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
             found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
         return found if fn.weight == 1 else found * fn.weight
@@ -183,6 +210,13 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
         return np.zeros(len(nodes))
     finally:
         ssn.timings.add(fn.plugin, begun)
+
+
+def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
+    """A batch answers for every node it was asked about, neither fewer nor more."""
+    if found.shape != (len(nodes),):
+        raise ValueError(f"a batch over {len(nodes)} nodes gave an array of shape {found.shape}")
+    return found
 
 
 def states(nodes: Nodes) -> list[NodeState]:

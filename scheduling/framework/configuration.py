@@ -13,6 +13,12 @@ from scheduling.options import Unusable, read_options, suggestion
 
 ACTIONS = ("allocate", "reclaim", "preempt")
 MAX_CHARACTERS = 20_000
+MAX_DEPTH = 20
+_OPENING = (
+    yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)  # fmt: skip
+_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 DEFAULT = """\
 # What happens in a cycle, in this order. Reclaim and preempt stop labs of others: off unless named here.
@@ -42,7 +48,8 @@ class WrongConfiguration(Exception):
 
     def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
         self.problems = sorted(problems)
-        super().__init__(" ".join(f"Line {line}: {text}" for line, text in self.problems))
+        self.sentences = [f"Line {line}: {text}" for line, text in self.problems]
+        super().__init__(" ".join(self.sentences))
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ class _Document:
         if kind is None:
             self._wrong(name_node, f"There is no plugin “{name}”{suggestion(name, plugins())}")
             return None
-        arguments = _plain(arguments_node) or {} if arguments_node is not None else {}
+        arguments = _plain(arguments_node) if arguments_node is not None else None
+        arguments = {} if arguments is None else arguments
         try:
             read_options(kind, arguments)
         except Unusable as error:
@@ -149,8 +157,9 @@ class _Document:
             self.problems.append((1, f"The document has more than {MAX_CHARACTERS:,} characters."))
             return None
         try:
-            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-                self.problems.append((1, "Aliases (*name) cannot be used here."))
+            problem = _problem_of_tokens(text)
+            if problem is not None:
+                self.problems.append(problem)
                 return None
             composed: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
             return composed
@@ -187,6 +196,18 @@ class _Document:
 
     def _wrong(self, node: yaml.Node, sentence: str) -> None:
         self.problems.append((node.start_mark.line + 1, sentence))
+
+
+def _problem_of_tokens(text: str) -> tuple[int, str] | None:
+    """What cannot be allowed before anything is built: aliases, and nesting that takes long to read."""
+    depth = 0
+    for token in yaml.scan(text):
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if isinstance(token, yaml.AliasToken):
+            return token.start_mark.line + 1, "Aliases (*name) cannot be used here."
+        if depth > MAX_DEPTH:
+            return token.start_mark.line + 1, f"This is nested more than {MAX_DEPTH} deep."
+    return None
 
 
 def _plain(node: yaml.Node) -> Any:

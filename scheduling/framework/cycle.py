@@ -15,6 +15,8 @@ from scheduling.framework.explain import Explanation, explain
 from scheduling.framework.model import Job, Part, Snapshot
 from scheduling.framework.session import SchedulingSession
 
+LONGEST_SUMMARY = 60
+
 
 class Outcome(StrEnum):
     PLACED = "placed"
@@ -40,8 +42,14 @@ class Verdict:
 
     @property
     def summary(self) -> str:
-        """The outcome and the main reason; as long as it stays, nothing new is to be told."""
-        return f"{self.outcome}:{self.why.dominant}" if self.why else self.outcome.value
+        """The outcome and the main reason; as long as it stays, nothing new is to be told.
+
+        A plugin that failed is news, and so is that it works again.
+        """
+        if self.why is None:
+            return self.outcome.value
+        mark = "!" if self.why.failures else ""
+        return f"{self.outcome}{mark}:{self.why.dominant}"[:LONGEST_SUMMARY]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ def slots_needed(jobs: Iterable[Job], empty: Node, limit: int) -> int:
     # Rooms only fill up, so tasks of one shape share a pointer: what had no room before has none now.
     pointers: dict[tuple[Amounts, int], int] = {}
     for job in jobs if limit > 0 else ():
+        if not _suits(job, empty):
+            continue
         for task in job.tasks if job.gang is Gang.SPREAD else (job.whole,):
             if not _Room(empty).takes(task):
                 continue
@@ -28,6 +30,15 @@ def slots_needed(jobs: Iterable[Job], empty: Node, limit: int) -> int:
             pointers[shape] = index
             rooms[index].take(task)
     return len(rooms)
+
+
+def _suits(job: Job, node: Node) -> bool:
+    """Whether such a slot is the kind the job asks for, whatever is free on it."""
+    return (
+        job.system in ("", node.system)
+        and (job.preemptible or not node.spot)
+        and all(node.labels.get(key) == value for key, value in job.labels)
+    )
 
 
 class _Room:

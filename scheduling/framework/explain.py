@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.framework.callbacks import PredicateFn, Reason
 from scheduling.framework.candidates import allowed
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
@@ -52,8 +52,17 @@ class Explanation:
         if not first.nodes:
             return first.text
         of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
-        parts = [f"{of} {first.text}", *(f"{count.nodes} {count.text}" for count in rest if count.nodes)]
-        return "; ".join(parts) + "."
+        said = (f"{count.nodes} {_agreeing(count)}" for count in rest if count.nodes)
+        return "; ".join([f"{of} {_agreeing(first)}", *said]) + "."
+
+
+# A summary is said of several nodes; of one its verb is another.
+_OF_ONE = {"lack": "lacks", "are": "is", "were": "was", "have": "has", "go": "goes", "run": "runs"}
+
+
+def _agreeing(count: Count) -> str:
+    verb, _, rest = count.text.partition(" ")
+    return f"{_OF_ONE.get(verb, verb)} {rest}" if count.nodes == 1 else count.text
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
@@ -126,5 +135,8 @@ def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused
         reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
-        return f"were refused by {fn.plugin}"
-    return f"are refused: {reason.text}" if reason else f"were refused by {fn.plugin}"
+        return f"{verb_for(refused, 'is', 'are')} refused by {fn.plugin}"
+    verb = verb_for(refused, "is", "are")
+    if isinstance(reason, Reason):
+        return f"{verb} refused: {reason.text}"
+    return f"{verb} refused by {fn.plugin}"

@@ -19,6 +19,7 @@ Flags = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
 Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
+ANY = -(1 << 62)
 # Columns of what is left of a node, after the resources.
 LEASES, PORTS = 4, 5
 
@@ -154,6 +155,11 @@ class Nodes:
         return np.full(len(self), value, np.bool_)
 
 
+def verb_for(nodes: Nodes, one: str, several: str) -> str:
+    """“1 is cordoned”, “2 are cordoned”."""
+    return one if len(nodes) == 1 else several
+
+
 class NodeState:
     """One node, as a scalar callback sees it: what it is and what is left of it now."""
 
@@ -215,6 +221,11 @@ def _devices(rows: Sequence[Node]) -> Ints:
             if device < len(each):
                 table[number, device] -= amount
     return table
+
+
+def at_least(asked: int) -> int:
+    """The least that must be left for what is asked; for nothing it may even be less than nothing."""
+    return asked or ANY
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:

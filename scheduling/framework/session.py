@@ -81,7 +81,22 @@ class SchedulingSession:
             self._opening = plugin.name
             if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
                 self._plugins.append(plugin)
+            else:
+                self._forget(plugin.name)
         self._opening = ""
+
+    def _forget(self, plugin: str) -> None:
+        """What a plugin registered before it failed goes with it."""
+        callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
+        for named in callbacks:
+            named[:] = [each for each in named if each.plugin != plugin]
+        pairs: tuple[list[Any], ...] = (
+            self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes,
+        )  # fmt: skip
+        for named in pairs:
+            named[:] = [pair for pair in named if pair[0] != plugin]
+        if self.over_capacity is not None and self.over_capacity[0] == plugin:
+            self.over_capacity = None
 
     def close(self) -> None:
         for plugin in self._plugins:
@@ -179,7 +194,7 @@ class SchedulingSession:
 
         Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
         """
-        self._shapes.append((self._opening, fn))
+        self._shapes.append((self._opening, lambda job: _hashable(fn(job))))
 
     # What actions ask.
 
@@ -215,16 +230,20 @@ class SchedulingSession:
         """Those all filters agree on; none when a filter fails."""
         agreed = list(among)
         for plugin, fn in filters:
-            answer = self._guarded(plugin, fn, job, agreed)
-            if answer is _FAILED:
+            kept = self._guarded(plugin, _ids, fn, job, agreed)
+            if kept is _FAILED:
                 return []
-            kept = {id(each) for each in answer}
             agreed = [each for each in agreed if id(each) in kept]
         return agreed
 
     def tasks_in_order(self, job: Job) -> list[Task]:
-        keys = [order for order in self.orders if order.kind == "task"]
-        return sorted(job.tasks, key=lambda task: (*(order.key(task) for order in keys), task.name))
+        """The first task first; an order that fails is left out."""
+        tasks = job.tasks
+        orders = [order for order in self.orders if order.kind == "task"]
+        keys = [self._guarded(order.plugin, lambda key: [*map(key, tasks)], order.key) for order in orders]
+        heard = [key for key in keys if key is not _FAILED]
+        ranked = sorted(zip(*heard, [task.name for task in tasks], range(len(tasks)), strict=True))
+        return [tasks[place[-1]] for place in ranked]
 
     def part_on(self, task: Task, number: int) -> Part:
         """The task on a node, with the GPUs it gets there."""
@@ -253,8 +272,8 @@ class SchedulingSession:
         return tuple(sorted(chosen))
 
     def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
-        score = self._guarded(order[0], order[1], task, state, device)
-        return 0.0 if score is _FAILED else float(score)
+        score = self._guarded(order[0], lambda: float(order[1](task, state, device)))
+        return 0.0 if score is _FAILED or score != score else score
 
     def change(self, job: Job, part: Part, leases: int, *, taking: bool) -> None:
         """A part comes to its node or leaves it; whoever asked to hear of it does."""
@@ -295,3 +314,12 @@ class SchedulingSession:
 
 
 _FAILED: Any = object()
+
+
+def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:
+    return {id(each) for each in fn(job, victims)}
+
+
+def _hashable(shape: Hashable) -> Hashable:
+    hash(shape)
+    return shape

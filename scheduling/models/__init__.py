@@ -1,6 +1,7 @@
 """Capacity: pools, slots, reservations and ticks."""
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
+from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
 from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (
@@ -24,14 +25,17 @@ __all__ = [
     "Decision",
     "DecisionOutcome",
     "Explanation",
+    "HandlerFailure",
     "LaunchAttempt",
     "Lease",
+    "ObserverRun",
     "Phase",
     "Pool",
     "PortAllocation",
     "QueueOrder",
     "Reservation",
     "ReservationPart",
+    "RunKind",
     "SimulatedInstance",
     "Slot",
     "SlotState",

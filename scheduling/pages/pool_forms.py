@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 
 from lcm.web.forms import JsonField, PageForm
+from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Pool
 from scheduling.runtimes.registry import runtime_names
 
@@ -84,6 +85,22 @@ class PoolFields(PageForm):
 class PoolForm(PoolFields):
     """What an Admin may change."""
 
+    reason = forms.CharField(
+        max_length=500, required=False, help_text="Kept in the change log with your name."
+    )
+
+
+class SchedulerForm(PageForm):
+    """The scheduler of a pool as a document."""
+
+    scheduler = forms.CharField(
+        label="Actions and plugins",
+        required=False,
+        max_length=MAX_CHARACTERS,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 24, "class": "input mono", "spellcheck": "false"}),
+        help_text="YAML: “actions” and “plugins”, each plugin with “name” and, if it has any, “arguments”.",
+    )
     reason = forms.CharField(
         max_length=500, required=False, help_text="Kept in the change log with your name."
     )

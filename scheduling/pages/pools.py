@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -18,12 +19,15 @@ from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.lists import list_page
+from scheduling.framework.configuration import DEFAULT
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
-from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm
+from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
+from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.tiles import board_of, resource_meters, with_binding
 from scheduling.pages.wording import counts_text, pool_notices, pool_sentence
 from scheduling.selectors.capacity import figures_of, pools, ticks
+from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, update_pool
 
 TICKS_SHOWN = 10
@@ -57,6 +61,7 @@ def _live(pk: UUID) -> dict[str, Any]:
     pool = get_object_or_404(pools(now), pk=pk)
     figures = figures_of(pool)
     meters = with_binding(resource_meters(figures.taken, figures.room))
+    newest = list(ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN])
     return {
         "pool": pool,
         "now": now,
@@ -64,12 +69,10 @@ def _live(pk: UUID) -> dict[str, Any]:
         "meters": meters,
         "failed": figures.in_states([SlotState.ERROR]),
         "sentence": pool_sentence(pool, figures, now=now),
-        "notices": list(pool_notices(pool, now=now)),
+        "notices": [*pool_notices(pool, now=now), *plugin_notices(newest)],
         "board": board_of(pool, now=now, occupied=figures.in_states([*OCCUPIED, SlotState.ERROR])),
-        "ticks": [
-            (tick, counts_text(tick.counts))
-            for tick in ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN]
-        ],
+        "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
+        "scheduler": scheduler_of(pool, newest),
     }
 
 
@@ -120,6 +123,33 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         initial={name: getattr(pool, name) for name in EDITED},
         crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Edit", "")],
         template="capacity/pool_form.html",
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    pool = get_object_or_404(Pool, pk=pk)
+    home = reverse("pool_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        saved = update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
+        warning = unknown_queues_text(unknown_queues(saved.scheduler))
+        if warning:
+            messages.warning(request, warning)
+        return Done(f"The scheduler of {pool} is saved; its next cycle uses it.", home)
+
+    page = FormPage(
+        title=f"Scheduler of {pool}",
+        text="What happens in a cycle, and which plugins are asked in which order. "
+        "A document that cannot be used is refused with the line; an empty one brings back the usual.",
+        form=SchedulerForm,
+        submit="Save scheduler",
+        save=save,
+        back=home,
+        initial={"scheduler": pool.scheduler or DEFAULT},
+        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Scheduler", "")],
     )
     return form_page(request, page)
 

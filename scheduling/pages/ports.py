@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduling.models import Pool, PortAllocation, Reservation
+from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.selectors.capacity import parts_of, reservations_on
 
 MOST_PORTS = 600
 
@@ -21,10 +22,13 @@ class PortMap:
 
 @dataclass(frozen=True)
 class Claim:
-    """A reservation on the slot, with its ports as text."""
+    """What a reservation has on the slot: all of it, or one part; with its ports there as text."""
 
     reservation: Reservation
+    held: Reservation | ReservationPart
     ports: str
+    # The slots of one that is spread.
+    others: int = 0
 
 
 def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
@@ -39,12 +43,25 @@ def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
     )
 
 
-def ports_by_session(claims: Sequence[Reservation], ports: Sequence[PortAllocation]) -> list[Claim]:
+def claims_on(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[Claim]:
+    """Those that hold a lease of the slot, the largest share of it first."""
+    found = _by_session(ports)
+    rows = list(reservations_on(slot)[:limit])
+    parts = parts_of(rows)
+    claims = []
+    for row in rows:
+        mine = parts.get(row.pk, [])
+        here = next((part for part in mine if part.slot_id == slot.pk), row)
+        claims.append(Claim(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0)))
+    return sorted(claims, key=lambda claim: (-claim.held.memory_gb, -claim.held.cpu_cores))
+
+
+def _by_session(ports: Sequence[PortAllocation]) -> dict[object, list[int]]:
     found: dict[object, list[int]] = {}
     for port in ports:
         if port.session_id and not port.leaked:
             found.setdefault(port.session_id, []).append(port.port)
-    return [Claim(claim, ranges(found.get(claim.session_id, []))) for claim in claims]
+    return found
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -14,19 +14,42 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.models import LabletSession
 from lcm.roles import Role
+from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
+from scheduling.models import Phase
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.selectors import capacity
+from scheduling.selectors.queue import Order, decisions_of, order_of
 from scheduling.services.reservations import cancel_reservation
+
+DECISIONS_SHOWN = 50
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def reservation_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(request, RESERVATIONS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """One claim: what it asks for, where it is, and what was decided about it."""
+    reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
+    order = order_of(reservation.pool) if reservation.phase == Phase.PENDING else Order()
+    context = {
+        "claim": reservation,
+        "parts": capacity.parts_of([reservation]).get(pk, []),
+        "order": order,
+        "position": order.position_of(pk),
+        "rows": decisions_of(reservation, DECISIONS_SHOWN),
+        "changes": changes_of(reservation),
+        "crumbs": [("Reservations", reverse("reservation_list")), (reservation.short_id, "")],
+    }
+    return render(request, "capacity/reservation.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -59,9 +82,11 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """A panel of a session's page; without JavaScript a page of its own."""
     session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
+    claims = capacity.reservations_of(session, limit=10)
     context = {
         "session": session,
-        "claims": capacity.reservations_of(session, limit=10),
+        "claims": claims,
+        "parts": [part for parts in capacity.parts_of(claims).values() for part in parts],
         "ports": capacity.ports_of_session(session),
         "crumbs": [
             ("Sessions", reverse("session_list")),

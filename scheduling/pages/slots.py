@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
@@ -19,11 +20,11 @@ from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.bulk import BulkPage, bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import ReasonForm
+from lcm.web.forms import JsonField, ReasonForm
 from lcm.web.lists import list_page
 from scheduling.models import LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
-from scheduling.pages.ports import port_map, ports_by_session
+from scheduling.pages.ports import claims_on, port_map
 from scheduling.pages.tiles import meters_of
 from scheduling.pages.wording import slot_notices, slot_sentence
 from scheduling.selectors import capacity
@@ -50,7 +51,7 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "sentence": slot_sentence(slot, now=now),
         "notices": list(slot_notices(slot, now=now)),
         "meters": meters_of(slot, capacity.use_of(slot.pool, [slot])[slot.pk]),
-        "claims": ports_by_session(list(capacity.reservations_on(slot)[:LEASES_SHOWN]), ports),
+        "claims": claims_on(slot, ports, limit=LEASES_SHOWN),
         "ports": port_map(slot.pool, ports),
         "attempts": capacity.attempts_of(slot, ATTEMPTS_SHOWN),
         "changes": changes_of(slot),
@@ -58,6 +59,7 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             "cordon": slot.state in LIVE and not slot.cordoned,
             "uncordon": slot.state in LIVE and slot.cordoned,
             "drain": slot.state in DRAINABLE,
+            "label": slot.state in LIVE,
             "retry": slot.state == SlotState.ERROR,
             "terminate": slot.state in LIVE and not slot.lease_count,
         },
@@ -87,6 +89,45 @@ def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return _ask(
         request, pk, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
     )
+
+
+class LabelsForm(ReasonForm):
+    """What is special about a worker."""
+
+    labels = JsonField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
+        help_text='Names with a text each, as JSON: {"gpu": "a10"}. They last as long as this worker.',
+        error_messages={"invalid": "This is not JSON. Write names and texts in double quotes, or nothing."},
+    )
+    field_order = ("labels", "reason")
+
+    def clean_labels(self) -> Any:
+        return self.cleaned_data["labels"] or {}
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    slot = _get(pk)
+    home = reverse("slot_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.label_slot(slot=slot, **data, actor=actor_of(request), now=timezone.now())
+        return Done(f"{slot} is labelled.", home)
+
+    page = FormPage(
+        title=f"Labels of {slot}",
+        text="Sessions of a definition that asks for labels go only to slots that have them. "
+        "Those that are here stay.",
+        form=LabelsForm,
+        submit="Save labels",
+        save=save,
+        back=home,
+        initial={"labels": slot.labels},
+        crumbs=[*_crumbs(slot), ("Labels", "")],
+    )
+    return form_page(request, page)
 
 
 @require_http_methods(["GET", "POST"])

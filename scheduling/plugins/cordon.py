@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -17,13 +17,15 @@ class CordonPlugin(Plugin):
     """Keep jobs off slots that someone took out of service."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(
-            in_service, batch=in_service_batch, summary=lambda *_: "are cordoned", fixed=True
-        )
+        ssn.add_predicate_fn(in_service, batch=in_service_batch, summary=out_of_service, fixed=True)
 
 
 def in_service(task: Task, job: Job, node: NodeState) -> Reason | None:
     return Reason("cordon", "cordoned") if node.node.cordoned else None
+
+
+def out_of_service(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'is', 'are')} cordoned"
 
 
 def in_service_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

@@ -13,6 +13,8 @@ from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
 
 MAX_EXPONENT = 100.0
+# Charges are counted in this part of the pool.
+FINE = 1 << 40
 
 
 @register_plugin("fairshare")
@@ -41,13 +43,15 @@ class _Standing:
         self._queues = ssn.queues
         self._total = ssn.nodes.total
         self._factors = {name: queue.factor for name, queue in ssn.queues.items()}
-        self._charged: dict[str, float] = dict.fromkeys(ssn.queues, 0.0)
+        # Whole numbers, so that a charge and its refund leave nothing behind.
+        self._charged: dict[str, int] = dict.fromkeys(ssn.queues, 0)
         self._paths: dict[str, tuple[str, ...]] = {}
         self._dominant: dict[Amounts, float] = {}
         self._held: dict[str, Amounts] = {}
         # What happened that is not in `_held` yet: only reclaim asks for it.
+        # Who was asked to stop holds nothing any more.
         self._log: list[tuple[Job, Part, int]] = [
-            (job, part, 1) for job in ssn.snapshot.running for part in job.parts
+            (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
         ]
 
     def key(self, queue: Queue) -> float:
@@ -64,11 +68,12 @@ class _Standing:
         self._change(job, part, -1)
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
-        amount = sign * self._rate * self._share_of(part.request)
+        amount = sign * round(self._rate * self._share_of(part.request) * FINE)
         queues, charges, entitled = self._queues, self._charged, self.entitled
         for name in self._path(job.leaf):
             charged = charges[name] = charges[name] + amount
-            self._factors[name] = queues[name].factor * 2.0 ** -min(charged / entitled[name], MAX_EXPONENT)
+            exponent = min(charged / FINE / entitled[name], MAX_EXPONENT)
+            self._factors[name] = queues[name].factor * 2.0**-exponent
         self._log.append((job, part, sign))
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:

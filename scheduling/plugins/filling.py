@@ -42,7 +42,8 @@ class Filling:
     def of_all(self, task: Task, nodes: Nodes) -> Floats:
         filled = nodes.of(self._filled)
         if self._same is None:
-            each: Floats = filled + nodes.of(self._per_unit) @ np.array(task.request)
+            # Row by row, so that a slot's score does not depend on how many others are asked about.
+            each: Floats = filled + (nodes.of(self._per_unit) * np.array(task.request)).sum(axis=1)
             return each
         added = self._added.get(task.request)
         if added is None:

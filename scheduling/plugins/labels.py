@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -37,4 +37,5 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 
 def others(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"are not labelled {', '.join(f'{key}={value}' for key, value in job.labels)}"
+    wanted = ", ".join(f"{key}={value}" for key, value in job.labels)
+    return f"{verb_for(nodes, 'is', 'are')} not labelled {wanted}"

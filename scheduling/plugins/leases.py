@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import LEASES, NodeState
+from scheduling.framework.nodes import LEASES, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -17,10 +17,14 @@ class LeasesPlugin(Plugin):
     """One lease a job and slot."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), summary=lambda *_: "have no lease left")
+        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), summary=none_left)
 
 
 def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.free_leases >= 1:
         return None
     return Reason("leases", f"all {node.node.max_leases} leases are taken")
+
+
+def none_left(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'has', 'have')} no lease left"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Nodes, NodeState
+from scheduling.framework.nodes import PORTS, Nodes, NodeState, at_least, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -17,14 +17,15 @@ class PortsPlugin(Plugin):
     """All ports of a job must be free; leaked ones are not."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: task.ports), summary=lacking)
+        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: at_least(task.ports)), summary=lacking)
 
 
 def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
-    if task.ports <= node.free_ports:
+    if not task.ports or task.ports <= node.free_ports:
         return None
     return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
 
 
 def lacking(task: Task, job: Job, nodes: Nodes) -> str:
-    return f"lack ports: {task.ports} asked, at most {max(int(nodes.free_ports.max()), 0)} free"
+    most = max(int(nodes.free_ports.max()), 0)
+    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} asked, at most {most} free"

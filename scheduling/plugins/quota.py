@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduling.framework.amounts import RESOURCES, UNIT, WORDS, in_units, said
+from scheduling.framework.amounts import RESOURCES, UNIT, UNITS, WORDS, in_units, said
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import ROOT, Job, Part
 from scheduling.framework.plugin import Plugin, register_plugin
@@ -105,7 +105,5 @@ class _Held:
 def _said(queue: str, name: str, held: int, asked: int, limit: int) -> str:
     if name == SESSIONS:
         return f"{queue} has {held} of the {limit} sessions it may have at once."
-    return (
-        f"{queue} may hold {said(limit, name)} of {WORDS[name]}: {held / UNIT:g} are held, "
-        f"{asked / UNIT:g} more asked."
-    )
+    of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
+    return f"{queue} may hold {said(limit, name)}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."

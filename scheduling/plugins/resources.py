@@ -8,7 +8,7 @@ from functools import partial
 from scheduling.framework.amounts import CPU, GPU, MEMORY, RESOURCES, STORAGE, UNIT, WORDS, said
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState, fits_devices
+from scheduling.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -34,14 +34,14 @@ class ResourcesPlugin(Plugin):
 
 def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
     asked, free = task.request[which], node.free[which]
-    if asked <= free:
+    if not asked or asked <= free:
         return None
     name = RESOURCES[which]
     return Reason(name, f"{WORDS[name]}: {said(asked, name)} asked, {said(max(free, 0), name)} free")
 
 
 def asked_of(which: int, task: Task) -> int:
-    return task.request[which]
+    return at_least(task.request[which])
 
 
 def asks_for_gpus(task: Task, job: Job) -> bool:
@@ -51,8 +51,8 @@ def asks_for_gpus(task: Task, job: Job) -> bool:
 def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
     name = RESOURCES[which]
     most = max(int(nodes.free[:, which].max()), 0)
-    asked = said(task.request[which], name)
-    return f"lack {WORDS[name]}: {asked} asked, at most {most / UNIT:g} free"
+    asked, lack = said(task.request[which], name), verb_for(nodes, "lacks", "lack")
+    return f"{lack} {WORDS[name]}: {asked} asked, at most {said(most, name)} free"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
@@ -72,7 +72,12 @@ def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
 
 def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
     untouched = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
-    return f"lack GPUs: {task.request[GPU] / UNIT:g} asked, at most {untouched} whole ones free"
+    part = int(nodes.free_devices.max(initial=0))
+    there = (
+        f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
+    )
+    lack = verb_for(nodes, "lacks", "lack")
+    return f"{lack} GPUs: {task.request[GPU] / UNIT:g} asked, at most {there} free"
 
 
 def biggest_first(task: Task) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.framework.callbacks import Band, Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Floats, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Floats, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 
@@ -19,7 +19,7 @@ class SpotPlugin(Plugin):
     """Keep work that cannot be interrupted off spot slots, and prefer other slots for the rest."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(allows, batch=allows_batch, summary=lambda *_: "are spot slots", fixed=True)
+        ssn.add_predicate_fn(allows, batch=allows_batch, summary=can_go, fixed=True)
         ssn.add_node_order_fn(score, batch=score_batch, band=Band.SPOT, fixed=True)
 
 
@@ -27,6 +27,10 @@ def allows(task: Task, job: Job, node: NodeState) -> Reason | None:
     if job.preemptible or not node.node.spot:
         return None
     return Reason("spot", "a spot slot, and this session cannot be interrupted")
+
+
+def can_go(task: Task, job: Job, nodes: Nodes) -> str:
+    return verb_for(nodes, "is a spot slot", "are spot slots")
 
 
 def allows_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from scheduling.framework.callbacks import Reason
 from scheduling.framework.model import FOREVER, Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
@@ -35,13 +35,17 @@ class TimeslotPlugin(Plugin):
         limits = sorted({node.until for node in ssn.snapshot.nodes if node.until != FOREVER})
         if limits:
             ssn.add_shape_fn(lambda job: sum(1 for limit in limits if limit < job.ends))
-            ssn.add_predicate_fn(stays, batch=stays_batch, summary=lambda *_: "go before its end", fixed=True)
+            ssn.add_predicate_fn(stays, batch=stays_batch, summary=goes, fixed=True)
 
 
 def stays(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.node.until >= job.ends:
         return None
     return Reason("timeslot", f"goes at {_clock(node.node.until)}, before the end of the timeslot")
+
+
+def goes(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'goes', 'go')} before its end"
 
 
 def stays_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

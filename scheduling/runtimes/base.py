@@ -160,6 +160,10 @@ class RuntimeAdapter(ABC):
     def probe(self, instance: Instance) -> Health:
         """Ask the worker whether it can take sessions; never raises."""
 
+    def labels_of(self, instance_id: str) -> dict[str, str]:
+        """What a slot is labelled with when it gets this instance: the pool's `labels`."""
+        return dict(self.settings.get("labels", {}))
+
     def interruptions(self) -> Iterable[Interruption]:
         """Notices that came since the last call."""
         return ()

@@ -9,7 +9,7 @@ from datetime import timedelta
 from string import Formatter
 from typing import Any, ClassVar
 
-from scheduling.options import choice, labels, rows, text
+from scheduling.options import choice, rows, text, texts_by_name
 from scheduling.runtimes import aws
 from scheduling.runtimes.base import (
     Health,
@@ -82,7 +82,8 @@ class Ec2Options:
     endpoint_template: str = text("https://{private_ip}", pattern=r"https?://\S+")
     endpoint_url: str = text("", expected="the address of a service", pattern=r"https?://\S+")
     ca: str = text("")
-    tags: Mapping[str, str] = labels()
+    tags: Mapping[str, str] = texts_by_name()
+    labels: Mapping[str, str] = texts_by_name()
 
     def problems(self) -> dict[str, str]:
         return self._offering_problems() | self._endpoint_problems() | self._tag_problems()

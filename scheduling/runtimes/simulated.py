@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from scheduling.models import Pool, SimulatedInstance
-from scheduling.options import choice, flag, number, rows, text, texts
+from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -59,6 +59,7 @@ class SimulatedOptions:
     vanish_after_seconds: float | None = number(None, 0, 86_400)
     interrupt_after_seconds: float | None = number(None, 0, 86_400)
     spot: bool = flag(False)
+    labels: Mapping[str, str] = texts_by_name()
     cml_version: str = text("2.10", expected="2.9 or 2.10", pattern="2.9|2.10")
     lab_boot_seconds: float = number(5, 0, 3600)
     cml_latency_seconds: float = number(0, 0, 60)

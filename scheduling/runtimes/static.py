@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduling.options import rows, text
+from scheduling.options import rows, text, texts_by_name
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
@@ -33,11 +33,13 @@ class Worker:
     )
     endpoint: str = text(expected="an address like https://cml-1.example.org", pattern=ADDRESS)
     ca: str = text("")
+    labels: Mapping[str, str] = texts_by_name()
 
 
 @dataclass(frozen=True)
 class StaticOptions:
     workers: tuple[Worker, ...] = rows(Worker)
+    labels: Mapping[str, str] = texts_by_name()
 
     def problems(self) -> dict[str, str]:
         names = [worker.name for worker in self.workers]
@@ -82,6 +84,11 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
 
     def terminate(self, instance_id: str) -> None:
         """Nothing to do: the worker is not ours to end."""
+
+    def labels_of(self, instance_id: str) -> dict[str, str]:
+        """The pool's labels, and over them those of the worker itself."""
+        own = next((worker.labels for worker in self.options.workers if worker.name == instance_id), {})
+        return {**super().labels_of(instance_id), **own}
 
     def probe(self, instance: Instance) -> Health:
         for worker in self.options.workers:

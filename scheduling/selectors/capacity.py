@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -84,6 +84,17 @@ def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
 
 
+def parts_of(rows: Sequence[Reservation]) -> dict[UUID, list[ReservationPart]]:
+    """What those of them that are spread have on each of their slots."""
+    keys = [row.pk for row in rows if row.spread]
+    found: dict[UUID, list[ReservationPart]] = {}
+    if keys:
+        parts = ReservationPart.objects.filter(reservation_id__in=keys).select_related("slot__pool")
+        for part in parts.order_by("slot__number"):
+            found.setdefault(part.reservation_id, []).append(part)
+    return found
+
+
 def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
     """A session's claims, the one of its present attempt first."""
     return list(reservations().filter(session=session).order_by("-attempt", "-created_at")[:limit])
@@ -154,7 +165,7 @@ def figures_of(pool: Pool) -> PoolFigures:
         for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), most=Sum("max_leases"), **sums)
     }
     ready = states.get(SlotState.READY, {})
-    held = Reservation.objects.filter(pool=pool, phase=Phase.READY, slot__state=SlotState.READY)
+    held = _held_on_ready(pool)
     queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
         waiting=Count("pk"), bare=Count("pk", filter=Q(session=None)), oldest=Min("created_at")
     )
@@ -163,11 +174,22 @@ def figures_of(pool: Pool) -> PoolFigures:
         leases=ready.get("held") or 0,
         lease_limit=ready.get("most") or 0,
         room=_resources(ready),
-        taken=_resources(held.aggregate(**sums)),
+        taken=held,
         waiting=queue["waiting"],
         waiting_without_session=queue["bare"],
         oldest=queue["oldest"],
     )
+
+
+def _held_on_ready(pool: Pool) -> Resources:
+    """What is taken of READY slots; of reservations that are spread, their parts there."""
+    sums: Any = {name: Sum(name) for name in NAMES}
+    whole = Reservation.objects.filter(
+        pool=pool, phase=Phase.READY, slot__state=SlotState.READY, spread=False
+    ).aggregate(**sums)
+    parts = ReservationPart.objects.filter(slot__pool=pool, slot__state=SlotState.READY).aggregate(**sums)
+    both = {name: (whole[name] or Decimal(0)) + (parts[name] or Decimal(0)) for name in NAMES}
+    return Resources(**both)
 
 
 def board_slots(pool: Pool, *, now: datetime, limit: int) -> list[Slot]:

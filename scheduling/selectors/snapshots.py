@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import CharField, F, FloatField, Func, IntegerField, Q, QuerySet
+from django.db.models import CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet
 from django.db.models.functions import Cast
 
 from lcm.lifecycle import SessionStatus
@@ -19,7 +20,17 @@ from scheduling.fairness import Standing, standings_of
 from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
-from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
+from scheduling.models import (
+    IN_FLIGHT,
+    Phase,
+    Pool,
+    PortAllocation,
+    Reservation,
+    ReservationPart,
+    Slot,
+    SlotState,
+    SpotPolicy,
+)
 from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
 
 # A session's claim waits only while the session does.
@@ -61,8 +72,34 @@ def template_of(pool: Pool) -> Node:
         name=f"{pool.name}-new",
         capacity=amounts_of(vars(resources_of(pool))),
         system=pool.system,
+        labels=pool.runtime_settings.get("labels", {}),
+        spot=pool.spot_policy == SpotPolicy.ONLY,
         max_leases=pool.max_leases,
-        ports=pool.last_port - pool.first_port + 1,
+        ports=pool.port_count,
+    )
+
+
+def nodes_on_the_way(pool: Pool, slots: Iterable[Slot]) -> list[tuple[Slot, Node]]:
+    """Those of the slots that will be READY, as they will be then: with nobody on them."""
+    new = template_of(pool)
+    return [
+        (slot, _coming(slot, pool, new))
+        for slot in slots
+        if slot.state in IN_FLIGHT and not slot.cordoned and slot.interruption_deadline is None
+    ]
+
+
+def _coming(slot: Slot, pool: Pool, new: Node) -> Node:
+    # What is still being asked for outside has neither labels nor a market yet.
+    known = slot.state != SlotState.LAUNCHING
+    return replace(
+        new,
+        name=f"{pool.name}-{slot.number:02}",
+        id=slot.pk.hex,
+        capacity=amounts_of(vars(resources_of(slot))),
+        labels=slot.labels if known else new.labels,
+        spot=slot.is_spot if known else new.spot,
+        max_leases=slot.max_leases,
     )
 
 
@@ -296,12 +333,26 @@ def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]
             where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
         if status in LEAVING:
             leaving.add(key)
-    for part in ReservationPart.objects.filter(reservation_id__among=list(rows)):
-        task = Task("", amounts_of({name: getattr(part, name) for name in NAMES}))
+    parts = list(ReservationPart.objects.filter(reservation_id__among=list(rows)))
+    ports = _ports_of_parts({rows[part.reservation_id].session for part in parts})
+    for part in parts:
+        amounts = amounts_of({name: getattr(part, name) for name in NAMES})
+        session = rows[part.reservation_id].session
+        task = Task("", amounts, ports.get((UUID(session), part.slot_id), 0) if session else 0)
         where.setdefault(part.reservation_id, []).append(
             Part(part.slot_id.hex, (task,), _pairs(part.devices))
         )
     return where, leaving
+
+
+def _ports_of_parts(sessions: Iterable[str | None]) -> dict[tuple[UUID, UUID], int]:
+    """How many ports sessions that are spread have on each of their slots."""
+    keys = [UUID(text) for text in sessions if text]
+    if not keys:
+        return {}
+    rows = PortAllocation.objects.filter(session_id__in=keys, leaked=False).order_by()
+    counts: Any = rows.values_list("session_id", "slot_id").annotate(Count("pk"))
+    return {(session_id, slot_id): count for session_id, slot_id, count in counts}
 
 
 def _pairs(devices: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:

@@ -45,7 +45,7 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
                 for verdict in verdicts
             ],
         )
-        said = ((verdict.job.id, verdict.summary[:60]) for verdict in verdicts)
+        said = ((verdict.job.id, verdict.summary) for verdict in verdicts)
         update_each(Reservation, ["verdict"], said)
     return len(verdicts)
 

@@ -27,11 +27,13 @@ def displace_for(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
     by_job: dict[str, list[tuple[UUID, str]]] = {}
     for eviction in cycle.evictions:
         by_job.setdefault(eviction.for_job.id, []).append((UUID(eviction.victim.id), eviction.reason))
-    for job_id, victims in by_job.items():
-        slot_id = UUID(held[job_id].parts[0].node)
+    for job_id, verdict in held.items():
+        slot = verdict.parts[0].node
+        if slot == verdict.job.held_on:
+            continue
         claim = Reservation.objects.filter(pk=UUID(job_id), phase=Phase.PENDING)
-        if claim.update(held_slot_id=slot_id, held_until=now + HOLD):
-            asked += sum(_stop(victim, reason, now) for victim, reason in victims)
+        if claim.update(held_slot_id=UUID(slot), held_until=now + HOLD):
+            asked += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
     return asked
 
 

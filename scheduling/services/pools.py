@@ -14,14 +14,16 @@ from lcm.services.changelog import log_change, take_changes
 from lcm.services.validation import clean, save_checked
 from lcm.storable import UNSTORABLE, storable, unstorable_at
 from scheduling.capacity import Resources, resources_of
+from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
 from scheduling.models import Phase, Pool, SpotPolicy
 from scheduling.runtimes.base import Market
 from scheduling.runtimes.registry import runtime_for, runtime_problems
 
 EDITABLE = (
-    "description", "enabled", "runtime_settings", "spot_policy", "min_slots", "warm_slots", "max_slots",
-    "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port", "idle_seconds",
-    "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout", "terminate_timeout",
+    "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
+    "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
+    "idle_seconds", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
+    "terminate_timeout",
 )  # fmt: skip
 
 
@@ -30,7 +32,9 @@ def create_pool(
 ) -> Pool:
     """A new kind of worker."""
     _refuse_unknown(fields)
+    fields = _tidy(fields)
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
+    _check_scheduler(pool)
     _check_runtime(pool)
     with transaction.atomic():
         save_checked(pool)
@@ -45,7 +49,8 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     with transaction.atomic():
         # Locked and read again: what is checked is what will be there, whoever edits at the same time.
         pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
-        old, new = take_changes(pool, changes)
+        old, new = take_changes(pool, _tidy(changes))
+        _check_scheduler(pool)
         _check_runtime(pool)
         clean(pool)
         if new or pool.stopped_reason or pool.backoff_until:
@@ -103,6 +108,21 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int) -> str:
     if ports > pool.port_count:
         return f"No slot of {pool} can ever hold this: {ports} ports asked for, a slot has {pool.port_count}."
     return ""
+
+
+def _tidy(fields: dict[str, Any]) -> dict[str, Any]:
+    """A scheduler as browsers send it; the usual one is kept as none, so that it follows what is usual."""
+    if isinstance(fields.get("scheduler"), str):
+        text = fields["scheduler"].replace("\r\n", "\n")
+        fields = {**fields, "scheduler": "" if text.strip() == DEFAULT.strip() else text}
+    return fields
+
+
+def _check_scheduler(pool: Pool) -> None:
+    try:
+        read_configuration(pool.scheduler)
+    except WrongConfiguration as error:
+        raise InvalidInput({"scheduler": error.sentences}) from error
 
 
 def _check_runtime(pool: Pool) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from lcm.actors import SYSTEM, Actor
-from lcm.errors import StateConflict
+from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
+from lcm.models.definitions import label_map
 from lcm.services.changelog import entry_for, log_change, log_changes
 from lcm.services.feed import note_slots
 from lcm.services.validation import need_reason
@@ -36,6 +38,7 @@ CLEARED: dict[str, Any] = {
     "version": "",
     "offering": "",
     "is_spot": False,
+    "labels": {},
     "cordoned": False,
     "idle_since": None,
     "interruption_deadline": None,
@@ -123,6 +126,28 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
         slot.cordoned = cordoned
         log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
         wake_pool(slot.pool)
+    return slot
+
+
+def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Actor, now: datetime) -> Slot:
+    """Say what is special about a worker; sessions on it stay. Its next worker has its own labels."""
+    need_reason(reason)
+    try:
+        label_map(labels)
+    except ValidationError as error:
+        raise InvalidInput({"labels": error.messages}) from error
+    with transaction.atomic():
+        fresh = Slot.objects.select_for_update().filter(pk=slot.pk, state__in=LIVE).first()
+        if fresh is None:
+            raise StateConflict(f"{slot} is {_fresh(slot).lower()} and has no worker to label.")
+        before, slot.labels = fresh.labels, dict(labels)
+        if before != slot.labels:
+            Slot.objects.filter(pk=slot.pk).update(labels=slot.labels)
+            log_change(
+                slot, actor=actor, event="slot_labelled", message=f"{slot} labelled", reason=reason,
+                before={"labels": before}, after={"labels": slot.labels}, now=now,
+            )  # fmt: skip
+            wake_pool(slot.pool)
     return slot
 
 

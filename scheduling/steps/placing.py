@@ -56,5 +56,5 @@ def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
         name: {"ms": round(seconds * 1000, 2)} for name, seconds in sorted(ssn.timings.seconds.items())
     }
     for name, error in ssn.failures.by_plugin.items():
-        found.setdefault(name, {})["error"] = error
+        found.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])
     return found

@@ -80,6 +80,12 @@ document.addEventListener("reset", (event) => {
   if (event.target.matches("form.results")) setTimeout(() => countSelection(event.target));
 });
 
+// Typing a number of one's own chooses it.
+document.addEventListener("input", (event) => {
+  const choice = event.target.dataset.picks && document.getElementById(event.target.dataset.picks);
+  if (choice) choice.checked = true;
+});
+
 // Tell those who cannot see it how many rows a search or filter has left.
 document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");

@@ -10,11 +10,23 @@ from django.contrib.auth.models import Group
 from django.db.models import Model
 from django.test import Client
 
+from fairshare.models import (
+    Allocation,
+    FairShare,
+    FairShareCalculation,
+    FairSharePolicy,
+    UsageBatch,
+    UsageBucket,
+    UsageCheck,
+    UsageRecord,
+)
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
 from lcm.roles import Role
 from scheduling.models import (
+    HandlerFailure,
     LaunchAttempt,
     Lease,
+    ObserverRun,
     Pool,
     PortAllocation,
     SimulatedInstance,
@@ -47,6 +59,7 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
     FeedHead.objects.create()
     make_person_token(viewer, "laptop")
     make_capacity(session, now)
+    make_usage(session, now)
     Group.objects.get_or_create(name="Guests")
     return {
         str(model._meta.model_name): model._default_manager.order_by("pk").last()
@@ -65,3 +78,26 @@ def make_capacity(session: LabletSession, now: datetime) -> None:
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=7)
     Lease.objects.create(name=f"tick:{pool.pk}", holder="worker-1", expires_at=now)
     SimulatedInstance.objects.create(id="sim-1", pool=pool.name, slot_id="1", token="t1", launched_at=now)
+
+
+def make_usage(session: LabletSession, now: datetime) -> None:
+    """One row of everything that usage and fair share keep."""
+    pool, day = Pool.objects.get(name=session.pool), now.date()
+    amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1, "gpu": 0}
+    of_session = {"session_id": session.pk, "user_id": session.owner_id, "project_id": session.project_id}
+    allocation = Allocation.objects.create(
+        kernel_id=session.pk, attempt=1, domain_id=session.project.domain_id, pool=pool.name, started_ms=0,
+        cursor_ms=0, **of_session, **amounts,
+    )  # fmt: skip
+    batch = UsageBatch.objects.create(recorded_at=now, record_count=1, first_day=day, last_day=day)
+    UsageRecord.objects.create(
+        allocation=allocation, batch=batch, period_start=0, period_ms=300_000, **amounts
+    )
+    subject = {"level": "user", "subject_id": session.owner_id, "parent_id": session.project_id}
+    UsageBucket.objects.create(day=day, pool=pool.name, **subject, **amounts)
+    UsageCheck.objects.create(checked_at=now, first_day=day, last_day=day, record_count=1, difference_count=0)
+    FairSharePolicy.objects.create(pool=pool)
+    FairShareCalculation.objects.create(pool=pool, at=now, first_day=day, last_day=day)
+    FairShare.objects.create(pool=pool, **subject)
+    ObserverRun.objects.create(observer="usage-record", started_at=now, duration_ms=3)
+    HandlerFailure.objects.create(handler="end-running", session=session, last_at=now)

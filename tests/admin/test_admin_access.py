@@ -22,7 +22,11 @@ def logged_in(person):
 
 
 def test_every_model_of_lcm_is_there():
-    ours = {model for app in ("lcm", "scheduling") for model in apps.get_app_config(app).get_models()}
+    ours = {
+        model
+        for app in ("lcm", "scheduling", "observations")
+        for model in apps.get_app_config(app).get_models()
+    }
     assert ours | {Group} == set(MODELS)
 
 

@@ -160,7 +160,7 @@ def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
 
 def test_a_change_of_requirements_is_applied(api, admin, path):
     asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}apply/", asked)
+    answer = api(admin).post(f"{path}revise/", asked)
     assert answer.status_code == 201
     body = answer.json()
     assert (body["number"], body["basis"], body["actor"], body["reverts"]) == (2, "custom", "ada", None)
@@ -171,7 +171,7 @@ def test_a_change_of_requirements_is_applied(api, admin, path):
 
 def test_a_change_thought_out_for_an_older_revision_is_a_conflict(api, admin, path, second_revision):
     asked = {"requirements": {"cpu_cores": "6"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}apply/", asked)
+    answer = api(admin).post(f"{path}revise/", asked)
     assert answer.status_code == 409
     assert answer.json()["details"] == {"current": 2, "based_on": 1}
 
@@ -180,14 +180,14 @@ def test_a_change_thought_out_for_an_older_revision_is_a_conflict(api, admin, pa
 def test_a_change_needs_all_its_parts(missing, api, admin, path):
     asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
     del asked[missing]
-    answer = api(admin).post(f"{path}apply/", asked)
+    answer = api(admin).post(f"{path}revise/", asked)
     assert (answer.status_code, list(answer.json()["details"])) == (400, [missing])
     assert DefinitionRevision.objects.count() == 1
 
 
 def test_a_change_that_changes_nothing_is_refused(api, admin, path):
     asked = {"requirements": {"cpu_cores": "4"}, "based_on": 1, "reason": "labs were slow"}
-    answer = api(admin).post(f"{path}apply/", asked)
+    answer = api(admin).post(f"{path}revise/", asked)
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["requirements"])
 
 
@@ -234,7 +234,7 @@ def test_changes_are_for_admins(who, api, definition, path, request):
         client.patch(path, {"pool": "x"}),
         client.delete(path),
         client.post(f"{path}status/", {"status": "active"}),
-        client.post(f"{path}apply/", {}),
+        client.post(f"{path}revise/", {}),
         client.post(f"{path}revisions/1/revert/", {}),
     ]
     assert {answer.status_code for answer in answers} == {403}

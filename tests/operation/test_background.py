@@ -7,6 +7,7 @@ from celery import current_app
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
+from fairshare.periodic import specs as fair_share_specs
 from lcm.lifecycle import SessionStatus
 from lcm.models import Domain, Heartbeat, IdempotentAnswer, LabletSession
 from lcm.periodic import beat_schedule, specs
@@ -17,7 +18,7 @@ from scheduling.periodic import specs as capacity_specs
 
 def test_the_schedule_has_an_entry_for_every_spec():
     schedule = beat_schedule()
-    assert {spec.name for spec in [*specs(), *capacity_specs()]} == set(schedule)
+    assert {spec.name for spec in [*specs(), *capacity_specs(), *fair_share_specs()]} == set(schedule)
     assert {"lcm.tasks.beat_heartbeat", "lcm.tasks.clean_up"} <= {
         entry["task"] for entry in schedule.values()
     }

@@ -12,10 +12,12 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from lcm.models import ChangeLog
-from scheduling.models import Pool, Slot, SlotState
+from observations.models import DriftReview
+from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
 
 CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
@@ -68,6 +70,13 @@ PAGES: dict[str, dict[str, str]] = {
     "pool_detail": {"GET": "viewer"},
     "pool_board": {"GET": "viewer"},
     "pool_edit": {"GET": "admin", "POST": "admin"},
+    "pool_scheduler": {"GET": "admin", "POST": "admin"},
+    "queue_list": {"GET": "viewer"},
+    "queue_ticks": {"GET": "viewer"},
+    "dry_run": {"GET": "operator", "POST": "operator"},
+    "tick_list": {"GET": "viewer"},
+    "tick_detail": {"GET": "viewer"},
+    "decision_list": {"GET": "viewer"},
     "slot_list": {"GET": "viewer"},
     "slot_bulk_cordon": {"POST": "operator"},
     "slot_bulk_uncordon": {"POST": "operator"},
@@ -76,11 +85,38 @@ PAGES: dict[str, dict[str, str]] = {
     "slot_cordon": {"GET": "operator", "POST": "operator"},
     "slot_uncordon": {"GET": "operator", "POST": "operator"},
     "slot_drain": {"GET": "operator", "POST": "operator"},
+    "slot_labels": {"GET": "operator", "POST": "operator"},
     "slot_retry": {"GET": "operator", "POST": "operator"},
     "slot_terminate": {"GET": "operator", "POST": "operator"},
     "reservation_list": {"GET": "viewer"},
+    "reservation_detail": {"GET": "viewer"},
     "reservation_cancel": {"GET": "operator", "POST": "operator"},
+    "session_why": {"GET": "viewer"},
     "session_capacity": {"GET": "viewer"},
+    "observer_list": {"GET": "viewer"},
+    "observer_board": {"GET": "viewer"},
+    "observer_detail": {"GET": "viewer"},
+    "observer_run": {"POST": "operator"},
+    "fair_share": {"GET": "viewer"},
+    "fair_share_weights_bar": {"POST": "admin"},
+    "fair_share_weights": {"POST": "admin"},
+    "fair_share_policy": {"GET": "admin", "POST": "admin"},
+    "usage_check": {"POST": "operator"},
+    "usage_explorer": {"GET": "viewer"},
+    "definition_review": {"GET": "viewer"},
+    "definition_preview": {"GET": "viewer"},
+    "definition_apply": {"POST": "admin"},
+    "definition_drift": {"GET": "viewer"},
+    "review_snooze": {"GET": "admin", "POST": "admin"},
+    "review_dismiss": {"GET": "admin", "POST": "admin"},
+    "session_observed": {"GET": "viewer"},
+    "session_observe": {"POST": "operator"},
+    "session_exclude": {"GET": "admin", "POST": "admin"},
+    "session_include": {"GET": "admin", "POST": "admin"},
+    "drift_list": {"GET": "viewer"},
+    "drift_acknowledge": {"GET": "operator", "POST": "operator"},
+    "drift_reopen": {"GET": "operator", "POST": "operator"},
+    "evidence_list": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},
@@ -92,7 +128,7 @@ API: dict[str, dict[str, str]] = {
     "api:definition-import": {"POST": "admin"},
     "api:definition-set-status": {"POST": "admin"},
     "api:definition-revisions": {"GET": "viewer"},
-    "api:definition-apply": {"POST": "admin"},
+    "api:definition-revise": {"POST": "admin"},
     "api:definition-revert": {"POST": "admin"},
     "api:session-list": {"GET": "viewer + controller", "POST": "operator"},
     "api:session-detail": {"GET": "viewer + controller"},
@@ -120,6 +156,12 @@ API: dict[str, dict[str, str]] = {
     "api:internal-watch": {"GET": "controller"},
     "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
     "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin"},
+    "capacity:pool-dry-run": {"POST": "operator"},
+    "capacity:session-explain": {"GET": "viewer"},
+    "capacity:decision-list": {"GET": "viewer"},
+    "capacity:tick-detail": {"GET": "viewer"},
+    "capacity:tick-decisions": {"GET": "viewer"},
+    "capacity:slot-labels": {"POST": "operator"},
     "capacity:slot-list": {"GET": "viewer + controller"},
     "capacity:slot-detail": {"GET": "viewer + controller"},
     "capacity:slot-cordon": {"POST": "operator"},
@@ -132,13 +174,38 @@ API: dict[str, dict[str, str]] = {
     "capacity:reservation-renew": {"POST": "operator"},
     "capacity:reservation-release": {"POST": "operator"},
     "capacity:reservation-cancel": {"POST": "operator"},
+    "capacity:observer-list": {"GET": "viewer"},
+    "capacity:observer-detail": {"GET": "viewer"},
+    "capacity:observer-run": {"POST": "operator"},
     "capacity:tick-list": {"GET": "viewer"},
+    "fairshare:usage-bucket-list": {"GET": "viewer"},
+    "fairshare:fair-share-list": {"GET": "viewer"},
+    "fairshare:fair-share-detail": {"GET": "viewer"},
+    "fairshare:fair-share-weights": {"POST": "admin"},
+    "fairshare:fair-share-preview": {"POST": "admin"},
+    "fairshare:fair-share-policy-list": {"GET": "viewer"},
+    "fairshare:fair-share-policy-detail": {"GET": "viewer", "PATCH": "admin"},
+    "fairshare:fair-share-policy-preview": {"POST": "admin"},
     "capacity:internal-slot-list": {"GET": "controller"},
     "capacity:internal-slot-heartbeat": {"POST": "controller"},
     "capacity:internal-lease-hold": {"POST": "controller"},
     "capacity:internal-lease-release": {"POST": "controller"},
     "capacity:internal-boot-list": {"POST": "public"},
     "capacity:internal-slot-interruption": {"POST": "controller"},
+    "observations:definition-resource-observations": {"GET": "viewer"},
+    "observations:definition-preview": {"POST": "viewer"},
+    "observations:definition-apply": {"POST": "admin"},
+    "observations:definition-snooze": {"POST": "admin"},
+    "observations:definition-dismiss": {"POST": "admin"},
+    "observations:session-resource-observations": {"GET": "viewer + controller"},
+    "observations:session-observe-resources": {"GET": "viewer", "POST": "operator"},
+    "observations:session-exclude": {"POST": "admin"},
+    "observations:session-include": {"POST": "admin"},
+    "observations:drift-list": {"GET": "viewer"},
+    "observations:drift-detail": {"GET": "viewer"},
+    "observations:drift-acknowledge": {"POST": "operator"},
+    "observations:drift-reopen": {"POST": "operator"},
+    "observations:internal-session-resource-observations": {"POST": "controller"},
     "api:schema": {"GET": "viewer"},
     "api:docs": {"GET": "viewer"},
 }
@@ -190,6 +257,10 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
     slot = Slot.objects.create(
         pool=pool, number=1, state=SlotState.READY, max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1
     )
+    now = session.created_at
+    drift = DriftReview.objects.create(
+        definition=definition, fingerprint="f", kind="extra", name="r1_vnc", first_seen=now, last_seen=now
+    )
     by_prefix = {
         "session": {"pk": session.pk},
         "internal-session": {"pk": session.pk},
@@ -203,9 +274,18 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "slot": {"pk": slot.pk},
         "internal-slot": {"pk": slot.pk},
         "reservation": {"pk": session.reservations.get().pk},
+        "fair-share": {"pk": 1},
+        "fair-share-policy": {"pk": pool.pk},
+        "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
+        "review": {"pk": definition.pk},
+        "drift": {"pk": drift.pk},
     }
     special = {
         "suggest": {"kind": "people"},
+        "observer_detail": {"name": "usage-record"},
+        "observer_run": {"name": "usage-record"},
+        "capacity:observer-detail": {"name": "usage-record"},
+        "capacity:observer-run": {"name": "usage-record"},
         "member_add": {"pk": project.pk},
         "member_remove": {"pk": project.pk, "user_pk": viewer.pk},
         "definition_revert": {"pk": definition.pk, "number": 1},

@@ -36,7 +36,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         "import_topology": ADMIN,
         "set_status": ADMIN,
         "revisions": VIEWER,
-        "apply": ADMIN,
+        "revise": ADMIN,
         "revert": ADMIN,
     }
 
@@ -96,7 +96,8 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
 
     @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"])
-    def apply(self, request: Request, pk: str) -> Response:
+    def revise(self, request: Request, pk: str) -> Response:
+        """Ask for numbers of your own; `apply` takes them from what sessions used."""
         data = self.taken(s.ReviseSerializer, request)
         revision = services.revise_definition(
             definition=self.get_object(), **data, actor=self.actor, now=self.now()

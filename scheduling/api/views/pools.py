@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import ADMIN, VIEWER
-from lcm.api.views.base import LcmViewSet, ReadViewSet
+from lcm.access import ADMIN, OPERATOR, VIEWER
+from lcm.api.views.base import ReadViewSet
 from scheduling.api import serializers as s
+from scheduling.api.scheduler_serializers import (
+    DecisionSerializer,
+    DryRunSerializer,
+    RehearsalSerializer,
+)
 from scheduling.filters import PoolFilter, TickFilter
 from scheduling.models import Pool, TickRun
 from scheduling.selectors import capacity
+from scheduling.selectors.queue import decisions
+from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
+from scheduling.selectors.rehearsing import Requirement, WhatIf, rehearse
 from scheduling.services.pools import create_pool, update_pool
 
 
@@ -25,35 +36,64 @@ class PoolViewSet(ReadViewSet[Pool]):
     serializer_class = s.PoolSerializer
     filterset_class = PoolFilter
     sorts = ("name", "system", "runtime", "max_slots", "created_at")
-    access = {"list": VIEWER, "retrieve": VIEWER, "create": ADMIN, "partial_update": ADMIN}
+    access = {
+        "list": VIEWER,
+        "retrieve": VIEWER,
+        "create": ADMIN,
+        "partial_update": ADMIN,
+        "dry_run": OPERATOR,
+    }
 
     def get_queryset(self) -> QuerySet[Pool]:
         return capacity.pools(self.now())
 
-    @extend_schema(request=s.PoolRequestSerializer, responses={201: s.PoolSerializer})
+    @extend_schema(request=s.PoolRequestSerializer, responses={201: s.SavedPoolSerializer})
     def create(self, request: Request) -> Response:
         pool = create_pool(**self.taken(s.PoolRequestSerializer, request), actor=self.actor)
         return self._shown(pool, status=201)
 
-    @extend_schema(request=s.PoolChangeSerializer, responses=s.PoolSerializer)
+    @extend_schema(request=s.PoolChangeSerializer, responses=s.SavedPoolSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
         changes = self.given(s.PoolChangeSerializer, request)
         return self._shown(update_pool(pool=self.get_object(), actor=self.actor, **changes))
 
+    @extend_schema(request=DryRunSerializer, responses=RehearsalSerializer)
+    @action(detail=True, methods=["post"], url_path="dry-run")
+    def dry_run(self, request: Request, pk: str) -> Response:
+        """What the next cycle would do if something were different; nothing is changed."""
+        data = self.taken(DryRunSerializer, request)
+        wanted = [
+            Requirement(each["resources"], each.get("definition"), each.get("session"))
+            for each in data.pop("requirements")
+        ]
+        pool = get_object_or_404(Pool, pk=pk)
+        found = rehearse(pool, WhatIf(requirements=wanted, **data), now=self.now())
+        return Response(RehearsalSerializer(found).data)
+
     def _shown(self, pool: Pool, status: int = 200) -> Response:
         fresh = self.get_queryset().get(pk=pool.pk)
-        return Response(s.PoolSerializer(fresh).data, status=status)
+        warning = unknown_queues_text(unknown_queues(fresh.scheduler))
+        saved = {**s.PoolSerializer(fresh).data, "warnings": [warning] if warning else []}
+        return Response(saved, status=status)
 
 
 @extend_schema(tags=["capacity"])
-class TickViewSet(mixins.ListModelMixin, LcmViewSet[TickRun]):
+class TickViewSet(ReadViewSet[TickRun]):
     """What the last ticks did; kept for two days."""
 
     queryset = TickRun.objects.none()
     serializer_class = s.TickSerializer
     filterset_class = TickFilter
     sorts = ("-started_at", "duration_ms")
-    access = {"list": VIEWER}
+    access = {"list": VIEWER, "retrieve": VIEWER, "decisions": VIEWER}
 
     def get_queryset(self) -> QuerySet[TickRun]:
         return capacity.ticks()
+
+    @extend_schema(responses=DecisionSerializer(many=True), filters=False)
+    @action(detail=True, methods=["get"], filterset_class=None, sorts=("-at",))
+    def decisions(self, request: Request, pk: str) -> Response:
+        """What the tick decided, page by page."""
+        found: Any = decisions().filter(tick_id=self.get_object().pk)
+        rows: Any = self.paginate_queryset(found)
+        return self.get_paginated_response(DecisionSerializer(rows, many=True).data)

@@ -53,6 +53,7 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
         "cordon": OPERATOR,
         "uncordon": OPERATOR,
         "drain": OPERATOR,
+        "labels": OPERATOR,
         "retry": OPERATOR,
         "terminate": OPERATOR,
     }
@@ -83,6 +84,14 @@ class SlotViewSet(ReadViewSet[Slot], ScopedSlots):
     @action(detail=True, methods=["post"])
     def drain(self, request: Request, pk: str) -> Response:
         return self._act(request, services.drain_slot)
+
+    @extend_schema(request=s.LabelsSerializer, responses=s.SlotSerializer)
+    @action(detail=True, methods=["post"])
+    def labels(self, request: Request, pk: str) -> Response:
+        """All labels of the worker, anew; they last as long as it does."""
+        data = self.taken(s.LabelsSerializer, request)
+        slot = self.get_object()
+        return self.plain(services.label_slot(slot=slot, **data, actor=self.actor, now=self.now()))
 
     @extend_schema(request=ReasonSerializer, responses=s.SlotSerializer)
     @action(detail=True, methods=["post"])

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0003_definition_slot_labels'),
+        ('lcm', '0004_session_observation_columns'),
     ]
 
     operations = [

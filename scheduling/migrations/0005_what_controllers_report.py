@@ -7,8 +7,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0004_watch_and_arrival'),
-        ('scheduling', '0003_plugin_scheduler'),
+        ('lcm', '0005_watch_and_arrival'),
+        ('scheduling', '0004_observers'),
     ]
 
     operations = [

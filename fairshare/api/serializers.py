@@ -1,0 +1,202 @@
+"""What the API of fair share shows and takes. No rules: those are in the services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from fairshare.levels import Level
+from fairshare.models import (
+    FairShare,
+    FairShareCalculation,
+    FairSharePolicy,
+    Normalisation,
+    Order,
+    UsageBucket,
+)
+from fairshare.policy import Policy
+from fairshare.services.policies import warnings_for
+from fairshare.units import RESOURCES, exact_seconds
+from scheduling.api.serializers import StrictSerializer
+from scheduling.models import Pool
+
+
+class AmountsSerializer(serializers.Serializer[Any]):
+    cpu_cores = serializers.FloatField()
+    memory_gb = serializers.FloatField()
+    storage_gb = serializers.FloatField()
+    gpu = serializers.FloatField()
+
+
+class ExactSerializer(serializers.Serializer[Any]):
+    cpu_cores = serializers.CharField()
+    memory_gb = serializers.CharField()
+    storage_gb = serializers.CharField()
+    gpu = serializers.CharField()
+
+
+class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
+    subject = serializers.UUIDField(source="subject_id")
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        source="parent_id", help_text="The project of a person, the domain of a project."
+    )
+    name = serializers.CharField()
+    within = serializers.CharField()
+    hours = AmountsSerializer(read_only=True)
+    exact_seconds = serializers.SerializerMethodField(help_text="Amount × seconds, without rounding.")
+
+    class Meta:
+        model = UsageBucket
+        fields = [
+            "id",
+            "day",
+            "pool",
+            "level",
+            "subject",
+            "parent",
+            "name",
+            "within",
+            "hours",
+            "exact_seconds",
+        ]
+
+    @extend_schema_field(ExactSerializer)
+    def get_exact_seconds(self, row: UsageBucket) -> dict[str, str]:
+        return {name: str(exact_seconds(getattr(row, name))) for name in RESOURCES}
+
+
+class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
+    policy = serializers.DictField()
+
+    class Meta:
+        model = FairShareCalculation
+        fields = ["at", "first_day", "last_day", "policy", "duration_ms", "subject_count"]
+
+
+class FairShareSerializer(serializers.ModelSerializer[FairShare]):
+    pool = serializers.CharField(source="pool.name")
+    subject = serializers.UUIDField(source="subject_id")
+    parent = serializers.UUIDField(source="parent_id")  # type: ignore[assignment]
+    name = serializers.CharField()
+    within = serializers.CharField()
+    weight_source = serializers.ChoiceField(choices=["own", "policy"])
+    level_fair_share = serializers.FloatField(allow_null=True, help_text="Null: no usage, before everybody.")
+    decayed_hours = serializers.SerializerMethodField()
+    calculated = serializers.SerializerMethodField(help_text="When, over which days and by which policy.")
+
+    class Meta:
+        model = FairShare
+        fields = [
+            "id", "pool", "level", "subject", "parent", "name", "within", "weight", "weight_source",
+            "used_weight", "share", "norm_share", "decayed_hours", "usage", "actual_usage",
+            "effective_usage", "factor", "level_fair_share", "domain_standing", "project_standing",
+            "user_standing", "rank", "calculated",
+        ]  # fmt: skip
+
+    @extend_schema_field(AmountsSerializer)
+    def get_decayed_hours(self, row: FairShare) -> dict[str, float]:
+        amounts = (row.cpu_hours, row.memory_hours, row.storage_hours, row.gpu_hours)
+        return dict(zip(RESOURCES, amounts, strict=True))
+
+    @extend_schema_field(CalculationSerializer(allow_null=True))
+    def get_calculated(self, row: FairShare) -> Any:
+        found = self.context.get("calculations", {}).get(row.pool_id)
+        return CalculationSerializer(found).data if found else None
+
+
+class WeightSerializer(StrictSerializer):
+    level = serializers.ChoiceField(choices=Level.choices)
+    subject = serializers.UUIDField()
+    parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
+    weight = serializers.FloatField(allow_null=True, help_text="Null: the policy's default.")
+
+
+class WeightsSerializer(StrictSerializer):
+    pool = serializers.CharField(max_length=63)
+    weights = WeightSerializer(many=True)
+    reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+
+
+class ChangedSerializer(serializers.Serializer[Any]):
+    changed = serializers.IntegerField()
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    within = serializers.CharField()
+    rank_before = serializers.IntegerField()
+    rank_after = serializers.IntegerField()
+    factor_before = serializers.FloatField()
+    factor_after = serializers.FloatField()
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    up = MoveSerializer(many=True)
+    down = MoveSerializer(many=True)
+    up_count = serializers.IntegerField()
+    down_count = serializers.IntegerField()
+    same_count = serializers.IntegerField()
+    waiting_moved = serializers.IntegerField()
+    waiting = serializers.IntegerField()
+
+
+class PolicyChangeSerializer(StrictSerializer):
+    """How much each may be is the policy's own rule."""
+
+    half_life_days = serializers.FloatField(required=False)
+    lookback_days = serializers.IntegerField(required=False)
+    normalisation = serializers.ChoiceField(choices=Normalisation.choices, required=False)
+    order = serializers.ChoiceField(choices=Order.choices, required=False)
+    resource_weights = serializers.DictField(child=serializers.FloatField(), required=False)
+    default_weight = serializers.FloatField(required=False)
+
+
+class PolicySaveSerializer(PolicyChangeSerializer):
+    reason = serializers.CharField(max_length=500, allow_blank=True, required=False)
+
+
+@dataclass(frozen=True)
+class ShownPolicy:
+    """A pool's policy as the API shows it."""
+
+    pool: Pool
+    policy: Policy
+    own: bool
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {name: weight for name, (weight, _) in self.policy.weight_sources.items()}
+
+    @property
+    def sources(self) -> dict[str, str]:
+        return {name: source for name, (_, source) in self.policy.weight_sources.items()}
+
+    @property
+    def warnings(self) -> list[str]:
+        return warnings_for(self.pool)
+
+
+def _shown(pool: Pool) -> ShownPolicy:
+    row: FairSharePolicy | None = getattr(pool, "fair_share_policy", None)
+    return ShownPolicy(pool, row.values if row else Policy(), own=row is not None)
+
+
+class PolicySerializer(serializers.Serializer[Any]):
+    pool = serializers.UUIDField(source="pool.pk")
+    pool_name = serializers.CharField(source="pool.name")
+    own = serializers.BooleanField(help_text="False: the defaults.")
+    half_life_days = serializers.FloatField(source="policy.half_life_days")
+    lookback_days = serializers.IntegerField(source="policy.lookback_days")
+    normalisation = serializers.ChoiceField(choices=Normalisation.choices, source="policy.normalisation")
+    order = serializers.ChoiceField(choices=Order.choices, source="policy.order")
+    resource_weights = serializers.DictField(child=serializers.FloatField(), source="weights")
+    resource_weight_sources = serializers.DictField(child=serializers.CharField(), source="sources")
+    default_weight = serializers.FloatField(source="policy.default_weight")
+    warnings = serializers.ListField(child=serializers.CharField())
+
+    def to_representation(self, pool: Pool) -> Any:
+        return super().to_representation(_shown(pool))

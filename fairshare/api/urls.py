@@ -1,0 +1,15 @@
+"""The API of fair share, beside that of `lcm` and capacity."""
+
+from django.urls import include, path
+
+from fairshare.api.views import FairShareViewSet, PolicyViewSet, UsageBucketViewSet
+from lcm.api.urls import Router
+
+app_name = "fairshare"
+
+router = Router()
+router.register("usage-buckets", UsageBucketViewSet, "usage-bucket")
+router.register("fair-shares", FairShareViewSet, "fair-share")
+router.register("fair-share-policies", PolicyViewSet, "fair-share-policy")
+
+urlpatterns = [path("", include(router.urls))]

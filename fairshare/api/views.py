@@ -1,0 +1,115 @@
+"""Usage, shares and policies over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from fairshare.api import serializers as s
+from fairshare.filters import FairShareFilter, UsageBucketFilter
+from fairshare.levels import ROOT
+from fairshare.models import FairShare, UsageBucket
+from fairshare.selectors.names import with_names
+from fairshare.selectors.previews import preview
+from fairshare.selectors.shares import calculation_of, shares
+from fairshare.selectors.trees import SubjectKey
+from fairshare.services.policies import changed_policy, checked_weights, save_policy, set_weights
+from lcm.access import ADMIN, VIEWER
+from lcm.api.views.base import LcmViewSet, ReadViewSet
+from lcm.errors import InvalidInput
+from scheduling.models import Pool
+
+
+@extend_schema(tags=["fair share"])
+class UsageBucketViewSet(mixins.ListModelMixin, LcmViewSet[UsageBucket]):
+    """Usage by UTC day, of people in projects, of projects and of domains."""
+
+    queryset = UsageBucket.objects.none()
+    serializer_class = s.UsageBucketSerializer
+    filterset_class = UsageBucketFilter
+    sorts = ("-day",)
+    access = {"list": VIEWER}
+
+    def get_queryset(self) -> QuerySet[UsageBucket]:
+        return with_names(UsageBucket.objects.all())
+
+
+@extend_schema(tags=["fair share"])
+class FairShareViewSet(ReadViewSet[FairShare]):
+    """Where domains, projects and people stand in a pool, and the weights that decide it."""
+
+    queryset = FairShare.objects.none()
+    serializer_class = s.FairShareSerializer
+    filterset_class = FairShareFilter
+    sorts = ("id", "rank", "factor")
+    lookup_value_regex = "[0-9]{1,18}"
+    access = {"list": VIEWER, "retrieve": VIEWER, "weights": ADMIN, "preview": ADMIN}
+
+    def get_queryset(self) -> QuerySet[FairShare]:
+        return with_names(shares())
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        pools = Pool.objects.all() if self.request else []
+        found = {pool.pk: calculation_of(pool) for pool in pools}
+        return {**super().get_serializer_context(), "calculations": found}
+
+    @extend_schema(request=s.WeightsSerializer, responses=s.ChangedSerializer)
+    @action(detail=False, methods=["post"])
+    def weights(self, request: Request) -> Response:
+        """Set weights, all of them or none; they count from the next calculation on."""
+        pool, weights, reason = self._asked(request)
+        changed = set_weights(pool=pool, weights=weights, actor=self.actor, reason=reason)
+        return Response({"changed": changed})
+
+    @extend_schema(request=s.WeightsSerializer, responses=s.PreviewSerializer)
+    @action(detail=False, methods=["post"])
+    def preview(self, request: Request) -> Response:
+        """Who would move with these weights; nothing is changed."""
+        pool, weights, _ = self._asked(request)
+        found = preview(pool, now=self.now(), weights=checked_weights(weights))
+        return Response(s.PreviewSerializer(found).data)
+
+    def _asked(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
+        data = self.taken(s.WeightsSerializer, request)
+        pool = Pool.objects.filter(name=data["pool"]).first()
+        if pool is None:
+            raise InvalidInput({"pool": f"There is no pool “{data['pool']}”."})
+        weights = {
+            SubjectKey(each["level"], each["subject"], each.get("parent", ROOT)): each["weight"]
+            for each in data["weights"]
+        }
+        return pool, weights, data["reason"]
+
+
+@extend_schema(tags=["fair share"])
+class PolicyViewSet(ReadViewSet[Pool]):
+    """The fair-share policy of each pool, by the pool's id; a pool without one has the defaults."""
+
+    queryset = Pool.objects.none()
+    serializer_class = s.PolicySerializer
+    filter_backends = []
+    sorts = ("name",)
+    access = {"list": VIEWER, "retrieve": VIEWER, "partial_update": ADMIN, "preview": ADMIN}
+
+    def get_queryset(self) -> QuerySet[Pool]:
+        return Pool.objects.select_related("fair_share_policy")
+
+    @extend_schema(request=s.PolicySaveSerializer, responses=s.PolicySerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        pool = self.get_object()
+        save_policy(pool=pool, actor=self.actor, **self.given(s.PolicySaveSerializer, request))
+        return Response(self.get_serializer(self.get_queryset().get(pk=pool.pk)).data)
+
+    @extend_schema(request=s.PolicyChangeSerializer, responses=s.PreviewSerializer)
+    @action(detail=True, methods=["post"])
+    def preview(self, request: Request, pk: str) -> Response:
+        """Who would move with these values; nothing is changed."""
+        pool = self.get_object()
+        changed = changed_policy(pool, self.given(s.PolicyChangeSerializer, request))
+        return Response(s.PreviewSerializer(preview(pool, now=self.now(), policy=changed)).data)

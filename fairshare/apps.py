@@ -1,0 +1,32 @@
+from django.apps import AppConfig
+
+
+class FairShareConfig(AppConfig):
+    name = "fairshare"
+    verbose_name = "Fair share"
+
+    def ready(self) -> None:
+        from fairshare.observers import (
+            FairShareCalculationObserver,
+            UsageAggregationObserver,
+            UsageRecordObserver,
+        )
+        from fairshare.selectors.standings import standings
+        from fairshare.services import allocations  # noqa: F401  (sessions open and close them)
+        from scheduling.coordinator import register_observer
+        from scheduling.fairness import register_standings
+
+        for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
+            register_observer(observer())
+        register_standings(standings)
+        _show_on_pages()
+
+
+def _show_on_pages() -> None:
+    """What fair share adds to the side bar and the change log's filter."""
+    from lcm.web import filters, navigation
+
+    places = ("/fair-share/", "/usage/")
+    entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")
+    navigation.register_entry("Plan", entry, after="capacity")
+    filters.OBJECT_TYPES += [("fairsharepolicy", "Fair-share policy"), ("fairshare", "Share")]

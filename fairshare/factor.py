@@ -1,0 +1,62 @@
+"""The arithmetic of fair share: decay, the factor and the level fair share. Plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import mul
+
+# 2 to this power is still greater than zero.
+MAX_EXPONENT = 1_000.0
+
+
+def decay(age_days: float, half_life_days: float) -> float:
+    """What usage of this age still counts for: 1 today, 0.5 after a half-life."""
+    return math.exp2(-min(age_days / half_life_days, MAX_EXPONENT))
+
+
+def decayed_days(lookback_days: int, half_life_days: float) -> list[float]:
+    """What a day counts for, by its age: today, yesterday, … to the end of the window."""
+    return [decay(age, half_life_days) for age in range(lookback_days)]
+
+
+def fair_share_factor(normalized_usage: float, weight: float) -> float:
+    """F = 2^(-usage/weight): 1 with no usage, 0.5 when usage equals the share."""
+    if weight <= 0:
+        raise ValueError("a share must be greater than zero")
+    return math.exp2(-min(normalized_usage / weight, MAX_EXPONENT))
+
+
+def effective_usage(actual: float, parent: float | None, share: float) -> float:
+    """Slurm's rule: what was used, and a share of what siblings used; at the first level what was used."""
+    return actual if parent is None else actual + (parent - actual) * share
+
+
+def usage_ratio(usage: float, sibling_usage: float, share: float) -> float:
+    """The part of the siblings' usage that is one's own, relative to one's share; 0 without usage."""
+    return usage / sibling_usage / share if usage > 0 else 0.0
+
+
+def standing_of(ratio: float) -> float:
+    """The level fair share 1/ratio mapped into (0, 1], in the same order: no usage is 1, the share is 0.5."""
+    return 1.0 / (1.0 + ratio)
+
+
+def weighted(usage: Sequence[float], weights: Sequence[float]) -> float:
+    """Several resources as one usage."""
+    return float(sum(map(mul, usage, weights)))
+
+
+def capacity_usage(usage: Sequence[float], weights: Sequence[float], capacity: Sequence[float]) -> float:
+    """Σ w·usage/capacity / Σ w over the resources that there are any of."""
+    known = [(u, w, c) for u, w, c in zip(usage, weights, capacity, strict=True) if c > 0 and w > 0]
+    whole = sum(w for _, w, _ in known)
+    return sum(w * u / c for u, w, c in known) / whole if whole else 0.0
+
+
+def capacity_hours(
+    amounts: Mapping[str, float], resources: Sequence[str], decays: Sequence[float], today: float
+) -> list[float]:
+    """What could have been used in the window, decayed like usage; of today only the part that is over."""
+    days = sum(decays[1:]) + (decays[0] * today if decays else 0.0)
+    return [amounts.get(name, 0.0) * 24.0 * days for name in resources]

@@ -1,0 +1,33 @@
+"""One FilterSet a list of fair share, for its page and its API alike."""
+
+from __future__ import annotations
+
+import django_filters as df
+
+from fairshare.levels import Level
+from fairshare.models import FairShare, UsageBucket
+from lcm.web.filters import ChoicesFilter
+from scheduling.filters import PoolChoices
+
+
+class UsageBucketFilter(df.FilterSet):  # type: ignore[misc]
+    pool = df.CharFilter(label="Pool", max_length=63)
+    level = ChoicesFilter(choices=Level.choices, label="Level")
+    subject = df.UUIDFilter(field_name="subject_id", label="Subject")
+    parent = df.UUIDFilter(field_name="parent_id", label="Within")
+    day_from = df.DateFilter(field_name="day", lookup_expr="gte", label="From")
+    day_to = df.DateFilter(field_name="day", lookup_expr="lte", label="To")
+
+    class Meta:
+        model = UsageBucket
+        fields: list[str] = []
+
+
+class FairShareFilter(PoolChoices):
+    level = ChoicesFilter(choices=Level.choices, label="Level")
+    subject = df.UUIDFilter(field_name="subject_id", label="Subject")
+    parent = df.UUIDFilter(field_name="parent_id", label="Within")
+
+    class Meta:
+        model = FairShare
+        fields: list[str] = []

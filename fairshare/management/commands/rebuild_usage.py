@@ -1,0 +1,73 @@
+"""`manage.py rebuild_usage`: make daily buckets anew from records, or only compare them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from fairshare.progress import Progress
+from fairshare.services.aggregation import Difference, check_usage, differences_of, rebuild_day, recorded_days
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    help = "Make daily usage anew from its records, day by day; safe while observers run."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--check", action="store_true", help="only compare; exit with 1 if something differs"
+        )
+        parser.add_argument(
+            "--from", dest="first", type=_day, metavar="DAY", help="the first UTC day, 2026-03-02"
+        )
+        parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last one")
+
+    def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
+        first, last = self._days(first, last)
+        found = list(self._walk(first, last, check=check))
+        for difference in found[:SHOWN]:
+            self.stdout.write(str(difference))
+        if len(found) > SHOWN:
+            self.stdout.write(f"… and {len(found) - SHOWN:,} more")
+        days = f"{(last - first).days + 1:,} days, {first} to {last}"
+        if check:
+            check_usage(first=first, last=last, now=timezone.now())
+            if found:
+                raise CommandError(f"{len(found):,} buckets differ from their records in {days}.")
+            self.stdout.write(f"Records and buckets are equal in {days}.")
+        else:
+            self.stdout.write(f"{len(found):,} buckets were mended in {days}.")
+
+    def _walk(self, first: date, last: date, *, check: bool) -> Iterator[Difference]:
+        work = differences_of if check else rebuild_day
+        count = (last - first).days + 1
+        with Progress(count, "day", self.stderr) as progress:
+            for number in range(count):
+                yield from work(first + timedelta(days=number))
+                progress.step()
+
+    def _days(self, first: date | None, last: date | None) -> tuple[date, date]:
+        known = recorded_days()
+        if known is None:
+            raise CommandError("There is no record to make buckets from.")
+        if first is not None and first < known[0]:
+            raise CommandError(
+                f"Records before {known[0]} are gone; buckets can be made anew from that day on."
+            )
+        first, last = first or known[0], last or known[1]
+        if first > last:
+            raise CommandError(f"{first} is after {last}.")
+        return first, last
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise CommandError(f"“{text}” is not a day; write for example 2026-03-02.") from error

@@ -1,0 +1,21 @@
+"""`manage.py usage_retention`: forget old records and buckets, as beat does once a day."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from fairshare.services.retention import remove_old_usage
+
+
+class Command(BaseCommand):
+    help = "Remove usage that is older than USAGE_RECORD_DAYS and USAGE_BUCKET_DAYS say."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        removed = remove_old_usage(now=timezone.now())
+        self.stdout.write(
+            f"Removed {removed.records:,} records, {removed.buckets:,} buckets and "
+            f"{removed.allocations:,} allocations."
+        )

@@ -1,0 +1,146 @@
+"""Fair share: the policy of a pool, and where everybody stands in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from fairshare.levels import Level
+from fairshare.policy import Policy
+from lcm.models.base import DatedModel
+from scheduling.models import Pool
+
+
+class Normalisation(models.TextChoices):
+    RELATIVE = "relative", "Relative to the pool's usage"
+    CAPACITY = "capacity", "Relative to the pool's capacity"
+
+
+class Order(models.TextChoices):
+    TREE = "tree", "Level by level"
+    CLASSIC = "classic", "By the person's factor alone"
+
+
+class FairSharePolicy(DatedModel):
+    """How usage of a pool becomes an order. A pool without one has the defaults."""
+
+    pool = models.OneToOneField(Pool, on_delete=models.CASCADE, related_name="fair_share_policy")
+    half_life_days = models.FloatField(default=7.0)
+    lookback_days = models.PositiveIntegerField(default=28)
+    normalisation = models.CharField(max_length=8, choices=Normalisation, default=Normalisation.RELATIVE)
+    order = models.CharField(max_length=7, choices=Order, default=Order.TREE)
+    resource_weights = models.JSONField(default=dict, blank=True)
+    default_weight = models.FloatField(default=1.0)
+
+    class Meta:
+        ordering = ["pool__name"]
+        verbose_name = "fair-share policy"
+        verbose_name_plural = "fair-share policies"
+        constraints = [
+            models.CheckConstraint(
+                name="policy_numbers_positive",
+                condition=Q(half_life_days__gt=0, lookback_days__gte=1, default_weight__gt=0),
+            ),
+            models.CheckConstraint(
+                name="policy_normalisation_known", condition=Q(normalisation__in=Normalisation.values)
+            ),
+            models.CheckConstraint(name="policy_order_known", condition=Q(order__in=Order.values)),
+        ]
+
+    def __str__(self) -> str:
+        return f"policy of {self.pool}"
+
+    @property
+    def values(self) -> Policy:
+        return Policy(**{name: getattr(self, name) for name in POLICY_FIELDS})
+
+
+POLICY_FIELDS = tuple(Policy.__dataclass_fields__)
+
+
+class FairShareCalculation(models.Model):
+    """One calculation for a pool: when, over which days, by which policy."""
+
+    id = models.BigAutoField(primary_key=True)
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="fair_share_calculations")
+    at = models.DateTimeField()
+    first_day = models.DateField()
+    last_day = models.DateField()
+    policy = models.JSONField(default=dict)
+    duration_ms = models.PositiveIntegerField(default=0)
+    subject_count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["pool", "at"], name="calculation_of_pool")]
+
+    def __str__(self) -> str:
+        return f"calculation for {self.pool} at {self.at:%H:%M:%S}"
+
+
+def _number(default: float, text: str) -> models.FloatField[Any, Any]:
+    return models.FloatField(default=default, help_text=text)
+
+
+class FairShare(models.Model):
+    """A domain, project or person in a project, in one pool: its weight, and what was last calculated.
+
+    Over which days and by which policy is in the pool's newest calculation, which wrote all of its rows.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="fair_shares", db_index=False)
+    level = models.CharField(max_length=7, choices=Level)
+    subject_id = models.UUIDField()
+    parent_id = models.UUIDField()
+    weight = models.FloatField(null=True, blank=True, help_text="Empty: the policy's default.")
+
+    used_weight = _number(1.0, "The weight that was calculated with.")
+    share = _number(0.0, "Its part of its siblings' weights.")
+    norm_share = _number(0.0, "Its part of the pool.")
+    cpu_hours = _number(0.0, "Decayed core-hours.")
+    memory_hours = _number(0.0, "Decayed GB-hours of memory.")
+    storage_hours = _number(0.0, "Decayed GB-hours of storage.")
+    gpu_hours = _number(0.0, "Decayed GPU-hours.")
+    usage = _number(0.0, "All resources by their weights.")
+    actual_usage = _number(0.0, "Its part of the pool's usage.")
+    effective_usage = _number(0.0, "What the factor is made of.")
+    factor = _number(1.0, "2^(-usage/share).")
+    ratio = _number(0.0, "Its part of its siblings' usage, relative to its share.")
+    domain_standing = _number(1.0, "Compared first.")
+    project_standing = _number(1.0, "Compared second.")
+    user_standing = _number(1.0, "Compared last.")
+    rank = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["pool_id", "level", "rank", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pool", "level", "subject_id", "parent_id"], name="share_of_subject"
+            ),
+            models.CheckConstraint(name="share_weight_positive", condition=Q(weight=None) | Q(weight__gt=0)),
+            models.CheckConstraint(name="share_level_known", condition=Q(level__in=Level.values)),
+            models.CheckConstraint(name="share_factor_in_range", condition=Q(factor__gt=0, factor__lte=1)),
+        ]
+        indexes = [models.Index(fields=["pool", "parent_id"], name="share_of_parent")]
+
+    def __str__(self) -> str:
+        return f"share of {self.get_level_display().lower()} {self.subject_id}"
+
+    @property
+    def weight_source(self) -> str:
+        return "policy" if self.weight is None else "own"
+
+    @property
+    def level_fair_share(self) -> float | None:
+        """None stands for no usage: before everybody."""
+        return 1.0 / self.ratio if self.ratio else None
+
+
+RESULT_FIELDS = (
+    "used_weight", "share", "norm_share", "cpu_hours", "memory_hours", "storage_hours", "gpu_hours",
+    "usage", "actual_usage", "effective_usage", "factor", "ratio", "domain_standing", "project_standing",
+    "user_standing", "rank",
+)  # fmt: skip

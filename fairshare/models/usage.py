@@ -1,0 +1,199 @@
+"""Usage: allocations, the records cut from them, and the buckets that records are summed into.
+
+Moments are milliseconds since 1970 and amounts whole numbers (see `fairshare.units`), so that both databases
+compute with them exactly. Rows name people, projects and kernels by id only: the ledger outlives them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from fairshare.levels import Level
+from fairshare.slices import to_moment
+from fairshare.units import RESOURCES, hours
+
+
+def _amount(text: str) -> models.BigIntegerField[Any, Any]:
+    return models.BigIntegerField(help_text=text)
+
+
+class Amounts(models.Model):
+    """A number for each resource."""
+
+    cpu_cores = _amount("CPU")
+    memory_gb = _amount("Memory")
+    storage_gb = _amount("Storage")
+    gpu = _amount("GPUs")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def hours(self) -> dict[str, float]:
+        """Core-hours, GB-hours and GPU-hours."""
+        return {name: hours(getattr(self, name)) for name in RESOURCES}
+
+
+class Allocation(Amounts):
+    """What one kernel held in one attempt: from when, to when, and how far that is recorded.
+
+    Written in the transaction of the session's step; amounts are in hundredths.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    kernel_id = models.UUIDField()
+    attempt = models.PositiveSmallIntegerField()
+    session_id = models.UUIDField()
+    user_id = models.UUIDField()
+    project_id = models.UUIDField()
+    domain_id = models.UUIDField()
+    pool = models.CharField(max_length=63)
+    started_ms = models.BigIntegerField()
+    ended_ms = models.BigIntegerField(null=True)
+    cursor_ms = models.BigIntegerField(help_text="Recorded up to here.")
+    settled = models.BooleanField(default=False, help_text="It has ended and is recorded to its end.")
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["kernel_id", "attempt"], name="allocation_of_attempt"),
+            models.CheckConstraint(
+                name="allocation_in_order",
+                condition=Q(cursor_ms__gte=F("started_ms"))
+                & (Q(ended_ms=None) | Q(ended_ms__gte=F("cursor_ms"))),
+            ),
+            models.CheckConstraint(
+                name="allocation_settled_at_its_end",
+                condition=Q(settled=False) | Q(ended_ms__isnull=False, ended_ms=F("cursor_ms")),
+            ),
+            models.CheckConstraint(
+                name="allocation_amounts_in_range",
+                condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(settled=False), name="allocation_unsettled"),
+            models.Index(fields=["session_id"], condition=Q(ended_ms=None), name="allocation_held"),
+        ]
+
+    def __str__(self) -> str:
+        return f"allocation {self.pk}"
+
+    @property
+    def started_at(self) -> datetime:
+        return to_moment(self.started_ms)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return None if self.ended_ms is None else to_moment(self.ended_ms)
+
+    @property
+    def recorded_until(self) -> datetime:
+        return to_moment(self.cursor_ms)
+
+
+class UsageBatch(models.Model):
+    """Records that were written in one transaction; summed into buckets together, removed together."""
+
+    id = models.BigAutoField(primary_key=True)
+    recorded_at = models.DateTimeField()
+    record_count = models.PositiveIntegerField(default=0)
+    first_day = models.DateField(null=True)
+    last_day = models.DateField(null=True)
+    aggregated_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "usage batches"
+        constraints = [
+            models.CheckConstraint(
+                name="batch_removed_after_it_was_aggregated",
+                condition=Q(removed_at=None) | Q(aggregated_at__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(aggregated_at=None), name="batch_not_aggregated"),
+            models.Index(fields=["recorded_at"], condition=Q(removed_at=None), name="batch_kept"),
+        ]
+
+    def __str__(self) -> str:
+        return f"batch {self.pk}"
+
+
+class UsageRecord(Amounts):
+    """What an allocation came to in one slice: amount × time for each resource."""
+
+    id = models.BigAutoField(primary_key=True)
+    # No constraints in the database: every insert would look both up, and only retention removes them.
+    allocation = models.ForeignKey(
+        Allocation, on_delete=models.PROTECT, related_name="records", db_index=False, db_constraint=False
+    )
+    batch = models.ForeignKey(
+        UsageBatch, on_delete=models.PROTECT, related_name="records", db_constraint=False
+    )
+    period_start = models.BigIntegerField(help_text="Milliseconds since 1970, UTC.")
+    period_ms = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["allocation", "period_start"], name="record_of_slice"),
+            models.CheckConstraint(
+                name="record_within_a_slice", condition=Q(period_ms__gte=1, period_ms__lte=300_000)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"record {self.pk}"
+
+    @property
+    def starts_at(self) -> datetime:
+        return to_moment(self.period_start)
+
+
+class UsageBucket(Amounts):
+    """The usage of one UTC day, of a person in a project, a project or a domain in one pool."""
+
+    id = models.BigAutoField(primary_key=True)
+    day = models.DateField()
+    pool = models.CharField(max_length=63)
+    level = models.CharField(max_length=7, choices=Level)
+    subject_id = models.UUIDField(help_text="The person, project or domain.")
+    parent_id = models.UUIDField(help_text="The project of a person, the domain of a project.")
+
+    class Meta:
+        ordering = ["-day", "id"]
+        verbose_name = "usage bucket"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["pool", "level", "day", "subject_id", "parent_id"], name="bucket_of_day"
+            ),
+            models.CheckConstraint(name="bucket_level_known", condition=Q(level__in=Level.values)),
+        ]
+        indexes = [models.Index(fields=["day", "id"], name="bucket_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.get_level_display().lower()} {self.subject_id}"
+
+
+class UsageCheck(models.Model):
+    """One comparison of records with buckets."""
+
+    id = models.BigAutoField(primary_key=True)
+    checked_at = models.DateTimeField()
+    first_day = models.DateField()
+    last_day = models.DateField()
+    record_count = models.PositiveBigIntegerField()
+    difference_count = models.PositiveIntegerField()
+    differences = models.JSONField(default=list, help_text="The first of them.")
+
+    class Meta:
+        ordering = ["-checked_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"check of {self.checked_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,30 @@
+"""usage-aggregation: records into daily buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from fairshare.models import UsageBatch
+from fairshare.services.aggregation import aggregate_batches, pending_batches
+from scheduling.observer import ObserverHandler, ObserverResult
+
+
+class UsageAggregationObserver(ObserverHandler[list[int]]):
+    """Sums new records into one bucket a day for each person, project and domain."""
+
+    interval_setting = "USAGE_AGGREGATION_INTERVAL"
+
+    @classmethod
+    def name(cls) -> str:
+        return "usage-aggregation"
+
+    def fetch_targets(self, now: datetime) -> Iterator[list[int]]:
+        yield from pending_batches()
+
+    def execute(self, target: list[int], now: datetime) -> ObserverResult:
+        return ObserverResult(success_count=aggregate_batches(target, now=now))
+
+    def lag(self, now: datetime) -> timedelta | None:
+        oldest = UsageBatch.objects.filter(aggregated_at=None).order_by("pk").first()
+        return None if oldest is None else now - oldest.recorded_at

@@ -1,0 +1,34 @@
+"""fair-share-calculation: buckets into factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+
+from fairshare.services.calculation import calculate_pool
+from scheduling.models import Pool
+from scheduling.observer import ObserverHandler, ObserverResult
+
+
+class FairShareCalculationObserver(ObserverHandler[Pool]):
+    """Computes where everybody stands, pool by pool, even when nothing runs."""
+
+    interval_setting = "FAIR_SHARE_INTERVAL"
+
+    @classmethod
+    def name(cls) -> str:
+        return "fair-share-calculation"
+
+    def fetch_targets(self, now: datetime) -> Iterator[Pool]:
+        yield from Pool.objects.order_by("pk")
+
+    def execute(self, target: Pool, now: datetime) -> ObserverResult:
+        calculate_pool(target, now=now)
+        return ObserverResult(success_count=1)
+
+    def lag(self, now: datetime) -> timedelta | None:
+        newest = Pool.objects.annotate(last=Max("fair_share_calculations__at")).values_list("last", flat=True)
+        moments = [each for each in newest if each is not None]
+        return now - min(moments) if moments else None

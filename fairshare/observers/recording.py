@@ -1,0 +1,55 @@
+"""usage-record: what every kernel held, slice by slice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from django.db import Error as DatabaseError
+
+from fairshare.services.recording import Page, halves, pages, record_page, unrecorded_since
+from fairshare.slices import to_moment
+from scheduling.observer import ObserverHandler, ObserverResult
+
+logger = logging.getLogger(__name__)
+
+
+class UsageRecordObserver(ObserverHandler[Page]):
+    """Cuts allocations into records of 300 s, up to their end or the last boundary of the clock."""
+
+    interval_setting = "USAGE_RECORD_INTERVAL"
+
+    @classmethod
+    def name(cls) -> str:
+        return "usage-record"
+
+    def fetch_targets(self, now: datetime) -> Iterator[Page]:
+        """Pages of allocations; those of kernels that ended since the last pass are among them."""
+        yield from pages()
+
+    def execute(self, target: Page, now: datetime) -> ObserverResult:
+        """A page is recorded as a whole; if that fails, in halves, until what fails is left alone."""
+        try:
+            return ObserverResult(success_count=self._record(target, now))
+        except DatabaseError as error:
+            parts = halves(target)
+            if not parts:
+                logger.exception("usage_record_failed", extra={"allocation": target.last})
+                return ObserverResult(failure_count=1, error=f"allocation {target.last}: {error}")
+            result = ObserverResult()
+            for part in parts:
+                result += self.execute(part, now)
+            return result
+
+    def lag(self, now: datetime) -> timedelta | None:
+        since = unrecorded_since(now=now)
+        return None if since is None else now - to_moment(since)
+
+    def _record(self, page: Page, now: datetime) -> int:
+        """In as many transactions as a back-fill takes."""
+        done = record_page(page, now=now)
+        count = done.allocations
+        while done.behind and done.records:
+            done = record_page(page, now=now)
+        return count

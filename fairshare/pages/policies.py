@@ -1,0 +1,112 @@
+"""The policy of a pool: its form, and who would move before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from fairshare.models import Normalisation, Order
+from fairshare.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
+from fairshare.selectors.previews import preview
+from fairshare.selectors.trees import policy_of
+from fairshare.services.policies import changed_policy, save_policy, warnings_for
+from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
+from lcm.errors import InvalidInput
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go, save_form
+from lcm.web.forms import PageForm, add_errors
+from scheduling.models import Pool
+
+
+class PolicyForm(PageForm):
+    """Numbers as people write them; the rules are the service's."""
+
+    half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
+    lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
+    normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
+    order = forms.ChoiceField(label="Order", choices=Order.choices)
+    default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
+    reason = forms.CharField(
+        label="Reason", max_length=500, required=False, help_text="Kept in the change log with your name."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        reason = self.fields.pop("reason")
+        for name in RESOURCES:
+            self.fields[name] = forms.FloatField(
+                label=f"{LABELS[name]}, per {HOUR_NAMES[name].removesuffix('s')}",
+                required=False,
+                help_text=f"Empty: the default, {DEFAULT_RESOURCE_WEIGHTS[name]:g}.",
+                widget=forms.NumberInput(attrs={"class": "input"}),
+            )
+        self.fields["reason"] = reason
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The policy's values out of the form's."""
+        data = dict(self.cleaned_data)
+        data.pop("reason", None)
+        weights = {name: data.pop(name) for name in RESOURCES}
+        return {
+            **data,
+            "resource_weights": {name: each for name, each in weights.items() if each is not None},
+        }
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def policy_edit(request: HttpRequest) -> HttpResponseBase:
+    """The form; with `preview` it answers with who would move, else it saves."""
+    pool = get_object_or_404(Pool, name=request.GET.get("pool", ""))
+    form = PolicyForm(request.POST if request.method == "POST" else None, initial=_initial(policy_of(pool)))
+    back = f"{reverse('fair_share')}?pool={pool.name}"
+    context: dict[str, Any] = {
+        "pool": pool,
+        "form": form,
+        "back": back,
+        "warnings": warnings_for(pool),
+        "crumbs": [("Fair share", back), ("Policy", "")],
+    }
+    if form.is_bound and "preview" in request.POST:
+        context["preview"] = _previewed(pool, form)
+        if request.htmx:  # type: ignore[attr-defined]
+            return render(request, "fairshare/preview.html", context)
+    elif form.is_bound:
+
+        def save(data: Mapping[str, Any]) -> Done:
+            _, warnings = save_policy(
+                pool=pool, actor=actor_of(request), reason=data["reason"], **form.changes
+            )
+            for warning in warnings:
+                messages.warning(request, warning)
+            return Done(f"Policy of {pool} saved; it counts from the next calculation on.", back)
+
+        if done := save_form(form, save):
+            return go(request, done)
+        return render(request, "fairshare/policy.html", context, status=422)
+    return render(request, "fairshare/policy.html", context)
+
+
+def _previewed(pool: Pool, form: PolicyForm) -> Any:
+    """Who would move; None when the form cannot be taken, with the errors at their fields."""
+    if not form.is_valid():
+        return None
+    try:
+        return preview(pool, now=timezone.now(), policy=changed_policy(pool, form.changes))
+    except InvalidInput as error:
+        add_errors(form, error)
+        return None
+
+
+def _initial(policy: Policy) -> dict[str, Any]:
+    return {**vars(policy), **policy.resource_weights}

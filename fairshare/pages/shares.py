@@ -1,0 +1,121 @@
+"""The fair-share page: the tree with its weights, usage by day, policy and reconciliation."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from fairshare.levels import Level
+from fairshare.pages.charts import stacked
+from fairshare.pages.lists import SHARES
+from fairshare.pages.wording import sentence, weights_text
+from fairshare.selectors.names import with_names
+from fairshare.selectors.shares import Branches, branches, calculation_of, first_opened, search, shares
+from fairshare.selectors.trees import policy_of
+from fairshare.selectors.usage import buckets, last_check, usage_by_day
+from fairshare.services.checking import ask_for_check
+from fairshare.services.policies import warnings_for
+from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
+from lcm.errors import LcmError
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.export import export
+from lcm.web.form_pages import Done, go
+from scheduling.models import Pool
+
+CHART_DAYS = 14
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def fair_share(request: HttpRequest) -> HttpResponseBase:
+    pools = list(Pool.objects.order_by("name"))
+    if not pools:
+        return render(request, "fairshare/empty.html", {"crumbs": [("Fair share", "")]})
+    pool = next((each for each in pools if each.name == request.GET.get("pool")), pools[0])
+    wanted = request.GET.get("format", "")
+    if wanted in ("csv", "json"):
+        return export(SHARES, with_names(shares().filter(pool=pool)), sort="pk", wanted=wanted)
+    context = {**_tree(request, pool), "pools": pools, "crumbs": [("Fair share", "")]}
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "fairshare/tree.html", context)
+    return render(request, "fairshare/page.html", {**context, **_around(request, pool, context["tree"])})
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def usage_check(request: HttpRequest) -> HttpResponseBase:
+    """Compare records with buckets again, in the background."""
+    back = reverse("fair_share")
+    try:
+        ask_for_check()
+    except LcmError as error:
+        messages.error(request, error.message)
+        return go(request, Done("", back))
+    return go(request, Done("Records and buckets are compared as soon as a worker is free.", back))
+
+
+def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
+    """The lines of the tree: opened branches, or what is searched for."""
+    query = request.GET.get("q", "").strip()[:100]
+    opened = _opened(request, pool)
+    found = search(pool, query) if query else branches(pool, opened)
+    return {
+        "pool": pool,
+        "policy": policy_of(pool),
+        "query": query,
+        "tree": found,
+        "lines": [(row, _toggled(request, pool, opened, row.share.subject_id)) for row in found.rows],
+    }
+
+
+def _around(request: HttpRequest, pool: Pool, tree: Branches) -> dict[str, Any]:
+    """What stands beside the tree."""
+    now = timezone.now()
+    resource = request.GET.get("resource", "")
+    resource = resource if resource in RESOURCES else RESOURCES[0]
+    today = now.astimezone(UTC).date()
+    first = today - timedelta(days=CHART_DAYS - 1)
+    rows = buckets(pool=pool.name, level=Level.DOMAIN, first=first, last=today)
+    calculation = calculation_of(pool)
+    own, default = weights_text(policy_of(pool))
+    return {
+        "resources": [(name, LABELS[name]) for name in RESOURCES],
+        "resource": resource,
+        "chart": stacked(usage_by_day(rows, resource, first, today), unit=HOUR_NAMES[resource]),
+        "calculation": calculation,
+        "sentence": sentence(tree.rows, calculation),
+        "weights": own,
+        "default_weights": default,
+        "warnings": warnings_for(pool),
+        "check": last_check(),
+    }
+
+
+def _opened(request: HttpRequest, pool: Pool) -> list[UUID]:
+    if "open" not in request.GET:
+        return first_opened(pool)
+    keys = []
+    for text in request.GET["open"].split(",")[:200]:
+        try:
+            keys.append(UUID(text))
+        except ValueError:
+            continue
+    return keys
+
+
+def _toggled(request: HttpRequest, pool: Pool, opened: list[UUID], key: UUID) -> str:
+    """The address of this page with a branch opened or closed."""
+    keys = [each for each in opened if each != key] if key in opened else [*opened, key]
+    query = request.GET.copy()
+    query["pool"], query["open"] = pool.name, ",".join(each.hex for each in keys)
+    query.pop("q", None)
+    return query.urlencode()

@@ -1,0 +1,103 @@
+"""The usage explorer: who used how much of what, in which days."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, timedelta
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from fairshare.levels import Level
+from fairshare.pages.charts import stacked, told
+from fairshare.pages.lists import BUCKETS
+from fairshare.selectors.names import with_names
+from fairshare.selectors.usage import buckets, usage_by_day, usage_by_subject
+from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.export import export
+from lcm.web.forms import PageForm
+from scheduling.models import Pool
+
+DAYS = 28
+MOST_DAYS = 730
+SUBJECTS = 100
+WIDE = 1160.0
+
+
+class ExplorerForm(PageForm):
+    """What is looked at; everything has a default."""
+
+    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    level = forms.ChoiceField(choices=Level.choices, required=False)
+    resource = forms.ChoiceField(choices=list(LABELS.items()), required=False)
+    pool = forms.ChoiceField(required=False)
+
+    def __init__(self, *args: Any, today: date, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.today = today
+        names = Pool.objects.order_by("name").values_list("name", flat=True)
+        self.fields["pool"].choices = [("", "All pools"), *((name, name) for name in names)]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        last = data.get("last") or self.today
+        first = data.get("first") or last - timedelta(days=DAYS - 1)
+        if first > last:
+            self.add_error("first", "The first day has to be before the last.")
+        elif (last - first).days >= MOST_DAYS:
+            self.add_error("first", f"Look at {MOST_DAYS} days at most.")
+        level, resource = data.get("level") or Level.PROJECT, data.get("resource") or RESOURCES[0]
+        return {**data, "first": first, "last": last, "level": level, "resource": resource}
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def usage_explorer(request: HttpRequest) -> HttpResponseBase:
+    today = timezone.now().astimezone(UTC).date()
+    form = ExplorerForm(request.GET, today=today)
+    if not form.is_valid():
+        context = {"form": form, "crumbs": [("Usage", "")]}
+        return render(request, "fairshare/usage.html", context, status=422)
+    data = form.cleaned_data
+    first, last, resource = data["first"], data["last"], data["resource"]
+    rows = buckets(pool=data["pool"], level=data["level"], first=first, last=last)
+    wanted = request.GET.get("format", "")
+    if wanted in ("csv", "json"):
+        return export(BUCKETS, with_names(rows), sort="-day", wanted=wanted)
+    found, count = usage_by_subject(rows, resource, SUBJECTS)
+    shown = ExplorerForm(initial=data, today=today)
+    context = {
+        "form": shown,
+        "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource], width=WIDE),
+        "level": Level(data["level"]),
+        "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
+        "subjects": [(each, [(name, told(each.amounts[name])) for name in RESOURCES]) for each in found],
+        "hidden": max(count - SUBJECTS, 0),
+        "sentence": _sentence(found, resource, first, last),
+        "query": _query(request),
+        "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
+    }
+    return render(request, "fairshare/usage.html", context)
+
+
+def _sentence(found: list[Any], resource: str, first: date, last: date) -> str:
+    days = f"{(last - first).days + 1} days to {last:%d %b %Y}"
+    used = [each for each in found if each.amounts[resource] > 0]
+    if not used:
+        return f"**Nothing was used in the {days}.** Usage is there once records are summed into buckets."
+    top = used[0]
+    amount = f"{told(top.amounts[resource])} {HOUR_NAMES[resource]}"
+    return f"**{top.name} used most: {amount}, {top.part:.0%} of all** in the {days}, UTC."
+
+
+def _query(request: HttpRequest) -> str:
+    query = request.GET.copy()
+    query.pop("format", None)
+    return query.urlencode()

@@ -1,0 +1,122 @@
+"""Weights in place: what was typed, what it would do, and saving it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from fairshare.levels import Level
+from fairshare.selectors.names import names_of
+from fairshare.selectors.previews import preview
+from fairshare.selectors.trees import SubjectKey, weights_of
+from fairshare.services.policies import checked_weights, set_weights
+from lcm.errors import InvalidInput
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go, save_form, show
+from lcm.web.forms import ReasonForm
+from scheduling.models import Pool
+
+PREFIX = "w:"
+CHANGES_TOLD = 3
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def weights_bar(request: HttpRequest) -> HttpResponseBase:
+    """The bar under the tree: what was typed, and in a sentence what it would do."""
+    pool = get_object_or_404(Pool, name=request.POST.get("pool", ""))
+    return render(request, "fairshare/weights_bar.html", _considered(pool, _changes(request, pool)))
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def weights_save(request: HttpRequest) -> HttpResponseBase:
+    """Who moves, and a reason; with the reason given, save."""
+    pool = get_object_or_404(Pool, name=request.POST.get("pool", ""))
+    changes = _changes(request, pool)
+    back = f"{reverse('fair_share')}?pool={pool.name}"
+    if not changes:
+        return go(request, Done("No weight was changed.", back))
+    form = ReasonForm(request.POST if "reason" in request.POST else None)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        count = set_weights(pool=pool, weights=changes, actor=actor_of(request), reason=data["reason"])
+        return Done(f"{count} weights saved; they count from the next calculation on.", back)
+
+    if form.is_bound and (done := save_form(form, save)):
+        return go(request, done)
+    context = {
+        **_considered(pool, changes),
+        "form": form,
+        "back": back,
+        "typed": [(name, value) for name, value in request.POST.items() if name.startswith(PREFIX)],
+        "crumbs": [("Fair share", back), ("Weights", "")],
+    }
+    return show(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
+
+
+def _considered(pool: Pool, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
+    context: dict[str, Any] = {"pool": pool, "count": len(changes), "told": _told(pool, changes)}
+    if changes:
+        try:
+            checked = checked_weights(changes)
+            context["preview"] = preview(pool, now=timezone.now(), weights=checked)
+        except InvalidInput as error:
+            context["problem"] = error.message
+    return context
+
+
+def _changes(request: HttpRequest, pool: Pool) -> dict[SubjectKey, Any]:
+    """Only what differs from what is stored; empty means the policy's default."""
+    stored = weights_of(pool)
+    changes: dict[SubjectKey, Any] = {}
+    for name, text in request.POST.items():
+        key = _key(name)
+        if key is None:
+            continue
+        value = str(text).strip().replace(",", ".") or None
+        old = stored.get(key)
+        if (value is None and old is None) or _same(value, old):
+            continue
+        changes[key] = value
+    return changes
+
+
+def _same(value: str | None, old: float | None) -> bool:
+    try:
+        return value is not None and old is not None and float(value) == old
+    except ValueError:
+        return False
+
+
+def _key(name: str) -> SubjectKey | None:
+    parts = name.removeprefix(PREFIX).split(":")
+    if not name.startswith(PREFIX) or len(parts) != 3 or parts[0] not in Level.values:
+        return None
+    try:
+        return SubjectKey(parts[0], UUID(parts[1]), UUID(parts[2]))
+    except ValueError:
+        return None
+
+
+def _told(pool: Pool, changes: Mapping[SubjectKey, Any]) -> str:
+    """“Security 1 → 2, ccna default → 3”."""
+    stored = weights_of(pool)
+    names = names_of(list(changes)[:CHANGES_TOLD])
+    parts = [f"{names[key].name} {_plain(stored.get(key))} → {_plain(changes[key])}" for key in names]
+    more = len(changes) - len(parts)
+    return ", ".join(parts) + (f" and {more} more" if more else "")
+
+
+def _plain(weight: Any) -> str:
+    if weight is None:
+        return "default"
+    return f"{weight:g}" if isinstance(weight, float) else str(weight)

@@ -1,0 +1,55 @@
+"""What the fair-share page says first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairshare.levels import Level
+from fairshare.models import FairShareCalculation
+from fairshare.policy import Policy
+from fairshare.selectors.shares import Row
+from fairshare.units import LABELS
+
+ABOVE = 1.05
+
+
+def sentence(rows: Sequence[Row], calculation: FairShareCalculation | None) -> str:
+    """Who is above their share, who goes first, and where most of it comes from."""
+    if calculation is None:
+        return "**Nothing was calculated yet.** It is at every interval, or when you ask for it."
+    domains = [row for row in rows if row.share.level == Level.DOMAIN]
+    if not any(row.share.usage for row in domains):
+        return "**Nobody used anything in the window**, so everybody stands at the top."
+    above = [row.name for row in domains if row.times_share > ABOVE]
+    others = [row.name for row in domains if row.times_share <= ABOVE]
+    if not above or not others:
+        return "**Every domain is near its share.**"
+    verb, go = ("is", "their") if len(above) > 1 else ("is", "its")
+    verb = "are" if len(above) > 1 else verb
+    first = f"**{listed(above)} {verb} above {go} share**, so {listed(others)} "
+    first += f"{'goes' if len(others) == 1 else 'go'} first within a priority."
+    projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
+    if projects:
+        most = max(projects, key=lambda row: row.share.actual_usage)
+        first += f" Most of it comes from {most.name}, at {most.times_share:.1f} times its share."
+    return first
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    shown = list(names[:most]) + ([f"{len(names) - most} others"] if len(names) > most else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def weights_text(policy: Policy) -> tuple[str, str]:
+    """The resource weights of the policy, and those from the default."""
+    own = [
+        f"{LABELS[name]} {weight:g}"
+        for name, (weight, source) in policy.weight_sources.items()
+        if source == "policy"
+    ]
+    rest = [
+        f"{LABELS[name]} {weight:g}"
+        for name, (weight, source) in policy.weight_sources.items()
+        if source != "policy"
+    ]
+    return ", ".join(own), ", ".join(rest)

@@ -1,0 +1,18 @@
+"""What beat starts for fair share beside its observers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from lcm.periodic import SchedulerTaskSpec
+
+
+def specs() -> list[SchedulerTaskSpec]:
+    return [
+        SchedulerTaskSpec(
+            "usage-retention", "fairshare.tasks.remove_old_usage", timedelta(days=1), timedelta(minutes=10)
+        ),
+        SchedulerTaskSpec(
+            "usage-check", "fairshare.tasks.check_usage", timedelta(days=1), timedelta(minutes=5)
+        ),
+    ]

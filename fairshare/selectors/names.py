@@ -1,0 +1,80 @@
+"""What subjects are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Case, CharField, Model, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
+
+from fairshare.levels import Level
+from fairshare.selectors.trees import SubjectKey
+from lcm.models import Domain, Project, User
+
+
+class Named(NamedTuple):
+    """A subject's name, and where in the tree it stands."""
+
+    name: str
+    within: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.within} / {self.name}" if self.within else self.name
+
+
+def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
+    """At most three queries; what was deleted is shown by its id."""
+    wanted = list(keys)
+    of_level: dict[str, set[UUID]] = {level: set() for level in Level.values}
+    for key in wanted:
+        of_level[key.level].add(key.subject)
+        if key.level == Level.USER:
+            of_level[Level.PROJECT].add(key.parent)
+    people = _read(User.objects.filter(pk__in=of_level[Level.USER]).values_list("pk", "username"))
+    rows = Project.objects.filter(pk__in=of_level[Level.PROJECT]).values_list("pk", "name", "domain__name")
+    projects = {pk: Named(name, domain) for pk, name, domain in rows}
+    domains = _read(Domain.objects.filter(pk__in=of_level[Level.DOMAIN]).values_list("pk", "name"))
+
+    def named(key: SubjectKey) -> Named:
+        gone = Named(f"{key.subject.hex[:6]} (gone)")
+        if key.level == Level.USER:
+            project = projects.get(key.parent)
+            return Named(people.get(key.subject, gone.name), str(project) if project else "")
+        if key.level == Level.PROJECT:
+            return projects.get(key.subject, gone)
+        return Named(domains.get(key.subject, gone.name))
+
+    return {key: named(key) for key in wanted}
+
+
+def _read(rows: Iterable[tuple[UUID, str]]) -> dict[UUID, str]:
+    return dict(rows)
+
+
+def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows with `name`, and `within` (the project of a person, the domain of a project), read with them."""
+
+    def of(model: type[Model], field: str, column: str) -> Subquery:
+        return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])
+
+    def by_level(**found: Subquery) -> Case:
+        whens = [When(level=level, then=value) for level, value in found.items()]
+        return Case(*whens, default=Value(""), output_field=CharField())
+
+    named: QuerySet[Any] = rows.annotate(
+        name=Coalesce(
+            by_level(
+                user=of(User, "username", "subject_id"),
+                project=of(Project, "name", "subject_id"),
+                domain=of(Domain, "name", "subject_id"),
+            ),
+            Value("gone"),
+        ),
+        within=Coalesce(
+            by_level(user=of(Project, "name", "parent_id"), project=of(Domain, "name", "parent_id")),
+            Value(""),
+        ),
+    )
+    return named

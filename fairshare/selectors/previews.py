@@ -1,0 +1,131 @@
+"""What a change of policy or weights would do, before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from fairshare.policy import Policy
+from fairshare.selectors.names import names_of
+from fairshare.selectors.trees import SubjectKey, key_of, policy_of, tree_of, weights_of
+from fairshare.tree import DEPTH, Result, standing_values
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.models import Pool
+
+SHOWN = 50
+WAITING = 50_000
+
+
+@dataclass(frozen=True)
+class Move:
+    """Someone whose place among all people changes."""
+
+    name: str
+    within: str
+    rank_before: int
+    rank_after: int
+    factor_before: float
+    factor_after: float
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Who moves, the farthest first, and how many waiting sessions would stand elsewhere."""
+
+    up: list[Move]
+    down: list[Move]
+    up_count: int
+    down_count: int
+    same_count: int
+    waiting_moved: int
+    waiting: int
+
+    @property
+    def text(self) -> str:
+        people = f"{_counted(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
+        waiting = _counted(self.waiting, "waiting session", "waiting sessions")
+        return f"{people}, {self.waiting_moved:,} of {waiting} change place"
+
+
+def preview(
+    pool: Pool,
+    *,
+    now: datetime,
+    policy: Policy | None = None,
+    weights: Mapping[SubjectKey, float | None] | None = None,
+) -> Preview:
+    """Compute with what is stored and with the change, and compare; nothing is written."""
+    present = policy_of(pool)
+    changed = policy or present
+    stored = weights_of(pool)
+    before = _people(tree_of(pool, present, now=now, weights=stored).results(present))
+    merged = {**stored, **(weights or {})}
+    after = _people(tree_of(pool, changed, now=now, weights=merged).results(changed))
+    moved = [key for key in after if before[key].rank != after[key].rank]
+    up = sorted(
+        (key for key in moved if after[key].rank < before[key].rank),
+        key=lambda key: after[key].rank - before[key].rank,
+    )
+    down = sorted(
+        (key for key in moved if after[key].rank > before[key].rank),
+        key=lambda key: before[key].rank - after[key].rank,
+    )
+    waiting_moved, waiting = _waiting(pool, (before, present), (after, changed))
+    return Preview(
+        _moves(up[:SHOWN], before, after),
+        _moves(down[:SHOWN], before, after),
+        len(up),
+        len(down),
+        len(after) - len(moved),
+        waiting_moved,
+        waiting,
+    )
+
+
+People = dict[SubjectKey, Result]
+
+
+def _people(results: Sequence[Result]) -> People:
+    return {key_of(each.path): each for each in results if len(each.path) == DEPTH}
+
+
+def _moves(keys: Sequence[SubjectKey], before: People, after: People) -> list[Move]:
+    names = names_of(keys)
+    return [
+        Move(
+            names[key].name,
+            names[key].within,
+            before[key].rank,
+            after[key].rank,
+            before[key].factor,
+            after[key].factor,
+        )
+        for key in keys
+    ]
+
+
+def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy]) -> tuple[int, int]:
+    """How many of the waiting sessions would stand at another place of the queue."""
+    rows = list(
+        LabletSession.objects.filter(pool=pool.name, status=SessionStatus.PENDING)
+        .order_by("-priority", "created_at", "pk")
+        .values_list("pk", "owner_id", "project_id", "priority")[:WAITING]
+    )
+    first, second = (_queue(rows, *each) for each in (old, new))
+    return sum(a != b for a, b in zip(first, second, strict=True)), len(rows)
+
+
+def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
+    def place(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
+        found = people.get(SubjectKey("user", row[1], row[2]))
+        standing = standing_values(found, policy) if found else (1.0, 1.0, 1.0)
+        return (-row[3], *(-value for value in standing))
+
+    return [row[0] for row in sorted(rows, key=place)]
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

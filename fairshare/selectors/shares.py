@@ -1,0 +1,130 @@
+"""The tree as pages show it: rows of opened branches, or what a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from fairshare.levels import Level
+from fairshare.models import FairShare, FairShareCalculation
+from fairshare.selectors.names import Named, names_of
+from fairshare.selectors.trees import SubjectKey
+from lcm.models import Project, User
+from scheduling.models import Pool
+
+CHILDREN = 200
+FOUND = 100
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the tree."""
+
+    share: FairShare
+    named: Named
+    depth: int
+    is_open: bool
+    bar: float
+    mark: float
+
+    @property
+    def key(self) -> str:
+        return f"{self.share.level}:{self.share.subject_id}:{self.share.parent_id}"
+
+    @property
+    def name(self) -> str:
+        return self.named.name
+
+    @property
+    def times_share(self) -> float:
+        """How many times its share it has used."""
+        return self.share.actual_usage / self.share.norm_share if self.share.norm_share else 0.0
+
+    @property
+    def tone(self) -> str:
+        if self.times_share >= 1.25:
+            return "delta-up"
+        return "delta-down" if self.times_share <= 0.75 else ""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Lines in the order of the tree, and how many are left out."""
+
+    rows: list[Row]
+    hidden: int = 0
+
+
+def shares() -> QuerySet[FairShare]:
+    return FairShare.objects.select_related("pool")
+
+
+def calculation_of(pool: Pool) -> FairShareCalculation | None:
+    return FairShareCalculation.objects.filter(pool=pool).order_by("-at", "-pk").first()
+
+
+def branches(pool: Pool, opened: Iterable[UUID]) -> Branches:
+    """All domains, the projects of opened domains, the people of opened projects."""
+    parents = set(opened)
+    rows = shares().filter(pool=pool)
+    domains = list(rows.filter(level=Level.DOMAIN).order_by("rank", "pk")[:CHILDREN])
+    below = list(
+        rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents).order_by("rank", "pk")[: CHILDREN + 1]
+    )
+    children: dict[UUID, list[FairShare]] = {}
+    for row in below[:CHILDREN]:
+        children.setdefault(row.parent_id, []).append(row)
+    lines: list[tuple[FairShare, int]] = []
+
+    def add(row: FairShare, depth: int) -> None:
+        lines.append((row, depth))
+        if row.level != Level.USER:
+            for child in children.get(row.subject_id, []):
+                add(child, depth + 1)
+
+    for domain in domains:
+        add(domain, 1)
+    hidden = max(rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents).count() - CHILDREN, 0)
+    return Branches(_rows(lines, parents), hidden)
+
+
+def search(pool: Pool, text: str) -> Branches:
+    """Projects and people by name."""
+    projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text)).values("pk")
+    people = User.objects.filter(username__icontains=text).values("pk")
+    found = shares().filter(
+        Q(level=Level.PROJECT, subject_id__in=projects) | Q(level=Level.USER, subject_id__in=people),
+        pool=pool,
+    )
+    depth = {level: number for number, level in enumerate(Level.values, 1)}
+    rows = list(found.order_by("level", "rank", "pk")[: FOUND + 1])
+    lines = [(row, depth[row.level]) for row in rows[:FOUND]]
+    return Branches(_rows(lines, set()), max(len(rows) - FOUND, 0))
+
+
+def first_opened(pool: Pool) -> list[UUID]:
+    """Small trees are shown with their projects."""
+    projects = FairShare.objects.filter(pool=pool, level=Level.PROJECT)
+    if projects.count() > CHILDREN // 4:
+        return []
+    return list(projects.values_list("parent_id", flat=True).distinct())
+
+
+def _rows(lines: Sequence[tuple[FairShare, int]], opened: set[UUID]) -> list[Row]:
+    keys = [SubjectKey(row.level, row.subject_id, row.parent_id) for row, _ in lines]
+    names = names_of(keys)
+    most = max([0.01, *(max(row.actual_usage, row.norm_share) for row, _ in lines)])
+    return [
+        Row(
+            row,
+            names[key],
+            depth,
+            row.subject_id in opened and row.level != Level.USER,
+            100 * row.actual_usage / most,
+            min(100 * row.norm_share / most, 98),
+        )
+        for key, (row, depth) in zip(keys, lines, strict=True)
+    ]

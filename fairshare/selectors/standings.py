@@ -1,0 +1,64 @@
+"""What the scheduler reads: where everybody stands in a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from fairshare.levels import ROOT, Level
+from fairshare.models import FairShare, FairShareCalculation
+from lcm.models import Membership
+from scheduling.fairness import Standing, Standings
+from scheduling.models import Pool
+
+
+def standings(pool: Pool) -> Standings:
+    """(user, project) → standing as last calculated; who is not in it stands at the top, with weight 1."""
+    above = _Above(pool)
+    rows = FairShare.objects.filter(pool=pool, level=Level.USER)
+    if above.all_alike:
+        rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
+    found = {
+        (user, project): Standing(in_domain, in_project, in_person, (*above.weights(project), weight))
+        for user, project, weight, in_domain, in_project, in_person in rows.values_list(
+            "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing", "user_standing"
+        )
+    }
+    return found | _newcomers(pool, above, found)
+
+
+class _Above:
+    """What stands above people: projects and domains, with their weights and standings."""
+
+    def __init__(self, pool: Pool) -> None:
+        rows = FairShare.objects.filter(pool=pool).exclude(level=Level.USER)
+        self.weight: dict[UUID, float] = {}
+        self.domain: dict[UUID, UUID] = {}
+        self.standing: dict[UUID, tuple[float, float]] = {}
+        for level, key, parent, weight, domain, project in rows.values_list(
+            "level", "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing"
+        ):
+            self.weight[key] = weight
+            if level == Level.PROJECT:
+                self.domain[key], self.standing[key] = parent, (domain, project)
+        self.all_alike = all(weight == 1.0 for weight in self.weight.values())
+
+    def weights(self, project: UUID) -> tuple[float, float]:
+        return self.weight.get(self.domain.get(project, ROOT), 1.0), self.weight.get(project, 1.0)
+
+
+def _newcomers(
+    pool: Pool, above: _Above, known: Mapping[tuple[UUID, UUID], Standing]
+) -> dict[tuple[UUID, UUID], Standing]:
+    """Who joined since the calculation has used nothing, but stands behind what their project used."""
+    at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
+    if at is None:
+        return {}
+    joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
+    return {
+        (user, project): Standing(*above.standing[project], 1.0, (*above.weights(project), 1.0))
+        for user, project in joined
+        if (user, project) not in known
+        and project in above.standing
+        and not (above.all_alike and above.standing[project] == (1.0, 1.0))
+    }

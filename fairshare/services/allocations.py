@@ -1,0 +1,66 @@
+"""Opening and closing allocations with the steps of sessions, in their transactions, set by set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
+from django.dispatch import receiver
+
+from fairshare.models import Allocation
+from fairshare.slices import to_ms
+from fairshare.units import RESOURCES
+from lcm.lifecycle import FINAL, SessionStatus
+from lcm.models import Kernel, LabletSession, Project
+from lcm.signals import sessions_moved
+
+# SQLite takes no more parameters than this in one statement.
+CHUNK = 10_000
+
+
+@receiver(sessions_moved)
+def follow(
+    sender: Any, session_ids: Sequence[UUID], new: SessionStatus, now: datetime, **kwargs: Any
+) -> None:
+    """A session that got a place holds it from now on; one that ends or returns to the queue does not."""
+    for start in range(0, len(session_ids), CHUNK):
+        chunk = list(session_ids[start : start + CHUNK])
+        if new == SessionStatus.SCHEDULED:
+            open_allocations(chunk, now=now)
+        elif new in FINAL or new == SessionStatus.PENDING:
+            close_allocations(chunk, now=now)
+
+
+def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
+    """One row a kernel for its present attempt; a second call changes nothing."""
+    table, kernel = Allocation._meta.db_table, Kernel._meta.db_table
+    session, project = LabletSession._meta.db_table, Project._meta.db_table
+    amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCES)
+    where, parameters = _among("s.id", session_ids)
+    query = (
+        f"INSERT INTO {table} (kernel_id, attempt, session_id, user_id, project_id, domain_id, pool,"  # noqa: S608
+        f" {', '.join(RESOURCES)}, started_ms, cursor_ms, settled)"
+        f" SELECT k.id, k.attempt, s.id, s.owner_id, s.project_id, p.domain_id, s.pool, {amounts}, %s, %s, %s"
+        f" FROM {kernel} k JOIN {session} s ON s.id = k.session_id JOIN {project} p ON p.id = s.project_id"
+        f" WHERE {where} ON CONFLICT (kernel_id, attempt) DO NOTHING"
+    )
+    at = to_ms(now)
+    with connection.cursor() as cursor:
+        cursor.execute(query, [at, at, False, *parameters])
+
+
+def close_allocations(session_ids: Sequence[UUID], *, now: datetime) -> int:
+    """They end now; never before what is recorded already, whatever the clocks of two machines say."""
+    held = Allocation.objects.filter(session_id__in=session_ids, ended_ms=None)
+    return held.update(ended_ms=Greatest(F("cursor_ms"), Value(to_ms(now))))
+
+
+def _among(column: str, ids: Sequence[UUID]) -> tuple[str, list[Any]]:
+    if connection.vendor == "postgresql":
+        return f"{column} = ANY(%s)", [list(ids)]
+    return f"{column} IN ({', '.join(['%s'] * len(ids))})", [each.hex for each in ids]

@@ -1,0 +1,108 @@
+"""Calculating where everybody stands in a pool, and keeping it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
+
+from fairshare.levels import Level
+from fairshare.models import FairShare, FairShareCalculation
+from fairshare.models.shares import RESULT_FIELDS
+from fairshare.policy import Policy
+from fairshare.selectors.trees import key_of, policy_of, tree_of, window
+from fairshare.tree import Result, standing_values
+from lcm.models import Domain, Membership, Project
+from scheduling.models import Pool
+
+KEPT = timedelta(days=30)
+_KEY = ("pool_id", "level", "subject_id", "parent_id")
+
+
+def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
+    """Read, compute, write: all rows of the pool together with the calculation they belong to."""
+    begun = time.perf_counter()
+    policy = policy_of(pool)
+    results = tree_of(pool, policy, now=now).results(policy)
+    first, last = window(policy, now)
+    with transaction.atomic():
+        write_results(pool, results, policy)
+        _forget_gone(pool)
+        FairShareCalculation.objects.filter(pool=pool, at__lt=now - KEPT).delete()
+        return FairShareCalculation.objects.create(
+            pool=pool,
+            at=now,
+            first_day=first,
+            last_day=last,
+            policy=dataclasses.asdict(policy),
+            duration_ms=round((time.perf_counter() - begun) * 1000),
+            subject_count=len(results),
+        )
+
+
+def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None:
+    """Every subject's row, made where there is none; weights are not touched."""
+    rows = (_row(pool, each, policy) for each in results)
+    if connection.vendor == "postgresql":
+        _copy(rows)
+    else:
+        _insert_many(rows)
+
+
+def _row(pool: Pool, result: Result, policy: Policy) -> tuple[Any, ...]:
+    return (
+        pool.pk, *key_of(result.path), result.weight, result.share, result.norm_share, *result.usage,
+        result.weighted_usage, result.actual, result.effective, result.factor, result.ratio,
+        *standing_values(result, policy), result.rank,
+    )  # fmt: skip
+
+
+_TABLE = FairShare._meta.db_table
+_COLUMNS = ", ".join((*_KEY, *RESULT_FIELDS))
+_UPSERT = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in RESULT_FIELDS
+)
+
+
+def _copy(rows: Iterator[tuple[Any, ...]]) -> None:
+    """Into a temporary table as a stream, then over in one statement: the quickest way in."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE TEMPORARY TABLE new_shares ON COMMIT DROP AS SELECT {_COLUMNS} FROM {_TABLE} LIMIT 0"  # noqa: S608
+        )
+        with cursor.copy(f"COPY new_shares ({_COLUMNS}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        cursor.execute(
+            f"INSERT INTO {_TABLE} ({_COLUMNS}) SELECT {_COLUMNS} FROM new_shares {_UPSERT}"  # noqa: S608
+        )
+
+
+def _insert_many(rows: Iterator[tuple[Any, ...]]) -> None:
+    places = ", ".join(["%s"] * (len(_KEY) + len(RESULT_FIELDS)))
+    query = f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES ({places}) {_UPSERT}"  # noqa: S608
+    plain = [
+        tuple(getattr(value, "hex", None) if index in (0, 2, 3) else value for index, value in enumerate(row))
+        for row in rows
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(query, plain)
+
+
+def _forget_gone(pool: Pool) -> None:
+    """Rows of domains, projects and members that are not there any more."""
+    rows = FairShare.objects.filter(pool=pool)
+    for level, there in _there():
+        rows.filter(~Exists(there), level=level)._raw_delete(using="default")
+
+
+def _there() -> Iterator[tuple[Level, Any]]:
+    subject, parent = OuterRef("subject_id"), OuterRef("parent_id")
+    yield Level.USER, Membership.objects.filter(user_id=subject, project_id=parent)
+    yield Level.PROJECT, Project.objects.filter(pk=subject, domain_id=parent)
+    yield Level.DOMAIN, Domain.objects.filter(pk=subject)

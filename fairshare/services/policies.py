@@ -1,0 +1,155 @@
+"""Changing the policy of a pool and the weights in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from fairshare.levels import ROOT, Level
+from fairshare.models import FairShare, FairSharePolicy
+from fairshare.models.shares import POLICY_FIELDS
+from fairshare.policy import Policy, policy_problems, weight_problem
+from fairshare.selectors.names import names_of
+from fairshare.selectors.trees import SubjectKey, policy_of
+from lcm.actors import Actor
+from lcm.errors import InvalidInput
+from lcm.models import Domain, Membership, Project
+from lcm.services.changelog import differences, entry_for, log_change, log_changes
+from lcm.services.validation import clean
+from scheduling import fairness
+from scheduling.models import Pool
+
+MOST_AT_ONCE = 2_000
+
+
+def changed_policy(pool: Pool, changes: Mapping[str, Any]) -> Policy:
+    """The pool's policy with some values changed; refused when one cannot be taken."""
+    unknown = set(changes) - set(POLICY_FIELDS)
+    if unknown:
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a fair-share policy."))
+    if problems := policy_problems(changes):
+        raise InvalidInput(problems)
+    present = policy_of(pool)
+    return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
+
+
+def save_policy(
+    *, pool: Pool, actor: Actor, reason: str = "", **changes: Any
+) -> tuple[FairSharePolicy, list[str]]:
+    """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
+    new = changed_policy(pool, changes)
+    with transaction.atomic():
+        row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(
+            pool=pool
+        )
+        before = {name: getattr(row, name) for name in POLICY_FIELDS}
+        for name in POLICY_FIELDS:
+            setattr(row, name, getattr(new, name))
+        clean(row)
+        row.save()
+        old, fresh = differences(before, {name: getattr(row, name) for name in POLICY_FIELDS})
+        what = ", ".join(name.replace("_", " ") for name in fresh) or "nothing"
+        log_change(
+            row,
+            actor=actor,
+            event="fair_share_policy_saved",
+            message=f"fair-share policy of {pool} saved: {what} changed",
+            reason=reason,
+            before=old,
+            after=fresh,
+        )
+    return row, warnings_for(pool)
+
+
+def warnings_for(pool: Pool) -> list[str]:
+    """What makes a policy have no effect."""
+    if fairness.is_ordered_by_fair_share(pool):
+        return []
+    return [f"The scheduler of {pool} does not use the plugin “fairshare”: the policy orders nothing there."]
+
+
+def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
+    """Give subjects weights, or (None) the policy's default; all of them or none. Tells how many changed."""
+    checked = checked_weights(weights)
+    with transaction.atomic():
+        rows = _rows_for(pool, checked)
+        changed = [(row, row.weight) for key, row in rows.items() if row.weight != checked[key]]
+        for key, row in rows.items():
+            row.weight = checked[key]
+        FairShare.objects.bulk_update([row for row, _ in changed], ["weight"], batch_size=500)
+        names = names_of(rows)
+        by_row = {row.pk: names[key] for key, row in rows.items()}
+        log_changes(
+            entry_for(
+                row,
+                actor=actor,
+                event="fair_share_weight_set",
+                message=f"weight of {by_row[row.pk]} in {pool}: {_told(old)} → {_told(row.weight)}",
+                reason=reason,
+                before={"weight": old},
+                after={"weight": row.weight},
+            )
+            for row, old in changed
+        )
+    return len(changed)
+
+
+def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, float | None]:
+    """Numbers greater than zero or nothing; refused with the subjects whose weight is neither."""
+    if len(weights) > MOST_AT_ONCE:
+        raise InvalidInput({"weights": f"Change {MOST_AT_ONCE:,} weights at once at most."})
+    problems = {
+        key: problem
+        for key, value in weights.items()
+        if value is not None and (problem := weight_problem(value))
+    }
+    if problems:
+        names = names_of(problems)
+        raise InvalidInput({"weights": [f"{names[key].name}: {text}" for key, text in problems.items()]})
+    _refuse_strangers(weights)
+    return {key: None if value is None else float(value) for key, value in weights.items()}
+
+
+def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
+    """Only who stands in the tree can have a weight."""
+    of = {level: [key for key in weights if key.level == level] for level in Level.values}
+    domains = set(
+        Domain.objects.filter(pk__in=[key.subject for key in of["domain"]]).values_list("pk", flat=True)
+    )
+    projects = set(
+        Project.objects.filter(pk__in=[key.subject for key in of["project"]]).values_list("pk", "domain_id")
+    )
+    people = set(
+        Membership.objects.filter(
+            user__in=[key.subject for key in of["user"]], project__in=[key.parent for key in of["user"]]
+        ).values_list("user_id", "project_id")
+    )
+    known = {SubjectKey("domain", pk, ROOT) for pk in domains}
+    known |= {SubjectKey("project", pk, domain) for pk, domain in projects}
+    known |= {SubjectKey("user", user, project) for user, project in people}
+    if strangers := set(weights) - known:
+        names = names_of(strangers)
+        raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(strangers)]})
+
+
+def _rows_for(pool: Pool, weights: Mapping[SubjectKey, float | None]) -> dict[SubjectKey, FairShare]:
+    """The rows of these subjects, locked; made where there was no calculation yet."""
+    FairShare.objects.bulk_create(
+        [
+            FairShare(pool=pool, level=level, subject_id=subject, parent_id=parent)
+            for level, subject, parent in weights
+        ],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+    found = FairShare.objects.select_for_update().filter(
+        pool=pool, subject_id__in={key.subject for key in weights}
+    )
+    rows = {SubjectKey(row.level, row.subject_id, row.parent_id): row for row in found.order_by("pk")}
+    return {key: rows[key] for key in weights}
+
+
+def _told(weight: float | None) -> str:
+    return "the default" if weight is None else f"{weight:g}"

@@ -1,0 +1,66 @@
+"""Forgetting old usage, in batches: records that are in buckets, and buckets that nobody looks back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
+from fairshare.slices import to_ms
+
+BATCH = 5_000
+
+
+@dataclass(frozen=True)
+class Removed:
+    """How many rows went."""
+
+    records: int
+    buckets: int
+    allocations: int
+
+
+def remove_old_usage(*, now: datetime) -> Removed:
+    """By the settings; a record that is in no bucket yet stays, however old it is."""
+    keep_records = timedelta(days=settings.CONFIG["USAGE_RECORD_DAYS"])
+    keep_buckets = timedelta(days=settings.CONFIG["USAGE_BUCKET_DAYS"])
+    records = _remove_records(now - keep_records, now)
+    buckets = _remove_buckets(now - keep_buckets)
+    allocations = _remove_allocations(now - keep_records)
+    UsageCheck.objects.filter(checked_at__lt=now - keep_records).delete()
+    return Removed(records, buckets, allocations)
+
+
+def _remove_records(before: datetime, now: datetime) -> int:
+    """Batch by batch; the batch itself stays, to say from which day on records are complete."""
+    removed = 0
+    old = UsageBatch.objects.filter(
+        recorded_at__lt=before, aggregated_at__isnull=False, removed_at=None
+    ).order_by("recorded_at")
+    while keys := list(old.values_list("pk", flat=True)[:20]):
+        with transaction.atomic():
+            removed += UsageRecord.objects.filter(batch__in=keys)._raw_delete(using="default")
+            UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
+    return removed
+
+
+def _remove_buckets(before: datetime) -> int:
+    removed = 0
+    old = UsageBucket.objects.filter(day__lt=before.date()).order_by("pk")
+    while keys := list(old.values_list("pk", flat=True)[:BATCH]):
+        removed += UsageBucket.objects.filter(pk__in=keys).delete()[0]
+    return removed
+
+
+def _remove_allocations(before: datetime) -> int:
+    """Those that ended long ago and have no record any more, page by page by key."""
+    removed, after = 0, 0
+    old = Allocation.objects.filter(settled=True, ended_ms__lt=to_ms(before)).order_by("pk")
+    while keys := list(old.filter(pk__gt=after).values_list("pk", flat=True)[:BATCH]):
+        after = keys[-1]
+        bare = list(Allocation.objects.filter(pk__in=keys, records=None).values_list("pk", flat=True))
+        removed += Allocation.objects.filter(pk__in=bare)._raw_delete(using="default")
+    return removed

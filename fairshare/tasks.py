@@ -1,0 +1,30 @@
+"""Background work of fair share: each task may run twice, or not at all, without harm."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+
+from celery import shared_task
+from django.utils import timezone
+
+from fairshare.services import aggregation, retention
+
+CHECKED_DAYS = 28
+
+
+@shared_task
+def remove_old_usage() -> None:
+    retention.remove_old_usage(now=timezone.now())
+
+
+@shared_task
+def check_usage() -> None:
+    """Compare records with buckets over the days that can be compared."""
+    days = aggregation.recorded_days()
+    if days is None:
+        return
+    now = timezone.now()
+    earliest = now.astimezone(UTC).date() - timedelta(days=CHECKED_DAYS - 1)
+    first, last = max(days[0], earliest), days[1]
+    if first <= last:
+        aggregation.check_usage(first=first, last=last, now=now)

@@ -1,0 +1,66 @@
+"""Observations in django-admin, to be looked at: they are written by services alone."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from lcm.admin.logged import ReadOnlyAdmin
+from observations.models import (
+    DefinitionAssessment,
+    DriftReview,
+    ObservationRequest,
+    ResourceAggregate,
+    SessionObservation,
+)
+
+
+@admin.register(SessionObservation)
+class SessionObservationAdmin(ReadOnlyAdmin):
+    note = "What was seen of sessions. To leave one out of the evidence, exclude it on its definition's page."
+    note_page = "evidence_list"
+    list_display = ("__str__", "definition", "observed_at", "peak_cpu_used", "peak_memory_used", "left_out")
+    list_filter = ("is_sample", "left_out", "observed_at")
+    list_select_related = ("definition",)
+    search_fields = ("definition__name",)
+    ordering = ("-observed_at", "-session_id")
+    sortable_by = ("observed_at",)
+
+
+@admin.register(ResourceAggregate)
+class ResourceAggregateAdmin(ReadOnlyAdmin):
+    note = "Histograms of samples; `manage.py rebuild_aggregates` makes them again from the sessions."
+    list_display = ("__str__", "definition", "epoch", "revision")
+    list_select_related = ("definition", "revision")
+    search_fields = ("definition__name",)
+    ordering = ("definition", "id")
+
+
+@admin.register(DefinitionAssessment)
+class DefinitionAssessmentAdmin(ReadOnlyAdmin):
+    note = "Where each definition stands, as its list shows it."
+    note_page = "definition_list"
+    list_display = ("definition", "verdict", "confidence", "n", "last_observed_at", "snoozed_until")
+    list_filter = ("verdict", "confidence")
+    list_select_related = ("definition",)
+    search_fields = ("definition__name",)
+    ordering = ("-worth", "definition")
+
+
+@admin.register(DriftReview)
+class DriftReviewAdmin(ReadOnlyAdmin):
+    note = "Ports that are not as planned. They are acknowledged on the page of port drift."
+    note_page = "drift_list"
+    list_display = ("name", "kind", "definition", "state", "acknowledged_until", "last_seen")
+    list_filter = ("state", "kind", "last_seen")
+    list_select_related = ("definition",)
+    search_fields = ("name", "definition__name")
+    ordering = ("-last_seen", "-id")
+
+
+@admin.register(ObservationRequest)
+class ObservationRequestAdmin(ReadOnlyAdmin):
+    note = "Who wanted a session to be observed, and whether the controller answered."
+    list_display = ("session", "state", "actor", "requested_at", "answered_at")
+    list_filter = ("state", "requested_at")
+    list_select_related = ("session",)
+    ordering = ("-requested_at", "-id")

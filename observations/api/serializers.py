@@ -1,0 +1,131 @@
+"""What the API of observations takes and shows. No rules: those are in the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from observations.arithmetic.measures import BASES, MEASURED
+from observations.arithmetic.recommendation import CHOICES
+from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
+from observations.models.drift import KIND_CHOICES
+from observations.services.previewing import CUSTOM, KEEP, Choice
+
+
+class DriftItemSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=KIND_CHOICES)
+    name = serializers.CharField()
+    allocated = serializers.IntegerField(allow_null=True)
+    observed = serializers.IntegerField(allow_null=True)
+    other = serializers.CharField(help_text="The session that has the port as well.")
+
+
+class RecordedSerializer(serializers.Serializer[Any]):
+    session_id = serializers.UUIDField()
+    observation_count = serializers.IntegerField()
+    port_drift_detected = serializers.BooleanField()
+    drift = DriftItemSerializer(many=True)
+    observed_at = serializers.DateTimeField(allow_null=True)
+
+
+class SessionEvidenceSerializer(RecordedSerializer):
+    """What was seen of one session."""
+
+    observed_resources = serializers.DictField(allow_null=True, help_text="The newest observation, whole.")
+    observed_ports = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
+    peak = serializers.DictField(help_text="Over all observations: cores and GB.")
+    counts = serializers.BooleanField(help_text="Whether it counts in the definition's aggregate.")
+    left_out_because = serializers.CharField(allow_blank=True)
+
+
+class ObservationSerializer(serializers.Serializer[Any]):
+    """A ResourceObservation; read and checked by the service."""
+
+    observed_at = serializers.DateTimeField()
+    observer = serializers.CharField()
+    lab_id = serializers.CharField()
+    total_cpu_cores = serializers.DecimalField(
+        max_digits=10, decimal_places=2, required=False, allow_null=True
+    )
+    total_memory_mb = serializers.IntegerField(required=False, allow_null=True)
+    total_storage_mb = serializers.IntegerField(required=False, allow_null=True)
+    used_cpu_cores = serializers.DecimalField(
+        max_digits=10, decimal_places=2, required=False, allow_null=True
+    )
+    used_memory_mb = serializers.IntegerField(required=False, allow_null=True)
+    used_storage_mb = serializers.IntegerField(required=False, allow_null=True)
+    nodes = serializers.ListField(child=serializers.DictField(), required=False)
+    observed_ports = serializers.DictField(child=serializers.IntegerField(), required=False, allow_null=True)
+    incomplete = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class RequestSerializer(serializers.ModelSerializer[ObservationRequest]):
+    state = serializers.ChoiceField(choices=RequestState.choices)
+
+    class Meta:
+        model = ObservationRequest
+        fields = ["id", "session", "state", "actor", "requested_at", "expires_at", "answered_at"]
+
+
+class ChoiceSerializer(serializers.Serializer[Any]):
+    choice = serializers.ChoiceField(choices=[KEEP, *CHOICES, CUSTOM])
+    value = serializers.DecimalField(
+        max_digits=10, decimal_places=2, required=False, allow_null=True, help_text="For a custom choice."
+    )
+    basis = serializers.ChoiceField(
+        choices=BASES, required=False, help_text="Empty: what most sessions have."
+    )
+
+
+class ChoicesSerializer(serializers.Serializer[Any]):
+    """A choice for each resource; what is left out stays as it is."""
+
+    cpu_cores = ChoiceSerializer(required=False)
+    memory_gb = ChoiceSerializer(required=False)
+    storage_gb = ChoiceSerializer(required=False)
+
+
+class PreviewRequestSerializer(serializers.Serializer[Any]):
+    choices = ChoicesSerializer()
+
+
+class ApplySerializer(PreviewRequestSerializer):
+    token = serializers.CharField(max_length=4_000, help_text="Of the preview that was looked at.")
+    reason = serializers.CharField(max_length=500)
+
+
+def choices_in(data: dict[str, Any]) -> dict[str, Choice]:
+    """The checked body as choices by resource."""
+    return {
+        name: Choice(each["choice"], each.get("value"), each.get("basis", ""))
+        for name in MEASURED
+        if (each := data["choices"].get(name))
+    }
+
+
+class SnoozeSerializer(serializers.Serializer[Any]):
+    until = serializers.DateTimeField()
+    reason = serializers.CharField(max_length=500)
+
+
+class AcknowledgeSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=500)
+    until = serializers.DateTimeField(required=False, allow_null=True, help_text="30 days from now.")
+
+
+class DriftReviewSerializer(serializers.ModelSerializer[DriftReview]):
+    state = serializers.SerializerMethodField()
+
+    class Meta:
+        model = DriftReview
+        fields = [
+            "id", "definition", "kind", "name", "fingerprint", "state", "acknowledged_until", "reason",
+            "actor", "first_seen", "last_seen", "sessions", "last_session", "example",
+        ]  # fmt: skip
+
+    def get_state(self, review: DriftReview) -> str:
+        """As it is now: an acknowledgement ends by itself."""
+        from django.utils import timezone
+
+        return ReviewState(review.state_at(timezone.now())).value

@@ -1,0 +1,23 @@
+"""The API of observations, beside that of `lcm`."""
+
+from django.urls import include, path
+
+from lcm.api.urls import Router
+from observations.api.views.definitions import DefinitionEvidenceViewSet
+from observations.api.views.drift import DriftReviewViewSet
+from observations.api.views.sessions import InternalObservationViewSet, SessionObservationViewSet
+
+app_name = "observations"
+
+router = Router()
+router.register("lablet-definitions", DefinitionEvidenceViewSet, "definition")
+router.register("lablet-sessions", SessionObservationViewSet, "session")
+router.register("port-drift", DriftReviewViewSet, "drift")
+
+internal = Router()
+internal.register("lablet-sessions", InternalObservationViewSet, "internal-session")
+
+urlpatterns = [
+    path("", include(router.urls)),
+    path("internal/", include(internal.urls)),
+]

@@ -1,0 +1,141 @@
+"""The evidence of a definition over the API: read, preview, apply, put off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import ADMIN, VIEWER
+from lcm.api.schema import ErrorSerializer
+from lcm.api.serializers import ReasonSerializer, RevisionSerializer
+from lcm.api.views.base import LcmViewSet
+from lcm.errors import InvalidInput
+from lcm.models import LabletDefinition
+from observations.api import serializers as s
+from observations.api import shown
+from observations.arithmetic.measures import BASES, MEASURED
+from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
+from observations.selectors.nodes import node_aggregates
+from observations.services.applying import apply_change
+from observations.services.previewing import preview_change
+from observations.services.setting_aside import dismiss_review, snooze_review
+
+AGGREGATE = OpenApiTypes.OBJECT
+
+
+@extend_schema(tags=["observations"])
+class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
+    """What the sessions of a definition say about its requirements."""
+
+    queryset = LabletDefinition.objects.none()
+    serializer_class = s.PreviewRequestSerializer
+    pagination_class = None
+    filter_backends = ()
+    access = {
+        "resource_observations": VIEWER,
+        "preview": VIEWER,
+        "apply": ADMIN,
+        "snooze": ADMIN,
+        "dismiss": ADMIN,
+    }
+
+    def get_queryset(self) -> QuerySet[LabletDefinition]:
+        return LabletDefinition.objects.select_related("current_revision")
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("revision", int, description="Only sessions of this revision."),
+            OpenApiParameter(
+                "by", str, enum=["node"], description="Also each node, over the newest sessions."
+            ),
+            *(
+                OpenApiParameter(name, str, enum=BASES, description="The basis to look at.")
+                for name in MEASURED
+            ),
+        ],
+        responses=AGGREGATE,
+    )
+    @action(detail=True, url_path="resource-observations")
+    def resource_observations(self, request: Request, pk: str) -> Response:
+        """The aggregate: figures by resource, recommendation, outliers, and what was left out and why."""
+        definition, asked = self.get_object(), _asked(request)
+        evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=asked["revision"])
+        answer: dict[str, Any] = shown.evidence_json(evidence)
+        answer["outliers"] = [shown.outlier_json(each) for each in outliers_of(evidence)]
+        answer["drives_the_maximum"] = shown.drivers_json(drivers_of(evidence))
+        answer["left_out"] = [
+            {
+                "session": str(row.session_id),
+                "because": row.left_out or "other_epoch",
+                "reason": row.excluded_reason,
+            }
+            for row in left_out(definition)
+        ]
+        if asked["by"] == "node":
+            answer["nodes"] = [shown.node_json(node) for node in node_aggregates(evidence)]
+        return Response(answer)
+
+    @extend_schema(request=s.PreviewRequestSerializer, responses=AGGREGATE)
+    @action(detail=True, methods=["post"])
+    def preview(self, request: Request, pk: str) -> Response:
+        """What a change would do. Changes nothing; the token binds applying to it."""
+        data = self.taken(s.PreviewRequestSerializer, request)
+        made = preview_change(definition=self.get_object(), choices=s.choices_in(data), now=self.now())
+        return Response(shown.preview_json(made))
+
+    @extend_schema(request=s.ApplySerializer, responses={201: RevisionSerializer, 412: ErrorSerializer})
+    @action(detail=True, methods=["post"])
+    def apply(self, request: Request, pk: str) -> Response:
+        """Apply exactly what was previewed; 412 says what has changed since."""
+        data = self.taken(s.ApplySerializer, request)
+        revision = apply_change(
+            definition=self.get_object(),
+            choices=s.choices_in(data),
+            token=data["token"],
+            reason=data["reason"],
+            actor=self.actor,
+            now=self.now(),
+        )
+        return Response(RevisionSerializer(revision).data, status=201)
+
+    @extend_schema(request=s.SnoozeSerializer, responses=AGGREGATE)
+    @action(detail=True, methods=["post"], url_path="review/snooze")
+    def snooze(self, request: Request, pk: str) -> Response:
+        data = self.taken(s.SnoozeSerializer, request)
+        definition = self.get_object()
+        snooze_review(definition=definition, **data, actor=self.actor, now=self.now())
+        return Response(shown.evidence_json(evidence_of(definition, now=self.now())))
+
+    @extend_schema(request=ReasonSerializer, responses=AGGREGATE)
+    @action(detail=True, methods=["post"], url_path="review/dismiss")
+    def dismiss(self, request: Request, pk: str) -> Response:
+        """Not this recommendation; it comes back when it has moved by a tenth."""
+        data = self.taken(ReasonSerializer, request)
+        definition = self.get_object()
+        dismiss_review(definition=definition, **data, actor=self.actor, now=self.now())
+        return Response(shown.evidence_json(evidence_of(definition, now=self.now())))
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """The parameters of the aggregate; what cannot be read is refused."""
+    given = request.query_params
+    unknown = set(given) - {"revision", "by", *MEASURED}
+    wrong = dict.fromkeys(sorted(unknown), "There is no such parameter.")
+    bases = {name: given[name] for name in MEASURED if given.get(name)}
+    wrong |= {
+        name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
+    }
+    revision = given.get("revision", "0")
+    if not revision.isdecimal() or len(revision) > 9:
+        wrong["revision"] = "This is the number of a revision."
+    if given.get("by", "") not in ("", "node"):
+        wrong["by"] = "This is “node”."
+    if wrong:
+        raise InvalidInput(wrong)
+    return {"bases": bases, "revision": int(revision), "by": given.get("by", "")}

@@ -1,0 +1,45 @@
+"""Port drift over the API."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import OPERATOR, VIEWER
+from lcm.api.views.base import ReadViewSet
+from observations.api import serializers as s
+from observations.filters import DriftFilter
+from observations.models import DriftReview
+from observations.selectors.drift import drift_reviews
+from observations.services.drift import acknowledge_drift, reopen_drift
+
+
+@extend_schema(tags=["observations"])
+class DriftReviewViewSet(ReadViewSet[DriftReview]):
+    """Ways in which the ports of sessions differ from the plan."""
+
+    queryset = DriftReview.objects.none()
+    serializer_class = s.DriftReviewSerializer
+    filterset_class = DriftFilter
+    sorts = ("-last_seen", "first_seen", "sessions")
+    access = {"list": VIEWER, "retrieve": VIEWER, "acknowledge": OPERATOR, "reopen": OPERATOR}
+
+    def get_queryset(self) -> QuerySet[DriftReview]:
+        return drift_reviews()
+
+    @extend_schema(request=s.AcknowledgeSerializer, responses=s.DriftReviewSerializer)
+    @action(detail=True, methods=["post"])
+    def acknowledge(self, request: Request, pk: str) -> Response:
+        """Accept it for a while: 30 days unless said otherwise, 90 at most. A conflict cannot be accepted."""
+        data = {"until": None, **self.taken(s.AcknowledgeSerializer, request)}
+        review = acknowledge_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
+        return Response(self.get_serializer(review).data)
+
+    @extend_schema(request=None, responses=s.DriftReviewSerializer)
+    @action(detail=True, methods=["post"])
+    def reopen(self, request: Request, pk: str) -> Response:
+        review = reopen_drift(review=self.get_object(), actor=self.actor, now=self.now())
+        return Response(self.get_serializer(review).data)

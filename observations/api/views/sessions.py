@@ -1,0 +1,126 @@
+"""Observations of sessions over the API: posted by controllers, asked for and read by people."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import RequestDataTooBig
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import ADMIN, CONTROLLER, OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
+from lcm.api.authentication import Controller
+from lcm.api.serializers import ReasonSerializer
+from lcm.api.views.base import LcmViewSet
+from lcm.errors import NotFound, Unprocessable
+from lcm.models import LabletSession
+from observations.api import serializers as s
+from observations.models import SessionObservation
+from observations.selectors.requests import last_request
+from observations.selectors.sessions import session_evidence
+from observations.services.excluding import exclude_session, include_session
+from observations.services.recording import record_observation
+from observations.services.requests import request_observation
+
+
+class ScopedSessions(LcmViewSet[LabletSession]):
+    """People see all sessions, a controller those in its pools."""
+
+    queryset = LabletSession.objects.none()
+    serializer_class = s.RecordedSerializer
+    pagination_class = None
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[LabletSession]:
+        principal: Any = self.request.user
+        rows = LabletSession.objects.all()
+        return rows.filter(pool__in=principal.pools) if isinstance(principal, Controller) else rows
+
+
+@extend_schema(tags=["for controllers"])
+class InternalObservationViewSet(ScopedSessions):
+    """What a controller saw of a live lab."""
+
+    access = {"resource_observations": CONTROLLER}
+
+    @extend_schema(request=s.ObservationSerializer, responses=s.RecordedSerializer)
+    @action(detail=True, methods=["post"], url_path="resource-observations")
+    def resource_observations(self, request: Request, pk: str) -> Response:
+        """While the session is running, collecting or stopping. The same observation counts once."""
+        try:
+            body = request.data
+        except RequestDataTooBig as error:
+            raise Unprocessable("An observation holds 5 MB at most.") from error
+        principal: Any = request.user
+        recorded = record_observation(
+            session_id=_id(pk), pools=principal.pools, body=body, actor=self.actor, now=self.now()
+        )
+        return Response(recorded.to_json())
+
+
+@extend_schema(tags=["observations"])
+class SessionObservationViewSet(ScopedSessions):
+    """What was seen of a session."""
+
+    access = {
+        "resource_observations": VIEWER_OR_CONTROLLER,
+        "observe_resources": OPERATOR,
+        "observe_state": VIEWER,
+        "exclude": ADMIN,
+        "include": ADMIN,
+    }
+
+    @extend_schema(responses=s.SessionEvidenceSerializer)
+    @action(detail=True, url_path="resource-observations")
+    def resource_observations(self, request: Request, pk: str) -> Response:
+        return self._evidence(self.get_object())
+
+    @extend_schema(request=None, responses={202: s.RequestSerializer})
+    @action(detail=True, methods=["post"], url_path="observe-resources")
+    def observe_resources(self, request: Request, pk: str) -> Response:
+        """Ask for an observation now, of a running session; while one is asked for, that one is returned."""
+        session = self.get_object()
+        made = request_observation(session=session, actor=self.actor, now=self.now())
+        made.state = made.state_at(self.now())
+        return Response(s.RequestSerializer(made).data, status=202)
+
+    @extend_schema(responses=s.RequestSerializer)
+    @observe_resources.mapping.get
+    def observe_state(self, request: Request, pk: str) -> Response:
+        """The last request and what became of it."""
+        session = self.get_object()
+        last = last_request(session)
+        if last is None:
+            raise NotFound(f"Nobody has asked for an observation of {session}.")
+        last.state = last.state_at(self.now())
+        return Response(s.RequestSerializer(last).data)
+
+    @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
+    @action(detail=True, methods=["post"], url_path="resource-observations/exclude")
+    def exclude(self, request: Request, pk: str) -> Response:
+        """Leave the session out of the evidence of its definition."""
+        data = self.taken(ReasonSerializer, request)
+        exclude_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
+        return self._evidence(self.get_object())
+
+    @extend_schema(request=None, responses=s.SessionEvidenceSerializer)
+    @action(detail=True, methods=["post"], url_path="resource-observations/include")
+    def include(self, request: Request, pk: str) -> Response:
+        """Bring an excluded session back."""
+        include_session(session=self.get_object(), actor=self.actor, now=self.now())
+        return self._evidence(self.get_object())
+
+    def _evidence(self, session: LabletSession) -> Response:
+        row = SessionObservation.objects.filter(session=session).first()
+        return Response(s.SessionEvidenceSerializer(session_evidence(session, row)).data)
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise NotFound("There is no such session.") from error

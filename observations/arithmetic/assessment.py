@@ -1,0 +1,116 @@
+"""Where a definition stands: its digest against what it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from observations.arithmetic.histogram import Digest, day_of
+from observations.arithmetic.measures import MEASURED, Amounts
+from observations.arithmetic.recommendation import Class, Flag, class_of, flag_of, propose, would_be_over
+from observations.arithmetic.statistics import (
+    LEVELS,
+    Confidence,
+    Summary,
+    basis_of,
+    confidence_of,
+    step_change,
+    summarize,
+)
+
+DAYS = 30
+UNDER_FIRST = 10**11  # what is too small goes before any waste
+GB_PER_CORE = 4
+# By day: hundredths of wasted core- and GB-seconds, and seconds held.
+Days = dict[str, list[int]]
+Newest = Sequence[tuple[datetime, Amounts]]
+
+
+@dataclass(frozen=True)
+class ResourceView:
+    """One resource: on which basis, what the sessions say, and how far to trust it."""
+
+    resource: str
+    basis: str
+    measured: Mapping[str, int]
+    summary: Summary | None
+    step: str
+    confidence: Confidence
+
+
+def view_of(resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "") -> ResourceView:
+    """The figures of a resource, on the basis asked for or the one that enough sessions have."""
+    basis = basis or basis_of(digest, resource)
+    values = [amounts[resource, basis] for _, amounts in newest if (resource, basis) in amounts]
+    summary = summarize(digest.of(resource, basis), values[0] if values else None)
+    step = step_change(resource, values)
+    age = today - day_of(newest[0][0]) if newest else 0
+    measured = {each: digest.of(resource, each).n for each in ("used", "allocated")}
+    return ResourceView(
+        resource, basis, measured, summary, step, confidence_of(summary, age_days=age, step=step)
+    )
+
+
+@dataclass(frozen=True)
+class Assessed:
+    n: int
+    verdict: Class
+    confidence: str
+    newest: datetime | None
+    recommended: dict[str, int]
+    flags: list[Flag]
+
+    def worth(self, waste_cpu: int, waste_memory: int) -> int:
+        """The order in which to fix things: too small first, then by what is wasted."""
+        if self.verdict == Class.UNDER:
+            return UNDER_FIRST + self.n * 100
+        if self.verdict == Class.OVER:
+            return min(waste_cpu + waste_memory // GB_PER_CORE, UNDER_FIRST - 1)
+        return 0
+
+
+def assess(
+    digest: Digest, *, newest: Newest, required: Mapping[str, int], flags: Mapping[str, str], today: int
+) -> Assessed:
+    """`flags` are those it has now: what is flagged stays so until the gap is half as large."""
+    views = [view_of(resource, digest, newest, today=today) for resource in MEASURED]
+    known = [(view, view.summary) for view in views if view.summary is not None]
+    raised, undecided = [], False
+    for view, summary in known:
+        asked = required[view.resource]
+        exceeds = digest.of(view.resource, view.basis).above(asked)
+        flag = flag_of(
+            view.resource,
+            summary=summary,
+            basis=view.basis,
+            required=asked,
+            before=flags.get(view.resource, ""),
+            exceeds=exceeds,
+        )
+        raised += [flag] if flag.direction else []
+        undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
+    return Assessed(
+        n=digest.n,
+        verdict=class_of(digest.n, raised, undecided=undecided),
+        confidence=min((view.confidence.level for view, _ in known), key=LEVELS.index, default=LEVELS[0]),
+        newest=newest[0][0] if newest else None,
+        recommended={
+            view.resource: propose(view.resource, "recommended", summary, view.basis).value
+            for view, summary in known
+        },
+        flags=raised,
+    )
+
+
+def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days:
+    """Add or take away what one session held and wasted on its day."""
+    before = days.get(str(day), [0] * len(figures))
+    after = [old + sign * new for old, new in zip(before, figures, strict=True)]
+    rest = {key: value for key, value in days.items() if key != str(day)}
+    return {**rest, str(day): after} if any(after) else rest
+
+
+def within(days: Days, *, today: int) -> Days:
+    """Only the last thirty days, in order."""
+    return {key: days[key] for key in sorted(days, key=int) if int(key) > today - DAYS}

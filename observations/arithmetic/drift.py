@@ -1,0 +1,73 @@
+"""Ports allocated against ports observed, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MISSING, EXTRA, CHANGED, CONFLICT = "missing", "extra", "changed", "conflict"
+KINDS = (CONFLICT, EXTRA, CHANGED, MISSING)
+
+Ports = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class DriftItem:
+    """One name that differs; `other` is the session that has the observed port as well."""
+
+    kind: str
+    name: str
+    allocated: int | None = None
+    observed: int | None = None
+    other: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same deviation in another session has other numbers and the same fingerprint."""
+        return hashlib.sha256(f"{self.kind} {self.name}".encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> DriftItem:
+        return cls(**stored)
+
+
+def compare_ports(
+    allocated: Ports, observed: Ports, held_by_others: Mapping[int, str] | None = None
+) -> list[DriftItem]:
+    """What differs, worst first. A port that another session has is a conflict, whatever else it is."""
+    others = held_by_others or {}
+    items = []
+    for name in {*allocated, *observed}:
+        plan, seen = allocated.get(name), observed.get(name)
+        other = others.get(seen, "") if seen is not None else ""
+        if other:
+            items.append(DriftItem(CONFLICT, name, plan, seen, other))
+        elif plan != seen:
+            items.append(DriftItem(_kind(plan, seen), name, plan, seen))
+    return sorted(items, key=lambda item: (KINDS.index(item.kind), item.name))
+
+
+def _kind(plan: int | None, seen: int | None) -> str:
+    if seen is None:
+        return MISSING
+    return EXTRA if plan is None else CHANGED
+
+
+def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:
+    """Ports that are in use and nobody planned, with their names; those of others are theirs to hold."""
+    return {
+        item.observed: item.name
+        for item in items
+        if item.kind in (EXTRA, CHANGED) and item.observed is not None
+    }
+
+
+def counted(items: Sequence[DriftItem]) -> str:
+    """`1 conflict, 2 missing`"""
+    counts = [(kind, sum(item.kind == kind for item in items)) for kind in KINDS]
+    return ", ".join(f"{count} {kind}" for kind, count in counts if count)

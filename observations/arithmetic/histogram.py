@@ -1,0 +1,109 @@
+"""Counting samples so that adding or removing one costs the same for ten sessions and for a hundred thousand.
+
+A sample is the peak of a session. Per value a histogram keeps how many sessions have it and their weight
+together; both are whole numbers, so the order of adding does not matter and removing undoes adding exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from observations.arithmetic.measures import BASES, MEASURED, Amounts
+
+HALF_LIFE = 14  # days
+DAY_ZERO = date(2020, 1, 1).toordinal()
+_SCALE = 2**20
+_PARTS = [round(2 ** (part / HALF_LIFE) * _SCALE) for part in range(HALF_LIFE)]
+
+
+def day_of(moment: datetime) -> int:
+    return moment.astimezone(UTC).date().toordinal()
+
+
+def decay_weight(day: int) -> int:
+    """2^(day / 14 days) as a whole number: a sample weighs half as much as one of 14 days later."""
+    doublings, part = divmod(day - DAY_ZERO, HALF_LIFE)
+    weight = _PARTS[part]
+    return weight << doublings if doublings >= 0 else max(weight >> -doublings, 1)
+
+
+@dataclass
+class Histogram:
+    """How many samples have which value, and what they weigh."""
+
+    bins: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, value: int, weight: int, times: int = 1) -> None:
+        count, heavy = self.bins.get(value, (0, 0))
+        count, heavy = count + times, heavy + weight * times
+        if count:
+            self.bins[value] = (count, heavy)
+        else:
+            del self.bins[value]
+
+    @property
+    def n(self) -> int:
+        return sum(count for count, _ in self.bins.values())
+
+    def rising(self) -> list[tuple[int, int, int]]:
+        """(value, count, weight) from the smallest value on."""
+        return [(value, *self.bins[value]) for value in sorted(self.bins)]
+
+    def above(self, limit: int) -> int:
+        return sum(count for value, (count, _) in self.bins.items() if value > limit)
+
+
+@dataclass
+class Digest:
+    """The histograms of all resources, of what was used and what was allocated."""
+
+    n: int = 0
+    histograms: dict[tuple[str, str], Histogram] = field(default_factory=dict)
+
+    def of(self, resource: str, basis: str) -> Histogram:
+        return self.histograms.setdefault((resource, basis), Histogram())
+
+    def add(self, amounts: Amounts, day: int) -> None:
+        self._change(amounts, day, 1)
+
+    def remove(self, amounts: Amounts, day: int) -> None:
+        self._change(amounts, day, -1)
+
+    def _change(self, amounts: Amounts, day: int, times: int) -> None:
+        self.n += times
+        weight = decay_weight(day)
+        for (resource, basis), value in amounts.items():
+            self.of(resource, basis).add(value, weight, times)
+
+    def to_json(self) -> dict[str, Any]:
+        """Sorted, so that equal digests are equal as JSON."""
+        bins = {f"{resource} {basis}": self.of(resource, basis).rising() for resource, basis in keys()}
+        return {"n": self.n, **{key: [list(row) for row in rows] for key, rows in bins.items() if rows}}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Digest:
+        digest = cls(n=stored.get("n", 0))
+        for resource, basis in keys():
+            rows = stored.get(f"{resource} {basis}", ())
+            digest.of(resource, basis).bins = {value: (count, weight) for value, count, weight in rows}
+        return digest
+
+
+def keys() -> Iterator[tuple[str, str]]:
+    return ((resource, basis) for resource in MEASURED for basis in BASES)
+
+
+def merged(digests: Iterable[Digest]) -> Digest:
+    """One digest over several revisions."""
+    whole = Digest()
+    for digest in digests:
+        whole.n += digest.n
+        for key, histogram in digest.histograms.items():
+            target = whole.of(*key).bins
+            for value, (count, weight) in histogram.bins.items():
+                have = target.get(value, (0, 0))
+                target[value] = (have[0] + count, have[1] + weight)
+    return whole

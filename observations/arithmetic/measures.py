@@ -1,0 +1,76 @@
+"""What is measured and by which rules. Amounts are whole hundredths of a core or GB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
+
+CPU, MEMORY, STORAGE = "cpu_cores", "memory_gb", "storage_gb"
+MEASURED = (CPU, MEMORY, STORAGE)
+USED, ALLOCATED = "used", "allocated"
+BASES = (USED, ALLOCATED)
+MB_PER_GB = 1024
+HUNDREDTH = Decimal("0.01")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one resource is recommended and flagged: amounts in hundredths, headroom in percent."""
+
+    label: str
+    unit: str
+    step: int
+    floor: int
+    headroom: Mapping[str, int]
+    statistic: str
+    stops: bool  # whether running out of it stops a lab instead of slowing it
+
+    @property
+    def step_text(self) -> str:
+        return {50: f"half a {self.unit.rstrip('s')}"}.get(self.step, f"a whole {self.unit}")
+
+
+RULES: dict[str, Rule] = {
+    CPU: Rule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
+    MEMORY: Rule("Memory", "GB", 50, 50, {USED: 115, ALLOCATED: 100}, "max", stops=True),
+    STORAGE: Rule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
+}
+
+# The peak of a session: amount by (resource, basis); what was not measured is missing, never 0.
+Amounts = Mapping[tuple[str, str], int]
+
+
+def hundredths(value: Decimal | Fraction | int) -> int:
+    """An amount as whole hundredths, rounded up: a requirement must not fall short of what was seen."""
+    exact = value * 100
+    whole = int(exact)
+    return whole + (exact > whole)
+
+
+def amount(units: int) -> Decimal:
+    return Decimal(units) / 100
+
+
+def gigabytes(megabytes: int) -> int:
+    """Megabytes as hundredths of a GB, rounded up."""
+    return hundredths(Fraction(megabytes, MB_PER_GB))
+
+
+def round_up(units: int, step: int) -> int:
+    return -(-units // step) * step
+
+
+def with_headroom(units: int, percent: int) -> int:
+    return -(-units * percent // 100)
+
+
+def text(units: int) -> str:
+    """`4.3`, `24`, `0.75`: no needless digits, never less than it is."""
+    shown = amount(units).quantize(HUNDREDTH, rounding=ROUND_CEILING)
+    return f"{shown:,.2f}".rstrip("0").rstrip(".")
+
+
+def with_unit(resource: str, units: int) -> str:
+    return f"{text(units)} {'core' if resource == CPU and units == 100 else RULES[resource].unit}"

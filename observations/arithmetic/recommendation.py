@@ -1,0 +1,129 @@
+"""From what sessions used to what their definition should ask for, with the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from observations.arithmetic.measures import RULES, USED, round_up, text, with_headroom, with_unit
+from observations.arithmetic.statistics import Summary
+
+UNDER, OVER = "under", "over"
+UNDER_PERCENT, OVER_PERCENT = 10, 20
+UNDER_LEAST, OVER_LEAST = 5, 10
+CHOICES = ("max", "p95", "avg", "latest", "recommended")
+NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "decayed_p95": "decayed p95"}
+
+
+class Class(StrEnum):
+    """What a definition is, seen from its sessions."""
+
+    UNDER = "under"
+    OVER = "over"
+    OPTIMIZED = "optimized"
+    INSUFFICIENT = "insufficient"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A value for one resource and the trail of how it came about."""
+
+    resource: str
+    choice: str
+    value: int
+    trail: str
+
+
+def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
+    """What a choice means in numbers: the statistic, its headroom when recommended, rounded up."""
+    rule = RULES[resource]
+    if choice == "recommended":
+        return _recommended(resource, summary, basis)
+    raw = int(getattr(summary, choice))
+    value = round_up(raw, rule.step)
+    return Proposal(
+        resource, choice, value, f"{NAMES[choice]} {text(raw)} {basis}{_rounded(resource, raw, value)}"
+    )
+
+
+def _recommended(resource: str, summary: Summary, basis: str) -> Proposal:
+    rule = RULES[resource]
+    raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[basis]
+    wanted = with_headroom(raw, headroom)
+    value = round_up(wanted, rule.step)
+    trail = f"{NAMES[rule.statistic]} {text(raw)} {basis} × {headroom / 100:.2f} = {text(wanted)}"
+    return Proposal(resource, "recommended", value, trail + _rounded(resource, wanted, value))
+
+
+def _rounded(resource: str, raw: int, value: int) -> str:
+    return f", rounded up to {with_unit(resource, value)}" if value != raw else ""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A requirement that is significantly off, and why in words; `direction` is empty when it is not."""
+
+    resource: str
+    direction: str = ""
+    reason: str = ""
+
+
+def flag_of(
+    resource: str, *, summary: Summary, basis: str, required: int, before: str = "", exceeds: int = 0
+) -> Flag:
+    """Whether a resource is asked for wrongly; what is flagged stays so until the gap is half as large.
+
+    `exceeds` is how many sessions went above what is required. On allocated figures headroom alone raises
+    no flag: what nodes were given is a limit, not a measurement.
+    """
+    rule = RULES[resource]
+    proposal = propose(resource, "recommended", summary, basis)
+    wanted = proposal.value
+    if basis != USED:
+        wanted = min(wanted, round_up(int(getattr(summary, rule.statistic)), rule.step))
+    gap, half = wanted - required, 2 if before == UNDER else 1
+    enough = summary.n >= UNDER_LEAST or before == UNDER
+    if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
+        return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))
+    if rule.stops and exceeds:
+        times = f"{exceeds} {'session' if exceeds == 1 else 'sessions'}"
+        return Flag(
+            resource,
+            UNDER,
+            f"{rule.label}: {times} exceeded {with_unit(resource, required)}, up to {text(summary.max)}.",
+        )
+    gap, half = required - proposal.value, 2 if before == OVER else 1
+    enough = summary.n >= OVER_LEAST
+    if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:
+        return Flag(resource, OVER, _said(resource, required, proposal.value, "too much"))
+    return Flag(resource)
+
+
+def _said(resource: str, required: int, wanted: int, how: str) -> str:
+    asked, better = with_unit(resource, required), with_unit(resource, wanted)
+    return f"{RULES[resource].label}: {asked} is {how}, {better} recommended."
+
+
+def would_be_over(resource: str, *, summary: Summary, basis: str, required: int) -> bool:
+    """Whether it would be called over if only there were enough sessions."""
+    rule = RULES[resource]
+    gap = required - propose(resource, "recommended", summary, basis).value
+    return gap >= rule.floor and gap * 100 >= OVER_PERCENT * required
+
+
+def class_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Class:
+    """Too little of anything weighs more than too much of something else."""
+    directions = {flag.direction for flag in flags}
+    if UNDER in directions:
+        return Class.UNDER
+    if n < UNDER_LEAST:
+        return Class.INSUFFICIENT
+    if OVER in directions:
+        return Class.OVER
+    return Class.INSUFFICIENT if undecided and n < OVER_LEAST else Class.OPTIMIZED
+
+
+def has_moved(before: int, after: int) -> bool:
+    """Whether a recommendation that was dismissed is another one by now: a tenth or more."""
+    return abs(after - before) * 10 >= before if before else after != before

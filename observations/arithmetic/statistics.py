@@ -1,0 +1,154 @@
+"""What a set of samples says: percentiles, spread, outliers, step changes, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from observations.arithmetic.histogram import Digest, Histogram
+from observations.arithmetic.measures import ALLOCATED, RULES, USED
+
+ENOUGH_MEASURED = Fraction(80, 100)
+OUTLIER_SCORE = 3.5
+MAD_SCALE = 0.6745
+MEAN_DEVIATION_SCALE = 1.253314
+STEP_NEWEST, STEP_BEFORE_LEAST, STEP_BEFORE_MOST = 5, 5, 15
+STEP_SHARE = Fraction(20, 100)
+WIDE_SPREAD = 0.5
+STALE_DAYS = 60
+LEVELS = ("insufficient", "low", "medium", "high")
+ENOUGH_FOR = ((22, "high"), (10, "medium"), (5, "low"))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One resource over the sessions of an epoch; amounts in hundredths, percentiles by nearest rank."""
+
+    n: int
+    min: int
+    max: int
+    avg: int
+    p50: int
+    p90: int
+    p95: int
+    decayed_p95: int
+    latest: int | None
+    spread: float
+
+
+def percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
+    """Nearest rank over (value, count, weight) rows that rise: always a value of the sample."""
+    rank = max(-(-percent * sum(row[1] for row in rows) // 100), 1)
+    return _reach(((value, count) for value, count, _ in rows), rank)
+
+
+def weighted_percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
+    """The smallest value that carries, with all below it, this share of the weight."""
+    needed = Fraction(percent * sum(row[2] for row in rows), 100)
+    return _reach(((value, weight) for value, _, weight in rows), needed)
+
+
+def _reach(steps: Iterable[tuple[int, int]], needed: int | Fraction) -> int:
+    passed = 0
+    for value, size in steps:
+        passed += size
+        if passed >= needed:
+            return value
+    raise ValueError("there is no percentile of nothing")
+
+
+def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
+    """The figures of a histogram; nothing of an empty one."""
+    rows = histogram.rising()
+    if not rows:
+        return None
+    n = sum(row[1] for row in rows)
+    mean = Fraction(sum(value * count for value, count, _ in rows), n)
+    p50, p95 = percentile(rows, 50), percentile(rows, 95)
+    return Summary(
+        n=n,
+        min=rows[0][0],
+        max=rows[-1][0],
+        avg=-(-mean.numerator // mean.denominator),
+        p50=p50,
+        p90=percentile(rows, 90),
+        p95=p95,
+        decayed_p95=weighted_percentile(rows, 95),
+        latest=latest,
+        spread=round((p95 - p50) / p50, 4) if p50 else 0.0,
+    )
+
+
+def basis_of(digest: Digest, resource: str) -> str:
+    """What was used, when enough sessions have it; else what was allocated."""
+    used = digest.of(resource, USED).n
+    return USED if digest.n and Fraction(used, digest.n) >= ENOUGH_MEASURED else ALLOCATED
+
+
+def usual_range(histogram: Histogram) -> tuple[float, float] | None:
+    """Outside of it the modified z-score is above 3.5; none when the samples do not say."""
+    rows = histogram.rising()
+    n = sum(row[1] for row in rows)
+    if n < 5:
+        return None
+    middle = percentile(rows, 50)
+    away = Histogram()
+    for value, count, weight in rows:
+        away.add(abs(value - middle), weight, count)
+    scale = percentile(away.rising(), 50) / MAD_SCALE
+    if not scale:
+        mean = sum(value * count for value, count, _ in away.rising()) / n
+        scale = mean * MEAN_DEVIATION_SCALE
+    return (middle - OUTLIER_SCORE * scale, middle + OUTLIER_SCORE * scale) if scale else None
+
+
+def step_change(resource: str, newest_first: Sequence[int]) -> str:
+    """`up` or `down` when the newest five all lie beyond those before, by a fifth and the floor."""
+    new, before = newest_first[:STEP_NEWEST], newest_first[STEP_NEWEST : STEP_NEWEST + STEP_BEFORE_MOST]
+    if len(new) < STEP_NEWEST or len(before) < STEP_BEFORE_LEAST:
+        return ""
+    old_middle, new_middle = sorted(before)[len(before) // 2], sorted(new)[len(new) // 2]
+    moved = abs(new_middle - old_middle)
+    if moved < RULES[resource].floor or moved < STEP_SHARE * old_middle:
+        return ""
+    if min(new) > max(before):
+        return "up"
+    return "down" if max(new) < min(before) else ""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    level: str
+    reasons: tuple[str, ...]
+
+
+def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confidence:
+    """From how many sessions it is known, lowered by what makes them a poor guide."""
+    n = summary.n if summary else 0
+    level = next((name for least, name in ENOUGH_FOR if n >= least), LEVELS[0])
+    said = [f"{n} {'session' if n == 1 else 'sessions'}, {_enough(n)}"]
+    spread = summary.spread if summary else 0.0
+    lowered = [
+        (spread > WIDE_SPREAD, f"spread {spread:.2f} is wide", f"spread {spread:.2f} is small"),
+        (
+            age_days > STALE_DAYS,
+            f"the newest observation is {age_days} days old",
+            "the newest observation is recent",
+        ),
+        (bool(step), f"the newest sessions stepped {step}", "no step change"),
+    ]
+    if summary is None:
+        return Confidence(level, tuple(said))
+    downs = sum(bad for bad, _, _ in lowered)
+    place = LEVELS.index(level)
+    if place:
+        level = LEVELS[max(place - downs, 1)]
+    said += [bad_text if bad else fine for bad, bad_text, fine in lowered]
+    return Confidence(level, tuple(said))
+
+
+def _enough(n: int) -> str:
+    if n >= 22:
+        return "22 are enough"
+    return "22 would be enough" if n >= 5 else "5 are the least"

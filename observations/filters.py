@@ -1,0 +1,69 @@
+"""Filters of the lists of observations, and what observations add to other lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters as df
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from lcm.models import LabletDefinition, LabletSession
+from lcm.web.filters import (
+    ChoicesFilter,
+    DefinitionFilter,
+    FlagFilter,
+    ObjectFilter,
+    PeriodFilter,
+    SearchFilter,
+)
+from lcm.web.filters import register_filter as register
+from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
+from observations.models.aggregates import Verdict
+from observations.models.drift import KIND_CHOICES, is_open
+
+
+class DriftFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("name", "definition__name", "reason")
+    state = ChoicesFilter(choices=ReviewState.choices, label="State", method="in_state")
+    kind = ChoicesFilter(choices=KIND_CHOICES, label="Kind")
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
+    seen = PeriodFilter(field_name="last_seen", label="Seen")
+
+    class Meta:
+        model = DriftReview
+        fields: list[str] = []
+
+    def in_state(self, qs: QuerySet[DriftReview], name: str, value: list[str]) -> QuerySet[DriftReview]:
+        """As it is now: an acknowledgement that has ended is open."""
+        now = timezone.now()
+        states = {
+            ReviewState.OPEN.value: is_open(now),
+            ReviewState.ACKNOWLEDGED.value: Q(state=ReviewState.ACKNOWLEDGED, acknowledged_until__gt=now),
+            ReviewState.RESOLVED.value: Q(state=ReviewState.RESOLVED),
+        }
+        found = Q()
+        for state in value:
+            found |= states[state]
+        return qs.filter(found)
+
+
+class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
+    definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
+    session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
+    counts = FlagFilter(field_name="is_sample", label="Counts")
+    left_out = ChoicesFilter(choices=LeftOut.choices, label="Left out because")
+    drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
+    observed = PeriodFilter(field_name="observed_at", label="Observed")
+
+    class Meta:
+        model = SessionObservation
+        fields: list[str] = []
+
+
+def add_filters() -> None:
+    """Definitions can be filtered by what their sessions say, on their page and over the API."""
+    verdict: Any = ChoicesFilter(field_name="assessment__verdict", choices=Verdict.choices, label="Class")
+    register(DefinitionFilter, "class", verdict)
+    observed = PeriodFilter(field_name="assessment__last_observed_at", label="Observed")
+    register(DefinitionFilter, "observed", observed)

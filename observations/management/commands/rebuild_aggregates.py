@@ -1,0 +1,38 @@
+"""`manage.py rebuild_aggregates [--check] [name …]`: compute aggregates from the rows and compare."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from lcm.models import LabletDefinition
+from observations.services.aggregates import rebuild_definition
+
+
+class Command(BaseCommand):
+    help = "Compute the aggregates of definitions from their sessions; says what differed and puts it right."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("names", nargs="*", help="Names of definitions; all when none is given.")
+        parser.add_argument("--check", action="store_true", help="Only compare; fails when anything differs.")
+
+    def handle(self, *args: Any, names: list[str], check: bool, **options: Any) -> None:
+        rows = LabletDefinition.objects.select_related("current_revision").defer("topology_yaml", "links")
+        if names:
+            rows = rows.filter(name__in=names)
+        looked_at = different = 0
+        for definition in rows.order_by("pk").iterator(chunk_size=200):
+            looked_at += 1
+            found = rebuild_definition(definition=definition, now=timezone.now(), check=check)
+            different += bool(found)
+            for each in found:
+                self.stdout.write(f"{each.definition}: {each.what}")
+        if not looked_at:
+            raise CommandError("There is no such definition.")
+        verb = "differ" if check else "differed and are put right"
+        self.stdout.write(f"{looked_at:,} definitions looked at, {different:,} {verb}.")
+        if check and different:
+            raise CommandError("The aggregates are not what the sessions say; run it without --check.")

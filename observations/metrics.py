@@ -1,0 +1,38 @@
+"""What Prometheus learns of observations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Count
+from prometheus_client import Counter
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+OBSERVATIONS = Counter("lcm_observations_recorded_total", "Observations recorded.")
+DRIFT = Counter("lcm_port_drift_detected_total", "Observations that showed new port drift.")
+
+
+def observation_figures() -> Iterator[Metric]:
+    """Definitions by class, and port drift that waits for a person."""
+    from django.utils import timezone
+
+    from observations.models import DefinitionAssessment, DriftReview
+    from observations.models.drift import is_open
+
+    classes = GaugeMetricFamily("lcm_definitions_by_class", "Definitions by class.", labels=["class"])
+    rows = DefinitionAssessment.objects.order_by().values_list("verdict").annotate(Count("pk"))
+    for verdict, count in rows:
+        classes.add_metric([verdict], count)
+    yield classes
+    drift = GaugeMetricFamily(
+        "lcm_port_drift_open", "Port drift that nobody has acknowledged.", labels=["kind"]
+    )
+    waiting = (
+        DriftReview.objects.filter(is_open(timezone.now()))
+        .order_by()
+        .values_list("kind")
+        .annotate(Count("pk"))
+    )
+    for kind, count in waiting:
+        drift.add_metric([kind], count)
+    yield drift

@@ -1,0 +1,17 @@
+"""What live labs were seen to hold, and what follows from it."""
+
+from observations.models.aggregates import DefinitionAssessment, ResourceAggregate
+from observations.models.drift import DriftReview, ReviewState
+from observations.models.requests import ObservationRequest, RequestState
+from observations.models.sessions import LeftOut, SessionObservation
+
+__all__ = [
+    "DefinitionAssessment",
+    "DriftReview",
+    "LeftOut",
+    "ObservationRequest",
+    "RequestState",
+    "ResourceAggregate",
+    "ReviewState",
+    "SessionObservation",
+]

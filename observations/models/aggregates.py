@@ -1,0 +1,96 @@
+"""What the sessions of a definition say together."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.models.base import IdModel
+from observations.arithmetic.recommendation import Class
+from observations.arithmetic.statistics import LEVELS
+
+
+class Verdict(models.TextChoices):
+    UNDER = Class.UNDER.value, "Under"
+    OVER = Class.OVER.value, "Over"
+    OPTIMIZED = Class.OPTIMIZED.value, "Optimized"
+    INSUFFICIENT = Class.INSUFFICIENT.value, "Insufficient"
+
+
+class ResourceAggregate(IdModel):
+    """The samples of a definition, epoch and revision as histograms; see `arithmetic.histogram`."""
+
+    definition = models.ForeignKey(
+        LabletDefinition, on_delete=models.CASCADE, related_name="aggregates", db_index=False
+    )
+    epoch = models.CharField(max_length=64)
+    revision = models.ForeignKey(
+        DefinitionRevision, on_delete=models.CASCADE, related_name="aggregates", db_index=False
+    )
+    digest = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name = "aggregate"
+        constraints = [
+            models.UniqueConstraint(fields=["definition", "epoch", "revision"], name="aggregate_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"aggregate of {self.revision_id}"
+
+
+def _recommended() -> models.DecimalField[Any, Any]:
+    return models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
+
+
+def _hours() -> models.DecimalField[Any, Any]:
+    return models.DecimalField(max_digits=14, decimal_places=2, default=Decimal(0))
+
+
+class DefinitionAssessment(models.Model):
+    """Where a definition stands now: its class, what is recommended, what is wasted. One row each."""
+
+    definition = models.OneToOneField(
+        LabletDefinition, on_delete=models.CASCADE, primary_key=True, related_name="assessment"
+    )
+    epoch = models.CharField(max_length=64, blank=True)
+    verdict = models.CharField(max_length=12, choices=Verdict, default=Verdict.INSUFFICIENT)
+    confidence = models.CharField(max_length=12, default=LEVELS[0])
+    n = models.PositiveIntegerField(default=0)
+    last_observed_at = models.DateTimeField(null=True, blank=True)
+    recommended_cpu_cores = _recommended()
+    recommended_memory_gb = _recommended()
+    recommended_storage_gb = _recommended()
+    flags = models.JSONField(default=dict, help_text="Resource → under or over.")
+    reasons = models.JSONField(default=list)
+    days = models.JSONField(default=dict, help_text="What sessions held and wasted, by day.")
+    waste_cpu = _hours()
+    waste_memory = _hours()
+    held_seconds = models.PositiveBigIntegerField(default=0)
+    worth = models.DecimalField(
+        max_digits=16, decimal_places=2, default=Decimal(0), help_text="What is worth fixing first."
+    )
+    snoozed_until = models.DateTimeField(null=True, blank=True)
+    dismissed = models.JSONField(null=True, blank=True, help_text="The recommendation that was dismissed.")
+    set_aside_reason = models.CharField(max_length=500, blank=True)
+    set_aside_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        verbose_name = "assessment"
+        constraints = [
+            models.CheckConstraint(name="assessment_verdict_known", condition=Q(verdict__in=Verdict.values)),
+            models.CheckConstraint(name="assessment_confidence_known", condition=Q(confidence__in=LEVELS)),
+        ]
+        indexes = [
+            models.Index(fields=["worth", "definition"], name="assessment_worth"),
+            models.Index(
+                fields=["snoozed_until"], condition=Q(snoozed_until__isnull=False), name="assessment_snoozed"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"assessment of {self.definition_id}"

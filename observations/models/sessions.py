@@ -1,0 +1,98 @@
+"""What was seen of a session: the newest observation whole, and its totals and peaks as columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
+
+
+class LeftOut(models.TextChoices):
+    """Why a session does not count in the aggregate."""
+
+    NOT_COLLECTED = "not_collected", "It did not reach collecting"
+    TOO_SHORT = "too_short", "Its nodes were booted for less than 10 minutes"
+    NOTHING_MEASURED = "not_measured", "Nothing was measured"
+    EXCLUDED = "excluded", "It was excluded"
+
+
+def _amount() -> models.DecimalField[Any, Any]:
+    return models.DecimalField(max_digits=10, decimal_places=2, null=True, blank=True)
+
+
+class SessionObservation(models.Model):
+    """One session's observations. Cores and GB, rounded up to hundredths; null is “not known”."""
+
+    session = models.OneToOneField(
+        LabletSession, on_delete=models.CASCADE, primary_key=True, related_name="observation"
+    )
+    definition = models.ForeignKey(
+        LabletDefinition, on_delete=models.CASCADE, related_name="observations", db_index=False
+    )
+    revision = models.ForeignKey(
+        DefinitionRevision, on_delete=models.CASCADE, related_name="observations", db_index=False
+    )
+    epoch = models.CharField(max_length=64)
+    observed_at = models.DateTimeField(help_text="When the newest observation was made.")
+    recorded_at = models.DateTimeField()
+    seen = models.JSONField(default=list, help_text="Fingerprints of the observations that were counted.")
+    observed_resources = models.JSONField(help_text="The newest observation, whole.")
+    observed_ports = models.JSONField(null=True)
+    drift = models.JSONField(default=list)
+
+    cpu_allocated, cpu_used = _amount(), _amount()
+    memory_allocated, memory_used = _amount(), _amount()
+    storage_allocated, storage_used = _amount(), _amount()
+    peak_cpu_allocated, peak_cpu_used = _amount(), _amount()
+    peak_memory_allocated, peak_memory_used = _amount(), _amount()
+    peak_storage_allocated, peak_storage_used = _amount(), _amount()
+
+    booted_seconds = models.PositiveIntegerField(default=0)
+    held_seconds = models.PositiveIntegerField(default=0)
+    reached_collecting = models.BooleanField(default=False)
+    is_sample = models.BooleanField(default=False, help_text="It counts in the aggregate.")
+    left_out = models.CharField(max_length=13, choices=LeftOut, blank=True)
+    excluded_reason = models.CharField(max_length=500, blank=True)
+    excluded_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        verbose_name = "observed session"
+        constraints = [
+            models.CheckConstraint(
+                name="observation_sample_or_left_out",
+                condition=Q(is_sample=True, left_out="") | Q(is_sample=False, left_out__in=LeftOut.values),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["definition", "observed_at", "session"], name="observed_of_definition"),
+            models.Index(fields=["observed_at", "session"], name="observed_newest"),
+            models.Index(
+                fields=["definition", "observed_at"], condition=Q(is_sample=False), name="left_out_newest"
+            ),
+            models.Index(
+                fields=["definition", "epoch", "observed_at"],
+                condition=Q(is_sample=True),
+                name="sample_newest",
+            ),
+            models.Index(
+                fields=["definition", "epoch", "peak_cpu_used"],
+                condition=Q(is_sample=True),
+                name="sample_by_cpu",
+            ),
+            models.Index(
+                fields=["definition", "epoch", "peak_memory_used"],
+                condition=Q(is_sample=True),
+                name="sample_by_memory",
+            ),
+            models.Index(
+                fields=["definition", "epoch", "peak_storage_used"],
+                condition=Q(is_sample=True),
+                name="sample_by_storage",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"observation of {self.session_id.hex[:6]}"

@@ -1,0 +1,115 @@
+"""Pages of port drift: the list, the panel of a definition, acknowledging."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods
+
+from lcm.roles import Role
+from lcm.selectors.definitions import definitions
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import LocalDateTimeField, PageForm, ReasonForm
+from lcm.web.lists import list_page
+from observations.models import DriftReview
+from observations.pages.lists import DRIFT, EVIDENCE
+from observations.selectors.drift import drift_of, drift_reviews
+from observations.services.drift import LONGEST, USUAL_LENGTH, acknowledge_drift, reopen_drift
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def drift_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, DRIFT)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def evidence_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, EVIDENCE)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The panel of the definition's page."""
+    definition = get_object_or_404(definitions(), pk=pk)
+    context = {
+        "definition": definition,
+        "rows": drift_of(definition),
+        "crumbs": [
+            ("Definitions", reverse("definition_list")),
+            (str(definition), reverse("definition_detail", args=[pk])),
+            ("Port drift", ""),
+        ],
+    }
+    name = "observations/drift.html#panel" if request.htmx else "observations/drift.html"  # type: ignore[attr-defined]
+    return render(request, name, context)
+
+
+class AcknowledgeForm(ReasonForm):
+    until = LocalDateTimeField(
+        label="Until", help_text=f"{LONGEST.days} days at most; then it is open again."
+    )
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    review, now = _review(pk), timezone.now()
+
+    def save(data: Mapping[str, Any]) -> Done:
+        until: datetime = data["until"]
+        acknowledge_drift(review=review, reason=data["reason"], until=until, actor=actor_of(request), now=now)
+        return Done(f"{review.name} acknowledged.", _home(review))
+
+    sessions = "session" if review.sessions == 1 else "sessions"
+    page = FormPage(
+        title=f"Acknowledge {review.name}?",
+        text=f"The port is {review.kind} in {review.sessions} {sessions} of {review.definition}. "
+        "It needs nobody until then; leaked ports stay held back on their workers.",
+        form=AcknowledgeForm,
+        submit="Acknowledge",
+        save=save,
+        back=_home(review),
+        initial={"until": now + USUAL_LENGTH},
+        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Acknowledge", "")],
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def drift_reopen(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    review = _review(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        reopen_drift(review=review, actor=actor_of(request), now=timezone.now())
+        return Done(f"{review.name} is open again.", _home(review))
+
+    page = FormPage(
+        title=f"Open {review.name} again?",
+        text=f"It was acknowledged by {review.actor}: {review.reason}",
+        form=PageForm,
+        submit="Open again",
+        save=save,
+        back=_home(review),
+        crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Open again", "")],
+    )
+    return form_page(request, page)
+
+
+def _review(pk: UUID) -> DriftReview:
+    return get_object_or_404(drift_reviews(), pk=pk)
+
+
+def _home(review: DriftReview) -> str:
+    return reverse("definition_detail", args=[review.definition_id])

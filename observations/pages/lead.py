@@ -1,0 +1,65 @@
+"""What the sessions of a definition say, in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from observations.arithmetic.measures import CPU, MEASURED, MEMORY, text, with_unit
+from observations.pages.wording import each_worker, resource_word
+from observations.services.previewing import Preview
+
+
+def lead_of(preview: Preview) -> str:
+    """What the sessions say, in a sentence or two; `**…**` is strong."""
+    kept, n = preview.evidence.assessment, preview.evidence.digest.n
+    if not n:
+        return "**No session has been observed to its end yet.** The first five say where it stands."
+    counted = f"{n:,} {'session' if n == 1 else 'sessions'}"
+    flagged = [name for name in MEASURED if name in kept.flags]
+    if not flagged and kept.verdict == "insufficient":
+        return f"**{counted} are too few to say.** Five are the least, ten to say that something is too high."
+    if not flagged:
+        return f"**It asks for what it needs.** {counted} since {_since(preview)} say so."
+    sentence = " and ".join(
+        filter(None, (_set(kept.flags, "under", "too low"), _set(kept.flags, "over", "too high")))
+    )
+    seen = _used_at_most(preview, flagged[0], counted)
+    return f"**{sentence[0].upper()}{sentence[1:]}.** {seen}{_would_fit(preview)}"
+
+
+def _set(flags: Mapping[str, str], direction: str, how: str) -> str:
+    """`CPU and memory are set too high`"""
+    names = [resource_word(name) for name in MEASURED if flags.get(name) == direction]
+    if not names:
+        return ""
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"{listed} {'are' if first else 'is'} set {how}"
+
+
+def _since(preview: Preview) -> str:
+    revision = preview.definition.current_revision
+    return f"revision {revision.number}" if revision else "then"
+
+
+def _used_at_most(preview: Preview, name: str, counted: str) -> str:
+    impact = next(each for each in preview.impacts if each.resource == name)
+    if impact.view.summary is None:
+        return ""
+    verb = "used" if impact.view.basis == "used" else "held"
+    return f"{counted} {verb} at most {text(impact.view.summary.max)} of {with_unit(name, impact.required)}."
+
+
+def _would_fit(preview: Preview) -> str:
+    before, after = preview.empty_before, preview.empty_after
+    if not before.workers or before.sessions >= after.sessions:
+        return ""
+    proposed = " and ".join(
+        with_unit(impact.resource, impact.proposal.value)
+        for impact in preview.impacts
+        if impact.changes and impact.resource in (CPU, MEMORY)
+    )
+    if not proposed:
+        return ""
+    fewer, more = each_worker(before), each_worker(after)
+    return f" At {proposed} a worker would run {more} of these labs instead of {fewer}."

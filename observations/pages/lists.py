@@ -1,0 +1,190 @@
+"""The lists of observations, and the list of definitions as it is with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from lcm.models import LabletDefinition
+from lcm.pages import lists
+from lcm.selectors.definitions import definitions
+from lcm.web.lists import Column, ListPage
+from observations.arithmetic.measures import MEASURED
+from observations.filters import DriftFilter, EvidenceFilter
+from observations.models import DefinitionAssessment, SessionObservation
+from observations.selectors.drift import drift_reviews, open_drift
+
+
+def _assessed() -> QuerySet[LabletDefinition]:
+    # An inner join: the order by worth then comes from the index on assessments.
+    rows = definitions().filter(assessment__isnull=False)
+    return rows.select_related("assessment").defer("assessment__days", "assessment__reasons")
+
+
+def _lead() -> str:
+    """How many are worth fixing, and what they cost."""
+    total = LabletDefinition.objects.count()
+    worth = DefinitionAssessment.objects.filter(worth__gt=0)
+    count = worth.count()
+    if not total:
+        return "**There is no definition yet.** Import a CML topology to begin."
+    if not count:
+        return f"**None of the {total:,} is worth fixing now.**"
+    waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
+    verb = "is" if count == 1 else "are"
+    text = f"**{count:,} of {total:,} {verb} worth fixing.**"
+    if waste["cpu"] or waste["memory"]:
+        text += (
+            f" Together they held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
+            "in the last 30 days that no session used."
+        )
+    return text
+
+
+def _asked(name: str) -> Any:
+    return lambda row: getattr(row.current_revision, name)
+
+
+def _recommended(name: str) -> Any:
+    return lambda row: getattr(row.assessment, f"recommended_{name}")
+
+
+_EXPORTED = {"cpu_cores": "CPU cores", "memory_gb": "Memory GB", "storage_gb": "Storage GB"}
+DEFINITIONS = replace(
+    lists.DEFINITIONS,
+    rows=_assessed,
+    columns=[
+        Column("Definition", str, sort="name"),
+        Column("Class", lambda row: row.assessment.get_verdict_display(), sort="-assessment__worth"),
+        Column(
+            "CPU, set → recommended", _asked("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True
+        ),
+        Column(
+            "Memory, set → recommended",
+            _asked("memory_gb"),
+            sort="-current_revision__memory_gb",
+            numeric=True,
+        ),
+        Column(
+            "CPU waste", lambda row: row.assessment.waste_cpu, sort="-assessment__waste_cpu", numeric=True
+        ),
+        Column(
+            "Memory waste",
+            lambda row: row.assessment.waste_memory,
+            sort="-assessment__waste_memory",
+            numeric=True,
+        ),
+        Column("Sessions", lambda row: row.assessment.n, sort="-assessment__n", numeric=True),
+        Column("Observed", lambda row: row.assessment.last_observed_at, numeric=True),
+    ],
+    exported=[
+        Column("Definition", str),
+        Column("Class", lambda row: row.assessment.verdict),
+        Column("Status", lambda row: row.status),
+        *(Column(f"{_EXPORTED[name]} set", _asked(name)) for name in MEASURED),
+        *(Column(f"{_EXPORTED[name]} recommended", _recommended(name)) for name in MEASURED),
+        Column("Wasted core-hours", lambda row: row.assessment.waste_cpu),
+        Column("Wasted GB-hours", lambda row: row.assessment.waste_memory),
+        Column("Sessions", lambda row: row.assessment.n),
+        Column("Revision", lambda row: row.current_revision.number),
+        Column("Observed", lambda row: row.assessment.last_observed_at),
+        Column("Imported", lambda row: row.created_at),
+    ],
+    row_template="observations/definition_row.html",
+    default_sort="-assessment__worth",
+    lead=_lead,
+)
+
+
+def _drift_lead() -> str:
+    now = timezone.now()
+    count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
+    if not count:
+        return "**No port drift waits for anyone.** Labs have the ports they were given."
+    clash = f", {conflicts:,} of them ports that two sessions have" if conflicts else ""
+    verb = "deviation waits" if count == 1 else "deviations wait"
+    return f"**{count:,} {verb} for a person{clash}.** Leaked ports are held back on their workers."
+
+
+DRIFT = ListPage(
+    title="Port drift",
+    noun="deviation",
+    plural="deviations",
+    rows=drift_reviews,
+    filterset=DriftFilter,
+    columns=[
+        Column("State", lambda row: row.state_at(timezone.now()).label),
+        Column("Port", lambda row: row.name),
+        Column("What differs", lambda row: row.get_kind_display()),
+        Column("Definition", lambda row: str(row.definition)),
+        Column("Sessions", lambda row: row.sessions, sort="-sessions", numeric=True),
+        Column("First seen", lambda row: row.first_seen, sort="-first_seen", numeric=True),
+        Column("Last seen", lambda row: row.last_seen, sort="-last_seen", numeric=True),
+    ],
+    row_template="observations/drift_row.html",
+    default_sort="-last_seen",
+    search_hint="Port, definition, reason",
+    icon="arrows-right-left",
+    empty_hint="When the ports of a live lab are not those it was given, it is listed here.",
+    lead=_drift_lead,
+)
+
+
+def _evidence() -> QuerySet[SessionObservation]:
+    rows = SessionObservation.objects.select_related("definition", "session__owner", "revision")
+    long = ("topology_yaml", "nodes", "links")
+    return rows.defer("observed_resources", *(f"definition__{name}" for name in long), "revision__aggregate")
+
+
+def _peak(name: str) -> Any:
+    return lambda row: getattr(row, f"peak_{name}")
+
+
+EVIDENCE = ListPage(
+    title="Observed sessions",
+    noun="observed session",
+    plural="observed sessions",
+    rows=_evidence,
+    filterset=EvidenceFilter,
+    columns=[
+        Column("Session", lambda row: str(row.session_id), export_label="Id"),
+        Column("Definition", lambda row: str(row.definition)),
+        Column("CPU used", _peak("cpu_used"), numeric=True, export_label="Peak CPU cores used"),
+        Column("Memory used", _peak("memory_used"), numeric=True, export_label="Peak memory GB used"),
+        Column("Storage used", _peak("storage_used"), numeric=True, export_label="Peak storage GB used"),
+        Column("Counts", lambda row: row.get_left_out_display() or "yes"),
+        Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
+    ],
+    exported=[
+        Column("Id", lambda row: str(row.session_id)),
+        Column("Definition", lambda row: str(row.definition)),
+        Column("Revision", lambda row: row.revision.number),
+        Column("Epoch", lambda row: row.epoch),
+        Column("Owner", lambda row: row.session.owner.username),
+        Column("Observed", lambda row: row.observed_at),
+        *(
+            Column(f"Peak {name.replace('_', ' ')}", _peak(name))
+            for name in (
+                "cpu_allocated",
+                "cpu_used",
+                "memory_allocated",
+                "memory_used",
+                "storage_allocated",
+                "storage_used",
+            )
+        ),
+        Column("Booted seconds", lambda row: row.booted_seconds),
+        Column("Held seconds", lambda row: row.held_seconds),
+        Column("Counts", lambda row: row.is_sample),
+        Column("Left out because", lambda row: row.left_out),
+        Column("Excluded because", lambda row: row.excluded_reason),
+    ],
+    row_template="observations/evidence_row.html",
+    default_sort="-observed_at",
+    search_hint="",
+    icon="eye",
+    empty_hint="A session is observed before its lab is torn down, and whenever someone asks for it.",
+)

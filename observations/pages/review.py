@@ -1,0 +1,166 @@
+"""The review of a definition: evidence, choices, a preview that answers at once, and applying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.errors import InvalidInput, LcmError
+from lcm.lifecycle import ACTIVE
+from lcm.models import LabletDefinition, LabletSession
+from lcm.roles import Role
+from lcm.selectors.definitions import definition_with_everything
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go
+from observations.arithmetic.measures import BASES, MEASURED
+from observations.pages.charts import chart_of
+from observations.pages.lead import lead_of
+from observations.pages.wording import answers_of, options_of
+from observations.selectors.evidence import (
+    Evidence,
+    dots_of,
+    drivers_of,
+    evidence_of,
+    left_out,
+    outliers_of,
+)
+from observations.services.applying import apply_change
+from observations.services.outcomes import standing_of
+from observations.services.previewing import KEEP, Choice, Preview, preview_change
+
+DOTS, LISTED = 200, 20
+
+
+def _get(pk: UUID) -> LabletDefinition:
+    return get_object_or_404(definition_with_everything(), pk=pk)
+
+
+def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Choice]:
+    """What the form says; a resource it does not name is proposed as recommended when it is flagged."""
+    flags = evidence.assessment.flags
+    return {
+        name: Choice(
+            pick=str(data.get(name) or ("recommended" if name in flags else KEEP)),
+            custom=_number(str(data.get(f"{name}_custom", ""))),
+            basis=str(data.get(f"{name}_basis", "")) if data.get(f"{name}_basis") in BASES else "",
+        )
+        for name in MEASURED
+    }
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text.strip().replace(",", ".")) if text.strip() else None
+    except InvalidOperation:
+        return None
+
+
+def _evidence(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> Evidence:
+    bases = {name: str(data[f"{name}_basis"]) for name in MEASURED if data.get(f"{name}_basis") in BASES}
+    return evidence_of(definition, now=now, bases=bases)
+
+
+def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The preview of what the form says; when that cannot be previewed, of nothing changed, and why."""
+    evidence = _evidence(definition, data, now)
+    choices = choices_from(data, evidence)
+    problem = ""
+    try:
+        preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
+    except InvalidInput as error:
+        problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
+        kept = {name: Choice(basis=each.basis) for name, each in choices.items()}
+        preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
+    without = left_out(definition)
+    dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
+    assert definition.current_revision is not None
+    return {
+        "definition": definition,
+        "revision": definition.current_revision,
+        "next_number": definition.current_revision.number + 1,
+        "preview": preview,
+        "assessment": evidence.assessment,
+        "left_out": without,
+        "dots": dots[: -LISTED - 1 : -1],
+        "charts": [chart_of(impact, dots) for impact in preview.impacts],
+        "answers": answers_of(preview, now=now),
+        "problem": problem,
+        "reason": data.get("reason", ""),
+        "options": options_of(preview, choices),
+    }
+
+
+def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    context = _context(definition, data, now)
+    preview: Preview = context["preview"]
+    evidence = preview.evidence
+    return {
+        **context,
+        "lead": lead_of(preview),
+        "views": evidence.views.values(),
+        "evidence": evidence,
+        "drivers": drivers_of(evidence) if evidence.digest.n else None,
+        "outliers": outliers_of(evidence) if evidence.digest.n else [],
+        "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
+        "standing": standing_of(context["revision"]) if context["revision"].number > 1 else None,
+        "crumbs": [
+            ("Definitions", reverse("definition_list")),
+            (str(definition), reverse("definition_detail", args=[definition.pk])),
+            ("Review", ""),
+        ],
+    }
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The panel of the definition's page; a page of its own without JavaScript."""
+    return _show(request, _whole(_get(pk), request.GET, timezone.now()))
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_preview(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """What the choices would do: the parts of the panel that a choice changes."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return definition_review(request, pk)
+    return render(request, "observations/preview.html", _context(_get(pk), request.GET, timezone.now()))
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Apply what was previewed; a refusal shows the panel as it is now, and what has changed."""
+    definition, now = _get(pk), timezone.now()
+    evidence = _evidence(definition, request.POST, now)
+    try:
+        revision = apply_change(
+            definition=definition,
+            choices=choices_from(request.POST, evidence),
+            token=request.POST.get("token", ""),
+            reason=request.POST.get("reason", ""),
+            actor=actor_of(request),
+            now=now,
+        )
+    except LcmError as error:
+        refusals = error.details.get("changed") or [error.message]
+        context = _whole(_get(pk), request.POST, timezone.now()) | {"refusals": refusals}
+        return _show(request, context, status=error.status)
+    here = reverse("definition_detail", args=[pk])
+    return go(request, Done(f"Revision {revision.number} applied. New sessions use it at once.", here))
+
+
+def _show(request: HttpRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The whole page, or the panel for htmx, which swaps refusals in as 422."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return render(request, "observations/review.html", context, status=status)
+    return render(request, "observations/review.html#panel", context, status=status if status < 400 else 422)

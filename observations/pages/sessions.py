@@ -1,0 +1,147 @@
+"""What a session's page shows of its live lab, and asking for a look now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm.errors import LcmError
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.roles import Role
+from lcm.selectors.sessions import sessions
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
+from lcm.web.forms import PageForm, ReasonForm
+from observations.models import RequestState
+from observations.selectors.drift import reviews_by_fingerprint
+from observations.selectors.requests import last_request
+from observations.selectors.sessions import (
+    PortLine,
+    observation_of,
+    planned_beside_observed,
+    port_lines,
+    seen_nodes,
+)
+from observations.services import excluding
+from observations.services.requests import request_observation
+
+NODES_SHOWN = 8
+
+
+def _get(pk: UUID) -> LabletSession:
+    return get_object_or_404(sessions(), pk=pk)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The panels of the session's page; while a look is asked for they come again every few seconds."""
+    session, now = _get(pk), timezone.now()
+    row = observation_of(session)
+    last = last_request(session)
+    state = last.state_at(now) if last else None
+    nodes = seen_nodes(row)
+    ports = port_lines(session, row)
+    context = {
+        "session": session,
+        "row": row,
+        "lines": planned_beside_observed(session, row),
+        "asked": last,
+        "asked_state": state,
+        "waiting": state == RequestState.OPEN,
+        "waited": (now - last.requested_at).total_seconds() if last else 0,
+        "allowed": (last.expires_at - last.requested_at).total_seconds() if last else 0,
+        "can_observe": session.status == SessionStatus.RUNNING,
+        "different": _with_reviews(session, [line for line in ports if line.item], now),
+        "matching": [line for line in ports if not line.item],
+        "nodes": nodes[:NODES_SHOWN],
+        "more_nodes": nodes[NODES_SHOWN:],
+        "crumbs": [
+            ("Sessions", reverse("session_list")),
+            (session.short_id, reverse("session_detail", args=[pk])),
+            ("Observed", ""),
+        ],
+    }
+    name = "observations/session.html#panel" if request.htmx else "observations/session.html"  # type: ignore[attr-defined]
+    return render(request, name, context)
+
+
+def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) -> list[dict[str, Any]]:
+    """What differs, each with its review and the state of that."""
+    reviews = reviews_by_fingerprint(session.definition_id) if lines else {}
+    rows = []
+    for line in lines:
+        review = reviews.get(line.item.fingerprint) if line.item else None
+        rows.append({"line": line, "review": review, "state": review.state_at(now) if review else None})
+    return rows
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Ask for an observation now."""
+    session = _get(pk)
+    try:
+        request_observation(session=session, actor=actor_of(request), now=timezone.now())
+    except LcmError as error:
+        messages.error(request, error.message)
+    if request.htmx:  # type: ignore[attr-defined]
+        request.method = "GET"
+        return session_observed(request, pk)
+    return go(request, Done("", reverse("session_detail", args=[pk])))
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        excluding.exclude_session(session=session, **data, actor=actor_of(request), now=timezone.now())
+        return Done(f"Session {session.short_id} does not count any more.", _definition(session))
+
+    page = FormPage(
+        title=f"Exclude session {session.short_id}?",
+        text=f"What it used does not count for {session.definition} any more. It can be brought back.",
+        form=ReasonForm,
+        submit="Exclude session",
+        save=save,
+        back=_definition(session),
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Exclude", "")],
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    session = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        excluding.include_session(session=session, actor=actor_of(request), now=timezone.now())
+        return Done(f"Session {session.short_id} is brought back.", _definition(session))
+
+    page = FormPage(
+        title=f"Bring session {session.short_id} back?",
+        text=f"What it used counts for {session.definition} again.",
+        form=PageForm,
+        submit="Bring back",
+        save=save,
+        back=_definition(session),
+        crumbs=[("Sessions", reverse("session_list")), (session.short_id, ""), ("Bring back", "")],
+    )
+    return form_page(request, page)
+
+
+def _definition(session: LabletSession) -> str:
+    return reverse("definition_detail", args=[session.definition_id])

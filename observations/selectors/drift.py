@@ -1,0 +1,33 @@
+"""Reading port drift."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from lcm.models import LabletDefinition
+from observations.models import DriftReview
+from observations.models.drift import is_open
+
+_LONG = ("topology_yaml", "nodes", "links")
+
+
+def drift_reviews() -> QuerySet[DriftReview]:
+    rows = DriftReview.objects.select_related("definition", "last_session")
+    return rows.defer(*(f"definition__{name}" for name in _LONG))
+
+
+def drift_of(definition: LabletDefinition, limit: int = 50) -> list[DriftReview]:
+    """The newest first; what is resolved comes last."""
+    rows = list(definition.drift_reviews.order_by("-last_seen")[:limit])
+    return sorted(rows, key=lambda row: row.state == "resolved")
+
+
+def reviews_by_fingerprint(definition_id: UUID) -> dict[str, DriftReview]:
+    return {row.fingerprint: row for row in DriftReview.objects.filter(definition_id=definition_id)}
+
+
+def open_drift(now: datetime) -> QuerySet[DriftReview]:
+    return drift_reviews().filter(is_open(now))

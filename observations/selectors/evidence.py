@@ -1,0 +1,248 @@
+"""What is known of a definition's sessions, as its pages and the API show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from lcm.models import LabletDefinition
+from observations.arithmetic.assessment import DAYS, ResourceView, view_of
+from observations.arithmetic.histogram import Digest, day_of, merged
+from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
+from observations.arithmetic.statistics import usual_range
+from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
+from observations.services.aggregates import newest_samples
+from observations.services.samples import column
+
+LISTED = 20
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The samples of a definition's present epoch, together."""
+
+    definition: LabletDefinition
+    epoch: str
+    assessment: DefinitionAssessment
+    digest: Digest
+    views: dict[str, ResourceView]
+    newest: datetime | None
+
+
+def evidence_of(
+    definition: LabletDefinition, *, now: datetime, bases: Mapping[str, str] | None = None, revision: int = 0
+) -> Evidence:
+    """Over all revisions of the epoch, or over one; on the usual basis, or the one asked for."""
+    epoch = definition.topology_hash
+    rows = ResourceAggregate.objects.filter(definition=definition, epoch=epoch)
+    if revision:
+        rows = rows.filter(revision__number=revision)
+    digest = merged(Digest.from_json(row.digest) for row in rows)
+    newest = newest_samples(definition, epoch, revision=revision) if digest.n else []
+    assessment, _ = DefinitionAssessment.objects.get_or_create(
+        definition=definition, defaults={"epoch": epoch}
+    )
+    chosen, today = bases or {}, day_of(now)
+    views = {
+        name: view_of(name, digest, newest, today=today, basis=chosen.get(name, "")) for name in MEASURED
+    }
+    return Evidence(definition, epoch, assessment, digest, views, newest[0][0] if newest else None)
+
+
+def samples(evidence: Evidence) -> QuerySet[SessionObservation]:
+    return SessionObservation.objects.filter(
+        definition=evidence.definition, epoch=evidence.epoch, is_sample=True
+    )
+
+
+@dataclass(frozen=True)
+class Exceeding:
+    """A past session that would not have had enough."""
+
+    session_id: UUID
+    owner: str
+    observed_at: datetime
+    value: int
+    excess: int
+
+    @property
+    def short_id(self) -> str:
+        return self.session_id.hex[:6]
+
+
+@dataclass(frozen=True)
+class ExceedingList:
+    sessions: list[Exceeding]
+    recent: int
+
+
+def exceeding_sessions(evidence: Evidence, view: ResourceView, limit: int, *, now: datetime) -> ExceedingList:
+    """Those above a proposal, the largest first, and how many of them in the last thirty days."""
+    name = column(view.resource, view.basis)
+    above = samples(evidence).filter(**{f"{name}__gt": amount(limit)})
+    rows = above.select_related("session__owner").only("session__owner__username", "observed_at", name)
+    listed = [
+        Exceeding(
+            session_id=row.session_id,
+            owner=row.session.owner.username,
+            observed_at=row.observed_at,
+            value=hundredths(getattr(row, name)),
+            excess=hundredths(getattr(row, name)) - limit,
+        )
+        for row in rows.order_by(f"-{name}")[:LISTED]
+    ]
+    return ExceedingList(listed, above.filter(observed_at__gte=now - timedelta(days=DAYS)).count())
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One session in a chart."""
+
+    session_id: UUID
+    at: datetime
+    values: dict[str, int | None]
+    excluded: bool
+
+    @property
+    def short_id(self) -> str:
+        return self.session_id.hex[:6]
+
+
+def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[Dot]:
+    """The newest sessions that count, and those of the left out that were excluded; oldest first."""
+    columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
+    newest = samples(evidence).order_by("-observed_at", "-session_id")
+    rows = list(newest.values_list("session_id", "observed_at", *columns.values())[:limit])
+    oldest = rows[-1][1] if rows else None
+    excluded = [
+        row for row in left_out if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
+    ]
+    dots = [Dot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
+    for row in excluded:
+        values = [getattr(row, name) for name in columns.values()]
+        dots.append(Dot(row.session_id, row.observed_at, _units(columns, values), excluded=True))
+    return sorted(dots, key=lambda dot: (dot.at, dot.session_id))
+
+
+def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict[str, int | None]:
+    pairs = zip(columns, values, strict=True)
+    return {name: None if value is None else hundredths(value) for name, value in pairs}
+
+
+def left_out(definition: LabletDefinition) -> list[SessionObservation]:
+    """The newest observed sessions that do not count, with why: left out, or of another topology."""
+    epoch = definition.topology_hash
+    mine = SessionObservation.objects.filter(definition=definition).defer("observed_resources")
+    out = list(mine.filter(is_sample=False).order_by("-observed_at")[:LISTED])
+    others = mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True)
+    rows = [*out, *others.order_by("-observed_at")[:LISTED]]
+    return sorted(rows, key=lambda row: row.observed_at, reverse=True)[:LISTED]
+
+
+@dataclass(frozen=True)
+class Outlier:
+    session_id: UUID
+    resource: str
+    value: int
+
+    @property
+    def short_id(self) -> str:
+        return self.session_id.hex[:6]
+
+
+def outliers_of(evidence: Evidence) -> list[Outlier]:
+    """Sessions far from the others (modified z-score above 3.5): a person may want to exclude them."""
+    found: list[Outlier] = []
+    for view in evidence.views.values():
+        usual = usual_range(evidence.digest.of(view.resource, view.basis))
+        if usual is None:
+            continue
+        values = evidence.digest.of(view.resource, view.basis).bins
+        if all(usual[0] <= value <= usual[1] for value in values):
+            continue
+        name = column(view.resource, view.basis)
+        low, high = amount(int(max(usual[0], 0))), amount(int(usual[1]))
+        beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
+        rows = beyond.order_by(f"-{name}").values_list("session_id", name)[:LISTED]
+        found += [Outlier(key, view.resource, hundredths(value)) for key, value in rows]
+    return found
+
+
+@dataclass(frozen=True)
+class NodeShare:
+    """What one node has of the lab's largest total."""
+
+    label: str
+    node_definition: str
+    cpu: int | None
+    memory: int | None
+    percent: int
+
+
+@dataclass(frozen=True)
+class Drivers:
+    """The session with the most memory, and which of its nodes make it so."""
+
+    session_id: UUID
+    value: int
+    nodes: list[NodeShare]
+
+    @property
+    def short_id(self) -> str:
+        return self.session_id.hex[:6]
+
+
+def drivers_of(evidence: Evidence, limit: int = 6) -> Drivers | None:
+    view = evidence.views["memory_gb"]
+    name = column("memory_gb", view.basis)
+    largest = samples(evidence).exclude(**{name: None}).order_by(f"-{name}")
+    row = largest.only("session_id", "observed_resources", name).first()
+    if row is None:
+        return None
+    nodes = nodes_in(row.observed_resources, basis=view.basis)
+    whole = sum(node.memory or 0 for node in nodes)
+    shares = [
+        NodeShare(
+            node.label,
+            node.kind,
+            node.cpu,
+            node.memory,
+            round((node.memory or 0) * 100 / whole) if whole else 0,
+        )
+        for node in sorted(nodes, key=lambda node: -(node.memory or 0))
+    ]
+    return Drivers(row.session_id, hundredths(getattr(row, name)), shares[:limit])
+
+
+@dataclass(frozen=True)
+class NodeFigures:
+    label: str
+    kind: str
+    cpu: int | None
+    memory: int | None
+    storage: int | None
+
+
+def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
+    """The nodes of a stored observation, in hundredths of a core and GB."""
+    prefix = "used_" if basis == USED else ""
+
+    def of(node: Mapping[str, Any], name: str) -> Any:
+        return node.get(f"{prefix}{name}")
+
+    return [
+        NodeFigures(
+            label=node["label"],
+            kind=node["node_definition"],
+            cpu=None if of(node, "cpu_cores") is None else hundredths(Decimal(str(of(node, "cpu_cores")))),
+            memory=None if of(node, "memory_mb") is None else gigabytes(int(of(node, "memory_mb"))),
+            storage=None if of(node, "storage_mb") is None else gigabytes(int(of(node, "storage_mb"))),
+        )
+        for node in stored.get("nodes", ())
+    ]

@@ -1,0 +1,41 @@
+"""What each node of a lab took, over its newest sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from observations.selectors.evidence import Evidence, NodeFigures, nodes_in, samples
+
+NEWEST = 100
+
+
+@dataclass(frozen=True)
+class NodeAggregate:
+    """One node over several sessions: the largest of each figure, and the latest."""
+
+    label: str
+    kind: str
+    sessions: int
+    largest: NodeFigures
+    latest: NodeFigures
+
+
+def node_aggregates(evidence: Evidence) -> list[NodeAggregate]:
+    """Over the newest hundred sessions, most memory first; on the basis memory has."""
+    basis = evidence.views["memory_gb"].basis
+    newest = samples(evidence).order_by("-observed_at").values_list("observed_resources", flat=True)[:NEWEST]
+    seen: dict[str, list[NodeFigures]] = {}
+    for stored in newest:
+        for node in nodes_in(stored, basis=basis):
+            seen.setdefault(node.label, []).append(node)
+    found = [
+        NodeAggregate(label, rows[0].kind, len(rows), _largest(rows), rows[0]) for label, rows in seen.items()
+    ]
+    return sorted(found, key=lambda node: (-(node.largest.memory or 0), node.label))
+
+
+def _largest(rows: list[NodeFigures]) -> NodeFigures:
+    def most(name: str) -> int | None:
+        return max((value for row in rows if (value := getattr(row, name)) is not None), default=None)
+
+    return NodeFigures(rows[0].label, rows[0].kind, most("cpu"), most("memory"), most("storage"))

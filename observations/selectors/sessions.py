@@ -1,0 +1,127 @@
+"""What was seen of one session, beside what it was planned for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.models import LabletSession
+from observations.arithmetic.drift import DriftItem
+from observations.arithmetic.measures import MEASURED, hundredths
+from observations.models import SessionObservation
+from observations.selectors.evidence import NodeFigures, nodes_in
+from observations.services.ports import plan_of
+from observations.services.samples import column
+
+
+def observation_of(session: LabletSession) -> SessionObservation | None:
+    return SessionObservation.objects.filter(session=session).first()
+
+
+def session_evidence(session: LabletSession, row: SessionObservation | None) -> dict[str, Any]:
+    """As the API shows it; of a session nobody has observed there is nothing."""
+    peaks = {
+        name: {basis: getattr(row, column(name, basis)) for basis in ("allocated", "used")}
+        for name in (MEASURED if row else ())
+    }
+    return {
+        "session_id": session.pk,
+        "observation_count": session.observation_count,
+        "port_drift_detected": session.port_drift_detected,
+        "drift": row.drift if row else [],
+        "observed_at": session.observed_at,
+        "observed_resources": row.observed_resources if row else None,
+        "observed_ports": row.observed_ports if row else None,
+        "peak": peaks,
+        "counts": bool(row and row.is_sample),
+        "left_out_because": row.left_out if row else "",
+    }
+
+
+@dataclass(frozen=True)
+class PlannedLine:
+    """A resource: what was planned, held and used, and the peak."""
+
+    resource: str
+    planned: int
+    allocated: int | None
+    used: int | None
+    peak: int | None
+
+    @property
+    def seen(self) -> int | None:
+        return self.allocated if self.used is None else self.used
+
+    @property
+    def percent(self) -> int | None:
+        """How far what was seen is from the plan."""
+        if self.seen is None or not self.planned:
+            return None
+        return round((self.seen - self.planned) * 100 / self.planned)
+
+
+def planned_beside_observed(session: LabletSession, row: SessionObservation | None) -> list[PlannedLine]:
+    def of(name: str, basis: str, *, peak: bool = False) -> int | None:
+        value = getattr(row, column(name, basis, peak=peak)) if row else None
+        return None if value is None else hundredths(value)
+
+    lines = []
+    for name in MEASURED:
+        used = of(name, "used")
+        peak = of(name, "used" if used is not None else "allocated", peak=True)
+        planned = hundredths(getattr(session.revision, name))
+        lines.append(PlannedLine(name, planned, of(name, "allocated"), used, peak))
+    return lines
+
+
+@dataclass(frozen=True)
+class PortLine:
+    """A port by its name: where it was planned, where it is."""
+
+    name: str
+    allocated: int | None
+    observed: int | None
+    item: DriftItem | None
+
+    @property
+    def kind(self) -> str:
+        return self.item.kind if self.item else "match"
+
+
+def port_lines(session: LabletSession, row: SessionObservation | None) -> list[PortLine]:
+    """What differs first, then what matches."""
+    observed = (row.observed_ports if row else None) or {}
+    items = {item["name"]: DriftItem.from_json(item) for item in (row.drift if row else ())}
+    plan = plan_of(session).allocated
+    lines = [PortLine(name, item.allocated, item.observed, item) for name, item in items.items()]
+    rest = sorted({*plan, *observed} - set(items))
+    return lines + [
+        PortLine(name, plan.get(name, observed.get(name)), observed.get(name), None) for name in rest
+    ]
+
+
+@dataclass(frozen=True)
+class SeenNode:
+    """A node of the newest observation."""
+
+    label: str
+    kind: str
+    state: str
+    allocated: NodeFigures
+    used: NodeFigures
+    interfaces: list[dict[str, Any]] | None
+
+
+def seen_nodes(row: SessionObservation | None) -> list[SeenNode]:
+    """Most memory first."""
+    if row is None:
+        return []
+    stored = row.observed_resources
+    both = zip(
+        nodes_in(stored, basis="allocated"), nodes_in(stored, basis="used"), stored["nodes"], strict=True
+    )
+    nodes = [
+        SeenNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))
+        for had, used, raw in both
+    ]
+    return sorted(nodes, key=lambda node: (-(node.used.memory or node.allocated.memory or 0), node.label))

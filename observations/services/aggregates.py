@@ -1,0 +1,302 @@
+"""Aggregates and assessments: changed by what changed, and rebuilt from the rows to prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from lcm.actors import SYSTEM
+from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.services.changelog import log_change
+from observations.arithmetic.assessment import DAYS, Assessed, Days, assess, change_days, within
+from observations.arithmetic.histogram import Digest, day_of, merged
+from observations.arithmetic.measures import MEASURED, amount, hundredths
+from observations.arithmetic.recommendation import has_moved
+from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
+from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
+from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
+
+NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
+
+
+def required_by(revision: DefinitionRevision) -> dict[str, int]:
+    return {name: hundredths(getattr(revision, name)) for name in MEASURED}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A session's sample before and after; either may be missing."""
+
+    before: Sample | None
+    after: Sample | None
+    required: dict[str, int]
+
+    @property
+    def is_none(self) -> bool:
+        return self.before == self.after
+
+
+def change_samples(
+    *, definition: LabletDefinition, epoch: str, changes: Sequence[Change], now: datetime
+) -> DefinitionAssessment | None:
+    """Let samples come, go or grow, and assess the definition anew, in the transaction of the change."""
+    changes = [change for change in changes if not change.is_none]
+    if not changes:
+        return None
+    assessment = lock_assessment(definition)
+    rows = _locked_aggregates(definition, epoch, changes)
+    digests = {key: Digest.from_json(row.digest) for key, row in rows.items()}
+    for change in changes:
+        if change.before:
+            digests[change.before.revision_id].remove(change.before.amounts, change.before.day)
+        if change.after:
+            digests[change.after.revision_id].add(change.after.amounts, change.after.day)
+    touched = {sample.revision_id for change in changes for sample in (change.before, change.after) if sample}
+    for key in touched:
+        ResourceAggregate.objects.filter(pk=rows[key].pk).update(digest=digests[key].to_json())
+    days = _days_after(assessment.days if assessment.epoch == epoch else {}, changes)
+    return write_assessment(
+        definition=definition,
+        assessment=assessment,
+        digest=merged(digests.values()),
+        days=days,
+        now=now,
+        epoch=epoch,
+    )
+
+
+def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> DefinitionAssessment:
+    """Assess a definition again: another revision counts, a snooze has ended, or days have passed."""
+    with transaction.atomic():
+        assessment = lock_assessment(definition)
+        rows = ResourceAggregate.objects.filter(definition=definition, epoch=definition.topology_hash)
+        digest = merged(Digest.from_json(row.digest) for row in rows)
+        days = assessment.days if assessment.epoch == definition.topology_hash else {}
+        return write_assessment(
+            definition=definition,
+            assessment=assessment,
+            digest=digest,
+            days=days,
+            now=now,
+            epoch=definition.topology_hash,
+        )
+
+
+def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
+    """Whoever changes what a definition's sessions say waits here for the one before."""
+    rows = DefinitionAssessment.objects.select_for_update().filter(definition=definition)
+    return rows.first() or DefinitionAssessment.objects.create(
+        definition=definition, epoch=definition.topology_hash
+    )
+
+
+def write_assessment(
+    *,
+    definition: LabletDefinition,
+    assessment: DefinitionAssessment,
+    digest: Digest,
+    days: Days,
+    now: datetime,
+    epoch: str,
+) -> DefinitionAssessment:
+    """Class, recommendation, flags and waste from the digest, and whether the definition needs a person."""
+    if epoch != definition.topology_hash:
+        return assessment  # a session of an older topology; the definition is judged by its present one
+    revision = definition.current_revision
+    assert revision is not None
+    found = assess(
+        digest,
+        newest=newest_samples(definition, epoch),
+        required=required_by(revision),
+        flags=assessment.flags if assessment.epoch == epoch else {},
+        today=day_of(now),
+    )
+    days = within(days, today=day_of(now))
+    _take(assessment, found, days, epoch)
+    assessment.save()
+    _decide_review(definition, assessment, now)
+    return assessment
+
+
+def newest_samples(
+    definition: LabletDefinition, epoch: str, *, limit: int = NEWEST, revision: int = 0
+) -> list[tuple[datetime, dict[tuple[str, str], int]]]:
+    """When and what the newest samples were, newest first; of one revision if asked for."""
+    rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
+    if revision:
+        rows = rows.filter(revision__number=revision)
+    newest = rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:limit]
+    return [(at, amounts_in(values)) for at, *values in newest]
+
+
+def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: str) -> None:
+    cpu, memory, held = (sum(day[place] for day in days.values()) for place in range(3))
+    assessment.epoch, assessment.n = epoch, found.n
+    assessment.verdict, assessment.confidence = found.verdict.value, found.confidence
+    assessment.last_observed_at = found.newest
+    for name in MEASURED:
+        value = found.recommended.get(name)
+        setattr(assessment, f"recommended_{name}", None if value is None else amount(value))
+    assessment.flags = {flag.resource: flag.direction for flag in found.flags}
+    assessment.reasons = [flag.reason for flag in found.flags]
+    assessment.days = days
+    assessment.waste_cpu, assessment.waste_memory = amount(cpu // 3600), amount(memory // 3600)
+    assessment.held_seconds = held
+    assessment.worth = amount(found.worth(cpu // 3600, memory // 3600))
+
+
+def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
+    """Flagged, and neither snoozed nor dismissed; or the present revision has regressed."""
+    _wake(assessment, now)
+    aside = assessment.snoozed_until is not None or assessment.dismissed is not None
+    reasons = [] if aside else list(assessment.reasons)
+    revision = definition.current_revision
+    if revision is not None and revision.outcome == "regressed":
+        reasons.append(f"Revision {revision.number} was exceeded by the sessions after it.")
+    needs = bool(reasons)
+    if (needs, reasons) == (definition.needs_review, definition.review_reasons):
+        return
+    raised = needs and not definition.needs_review
+    LabletDefinition.objects.filter(pk=definition.pk).update(needs_review=needs, review_reasons=reasons)
+    if needs != definition.needs_review:
+        log_change(
+            definition,
+            actor=SYSTEM,
+            event="review_raised" if raised else "review_cleared",
+            message=f"{definition} needs a review" if raised else f"{definition} needs no review any more",
+            after={"reasons": reasons},
+            now=now,
+        )
+    definition.needs_review, definition.review_reasons = needs, reasons
+
+
+def _wake(assessment: DefinitionAssessment, now: datetime) -> None:
+    """A snooze ends at its date, a dismissal when the recommendation has moved by a tenth."""
+    changed = []
+    if assessment.snoozed_until and assessment.snoozed_until <= now:
+        assessment.snoozed_until = None
+        changed.append("snoozed_until")
+    if assessment.dismissed is not None and (not assessment.flags or _moved(assessment)):
+        assessment.dismissed = None
+        changed.append("dismissed")
+    if changed:
+        assessment.save(update_fields=changed)
+
+
+def _moved(assessment: DefinitionAssessment) -> bool:
+    now_said = {name: getattr(assessment, f"recommended_{name}") for name in assessment.flags}
+    dismissed: dict[str, Any] = assessment.dismissed or {}
+    return any(
+        name not in dismissed or value is None or has_moved(dismissed[name], hundredths(value))
+        for name, value in now_said.items()
+    )
+
+
+def _locked_aggregates(
+    definition: LabletDefinition, epoch: str, changes: Iterable[Change]
+) -> dict[UUID, ResourceAggregate]:
+    """All aggregates of the epoch, those that are needed made; the assessment's lock covers them."""
+    rows = {
+        row.revision_id: row for row in ResourceAggregate.objects.filter(definition=definition, epoch=epoch)
+    }
+    for change in changes:
+        for sample in filter(None, (change.before, change.after)):
+            if sample.revision_id not in rows:
+                rows[sample.revision_id] = ResourceAggregate.objects.create(
+                    definition=definition, epoch=epoch, revision_id=sample.revision_id
+                )
+    return rows
+
+
+def _days_after(days: Days, changes: Iterable[Change]) -> Days:
+    for change in changes:
+        for sample, sign in ((change.before, -1), (change.after, 1)):
+            if sample:
+                days = change_days(
+                    days, sample.day, (*wasted(sample, change.required), sample.held_seconds), sign
+                )
+    return days
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where the kept aggregate is not what the rows say."""
+
+    definition: LabletDefinition
+    what: str
+
+
+def rebuild_definition(
+    *, definition: LabletDefinition, now: datetime, check: bool = False
+) -> list[Difference]:
+    """Compute everything from the rows; tells what differed, and puts it right unless only checking."""
+    with transaction.atomic():
+        assessment = lock_assessment(definition)
+        digests, days = _full(definition, now)
+        found = [*_digest_differences(definition, digests)]
+        kept = (
+            within(assessment.days, today=day_of(now)) if assessment.epoch == definition.topology_hash else {}
+        )
+        if kept != days:
+            found.append(Difference(definition, "waste by day"))
+        if found and not check:
+            _replace_aggregates(definition, digests)
+            mine = [digest for (epoch, _), digest in digests.items() if epoch == definition.topology_hash]
+            write_assessment(
+                definition=definition,
+                assessment=assessment,
+                digest=merged(mine),
+                days=days,
+                now=now,
+                epoch=definition.topology_hash,
+            )
+    return found
+
+
+def _full(definition: LabletDefinition, now: datetime) -> tuple[dict[tuple[str, UUID], Digest], Days]:
+    digests: dict[tuple[str, UUID], Digest] = {}
+    days: Days = {}
+    required = {each.pk: required_by(each) for each in definition.revisions.all()}
+    oldest = now - timedelta(days=DAYS + 1)
+    rows = SessionObservation.objects.filter(definition=definition, is_sample=True)
+    fields = ("session_id", "revision_id", "epoch", "observed_at", "held_seconds", "is_sample", *PEAKS)
+    for row in rows.only(*fields).iterator(chunk_size=5_000):
+        sample = sample_of(row)
+        assert sample is not None
+        digests.setdefault((row.epoch, row.revision_id), Digest()).add(sample.amounts, sample.day)
+        if row.epoch == definition.topology_hash and row.observed_at >= oldest:
+            figures = (*wasted(sample, required[row.revision_id]), sample.held_seconds)
+            days = change_days(days, sample.day, figures, 1)
+    return digests, within(days, today=day_of(now))
+
+
+def _digest_differences(
+    definition: LabletDefinition, digests: dict[tuple[str, UUID], Digest]
+) -> Iterable[Difference]:
+    kept = {
+        (row.epoch, row.revision_id): row.digest
+        for row in ResourceAggregate.objects.filter(definition=definition)
+    }
+    for key in {*kept, *digests}:
+        have, should = kept.get(key, {"n": 0}), digests.get(key, Digest()).to_json()
+        if Digest.from_json(have).to_json() != should:
+            yield Difference(
+                definition, f"epoch {key[0][:12]}: {have.get('n', 0)} samples kept, {should['n']} there"
+            )
+
+
+def _replace_aggregates(definition: LabletDefinition, digests: dict[tuple[str, UUID], Digest]) -> None:
+    ResourceAggregate.objects.filter(definition=definition).delete()
+    ResourceAggregate.objects.bulk_create(
+        [
+            ResourceAggregate(
+                definition=definition, epoch=epoch, revision_id=revision, digest=digest.to_json()
+            )
+            for (epoch, revision), digest in digests.items()
+        ]
+    )

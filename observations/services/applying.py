@@ -1,0 +1,81 @@
+"""Applying what was previewed: a revision with its evidence, or a refusal that says what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput
+from lcm.models import Basis, DefinitionRevision, LabletDefinition
+from lcm.services.definitions import revise_definition
+from observations.arithmetic.measures import amount
+from observations.services.aggregates import lock_assessment
+from observations.services.previewing import CUSTOM, KEEP, Choice, Preview, check_token, preview_change
+
+
+def apply_change(
+    *,
+    definition: LabletDefinition,
+    choices: Mapping[str, Choice],
+    token: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> DefinitionRevision:
+    """Ask for the previewed numbers from now on. Running sessions keep theirs."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+    with transaction.atomic():
+        assessment = lock_assessment(definition)
+        fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
+        preview = preview_change(definition=fresh, choices=choices, now=now)
+        check_token(token=token, preview=preview)
+        if not preview.changes:
+            raise InvalidInput({"choices": "Nothing would change; choose another number for something."})
+        current = fresh.current_revision
+        assert current is not None
+        revision = revise_definition(
+            definition=fresh,
+            requirements={name: amount(units) for name, units in preview.values.items()},
+            based_on=current.number,
+            reason=reason,
+            basis=_basis(preview),
+            aggregate=_evidence(preview),
+            actor=actor,
+            now=now,
+        )
+        assessment.snoozed_until = assessment.dismissed = None
+        assessment.save(update_fields=["snoozed_until", "dismissed"])
+    definition.current_revision = revision
+    return revision
+
+
+def _basis(preview: Preview) -> Basis:
+    """The one basis of everything that changes; several are custom, and named in the evidence."""
+    picks = {impact.proposal.choice for impact in preview.impacts if impact.changes}
+    return Basis(picks.pop()) if len(picks) == 1 and not picks & {KEEP, CUSTOM} else Basis.CUSTOM
+
+
+def _evidence(preview: Preview) -> dict[str, Any]:
+    """What the revision was based on, as it was at that moment."""
+    return {
+        "epoch": preview.evidence.epoch,
+        "n": preview.evidence.digest.n,
+        "resources": {
+            impact.resource: {
+                "choice": impact.proposal.choice,
+                "basis": impact.view.basis,
+                "trail": impact.proposal.trail,
+                "value": str(amount(impact.proposal.value)),
+                "confidence": impact.view.confidence.level,
+                "exceeding": impact.risk.exceeding,
+                "summary": asdict(impact.view.summary) if impact.view.summary else None,
+            }
+            for impact in preview.impacts
+        },
+    }

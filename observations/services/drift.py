@@ -1,0 +1,139 @@
+"""Reviews of port drift: opened and resolved by what is seen, acknowledged by a person for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Case, F, Q, Value, When
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.lifecycle import ACTIVE
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from observations.arithmetic.drift import CONFLICT, DriftItem
+from observations.models import DriftReview, ReviewState, SessionObservation
+
+CLEAN_ENOUGH = 2
+USUAL_LENGTH = timedelta(days=30)
+LONGEST = timedelta(days=90)
+
+
+def note_drift(
+    *, session: LabletSession, drift: Sequence[DriftItem], seen_before: set[str], now: datetime
+) -> None:
+    """Open or renew a review for each deviation; deviations that are not seen come closer to being resolved.
+
+    `seen_before` are the fingerprints this session had already: it counts once for each.
+    """
+    found = {item.fingerprint: item for item in drift}
+    wanted = ~Q(state=ReviewState.RESOLVED)
+    if found:
+        wanted |= Q(fingerprint__in=found)
+    rows = {
+        row.fingerprint: row for row in DriftReview.objects.filter(wanted, definition=session.definition_id)
+    }
+    for fingerprint, item in found.items():
+        if fingerprint in rows:
+            _see_again(rows[fingerprint], session, item, new=fingerprint not in seen_before, now=now)
+        else:
+            _open(session, item, now)
+    _count_clean([row for key, row in rows.items() if key not in found], session)
+
+
+def _open(session: LabletSession, item: DriftItem, now: datetime) -> None:
+    DriftReview.objects.bulk_create(
+        [
+            DriftReview(
+                definition_id=session.definition_id,
+                fingerprint=item.fingerprint,
+                kind=item.kind,
+                name=item.name,
+                first_seen=now,
+                last_seen=now,
+                last_session=session,
+                example=item.to_json(),
+            )
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _see_again(
+    row: DriftReview, session: LabletSession, item: DriftItem, *, new: bool, now: datetime
+) -> None:
+    """What was resolved is open again; an acknowledgement holds until its end."""
+    resolved = When(state=ReviewState.RESOLVED, then=Value(ReviewState.OPEN.value))
+    DriftReview.objects.filter(pk=row.pk).update(
+        state=Case(resolved, default=F("state")),
+        last_seen=now,
+        last_session=session,
+        clean_streak=0,
+        example=item.to_json(),
+        sessions=F("sessions") + (1 if new else 0),
+    )
+
+
+def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
+    """Two clean observations in a row resolve it, unless another lab that still runs shows it."""
+    waiting = [row for row in rows if row.fingerprint not in _shown_by_others(session)] if rows else []
+    keys = [row.pk for row in waiting]
+    if keys:
+        DriftReview.objects.filter(pk__in=keys).update(clean_streak=F("clean_streak") + 1)
+        DriftReview.objects.filter(pk__in=keys, clean_streak__gte=CLEAN_ENOUGH).update(
+            state=ReviewState.RESOLVED, acknowledged_until=None
+        )
+
+
+def _shown_by_others(session: LabletSession) -> set[str]:
+    drifting = SessionObservation.objects.filter(
+        definition_id=session.definition_id, session__port_drift_detected=True, session__status__in=ACTIVE
+    ).exclude(session=session)
+    shown = drifting.values_list("drift", flat=True)
+    return {DriftItem.from_json(item).fingerprint for items in shown for item in items}
+
+
+def acknowledge_drift(
+    *, review: DriftReview, reason: str, until: datetime | None, actor: Actor, now: datetime
+) -> DriftReview:
+    """Accept a deviation for a while; a port of two sessions cannot be accepted."""
+    until = until or now + USUAL_LENGTH
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
+    if not now < until <= now + LONGEST:
+        raise InvalidInput({"until": f"From now on, for {LONGEST.days} days at most."})
+    if review.kind == CONFLICT:
+        raise StateConflict(
+            "A port that two sessions have is no drift to accept; one of the labs has to change."
+        )
+    with transaction.atomic():
+        moved = DriftReview.objects.filter(pk=review.pk).exclude(state=ReviewState.RESOLVED)
+        if not moved.update(
+            state=ReviewState.ACKNOWLEDGED, acknowledged_until=until, reason=reason, actor=actor.label
+        ):
+            raise StateConflict(f"{review} is resolved already.")
+        log_change(
+            review.definition,
+            actor=actor,
+            event="drift_acknowledged",
+            message=f"Port drift {review} acknowledged until {until:%Y-%m-%d}",
+            reason=reason,
+            after={"name": review.name, "kind": review.kind, "until": until},
+            now=now,
+        )
+    review.refresh_from_db()
+    return review
+
+
+def reopen_drift(*, review: DriftReview, actor: Actor, now: datetime) -> DriftReview:
+    """Take an acknowledgement back."""
+    with transaction.atomic():
+        acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
+        if not acknowledged.update(state=ReviewState.OPEN, acknowledged_until=None):
+            raise StateConflict(f"{review} is not acknowledged.")
+        message = f"Port drift {review} opened again"
+        log_change(review.definition, actor=actor, event="drift_reopened", message=message, now=now)
+    review.refresh_from_db()
+    return review

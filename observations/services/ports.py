@@ -1,0 +1,92 @@
+"""The ports of a session against those its lab has, and what must not be given out meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Subquery
+
+from lcm.models import LabletSession
+from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
+from observations.models import SessionObservation
+from scheduling.models import Phase, PortAllocation, Reservation, Slot
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the worker's port map says: ours, and whose the others are."""
+
+    slot_id: UUID | None = None
+    allocated: dict[str, int] = field(default_factory=dict)
+    held_by_others: dict[int, str] = field(default_factory=dict)
+    leaked: dict[int, UUID] = field(default_factory=dict)
+
+
+def plan_of(session: LabletSession) -> Plan:
+    """Where the session is and what is taken there."""
+    mine = Reservation.objects.filter(session=session, phase=Phase.READY).values("slot_id")[:1]
+    claims = Reservation.objects.filter(slot_id=Subquery(mine), phase=Phase.READY).order_by()
+    there = list(claims.values_list("slot_id", "session_id", "session__port_drift_detected"))
+    if not there:
+        return Plan()
+    slot_id = there[0][0]
+    assert slot_id is not None
+    plan = Plan(slot_id)
+    rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
+    for key, port, name, holder, leaked in rows.values_list("pk", "port", "name", "session_id", "leaked"):
+        if holder == session.pk and leaked:
+            plan.leaked[port] = key
+        elif holder == session.pk:
+            plan.allocated[name] = port
+        elif holder is not None:
+            plan.held_by_others[port] = str(holder)
+    _add_what_others_show(plan, [other for _, other, drifts in there if drifts and other != session.pk])
+    return plan
+
+
+def _add_what_others_show(plan: Plan, drifting: Sequence[UUID]) -> None:
+    """Labs that run on the same worker now may use ports that were never given to them."""
+    if not drifting:
+        return
+    shown = SessionObservation.objects.filter(session_id__in=drifting)
+    for other, ports in shown.values_list("session_id", "observed_ports"):
+        for port in (ports or {}).values():
+            plan.held_by_others.setdefault(port, str(other))
+
+
+def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
+    return compare_ports(plan.allocated, observed, plan.held_by_others)
+
+
+def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
+    """Keep ports that are in use unplanned off the free list; give back those that are seen free."""
+    leaked = leaked_ports(drift)
+    free = [key for port, key in plan.leaked.items() if port not in leaked]
+    if free:
+        PortAllocation.objects.filter(pk__in=free).delete()
+    new = {port: name for port, name in leaked.items() if port not in plan.leaked}
+    if plan.slot_id is None or not new:
+        return
+    # Locked as a placement does, so that no port is given out while it is being held back.
+    list(Slot.objects.select_for_update().filter(pk=plan.slot_id).values_list("pk"))
+    # A port that someone's lab leaked before it ended is taken over by the one that shows it now.
+    PortAllocation.objects.filter(slot_id=plan.slot_id, port__in=new, leaked=True, session=None).update(
+        session=session
+    )
+    PortAllocation.objects.bulk_create(
+        [
+            PortAllocation(
+                slot_id=plan.slot_id, port=port, name=name, session=session, leaked=True, created_at=now
+            )
+            for port, name in new.items()
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def forget_leaked(session_ids: Sequence[UUID]) -> int:
+    """Their labs were removed from the workers, and the ports with them."""
+    return PortAllocation.objects.filter(session_id__in=session_ids, leaked=True).delete()[0]

@@ -1,0 +1,229 @@
+"""Recording what a controller saw of a live lab: one service, one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
+
+from lcm.actors import Actor
+from lcm.cml.observation import ResourceObservation
+from lcm.errors import NotFound, StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.changelog import entry_for, log_changes
+from observations import metrics
+from observations.arithmetic.drift import DriftItem, counted
+from observations.models import (
+    DriftReview,
+    ObservationRequest,
+    RequestState,
+    ReviewState,
+    SessionObservation,
+)
+from observations.services.aggregates import Change, change_samples, required_by
+from observations.services.drift import note_drift
+from observations.services.outcomes import judge_revision
+from observations.services.ports import Plan, compare, hold_leaked, plan_of
+from observations.services.reading import amounts_of, read_observation
+from observations.services.requests import answer_requests
+from observations.services.samples import course_of, judge, sample_of, take_amounts, take_course
+from observations.signals import port_drift_detected, resources_observed
+
+ACCEPTED = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
+SEEN_AT_MOST = 500
+_ASKED_FOR = ("number", "cpu_cores", "memory_gb", "storage_gb", "outcome")
+# What a recording looks at of a session, its definition and revisions; the rest is long and not read.
+NEEDED = (
+    "status",
+    "attempt",
+    "pool",
+    "observation_count",
+    "observed_at",
+    "port_drift_detected",
+    *(
+        f"definition__{name}"
+        for name in ("name", "version", "topology_hash", "needs_review", "review_reasons")
+    ),
+    *(f"revision__{name}" for name in _ASKED_FOR),
+    *(f"definition__current_revision__{name}" for name in _ASKED_FOR),
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What LCM knows of a session after an observation."""
+
+    session: LabletSession
+    drift: list[DriftItem]
+    was_new: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "session_id": str(self.session.pk),
+            "observation_count": self.session.observation_count,
+            "port_drift_detected": self.session.port_drift_detected,
+            "drift": [item.to_json() for item in self.drift],
+            "observed_at": self.session.observed_at,
+        }
+
+
+def record_observation(
+    *, session_id: UUID, body: Any, actor: Actor, now: datetime, pools: Sequence[str] | None = None
+) -> Recorded:
+    """Store an observation, count it once, compare it with the plan, and let it count for the definition.
+
+    `pools` are those of the controller that posts: of other sessions there is nothing for it.
+    """
+    observation = read_observation(body, now=now)
+    fingerprint = _fingerprint(observation)
+    with transaction.atomic():
+        session = _locked(session_id, pools)
+        row = (
+            SessionObservation.objects.filter(session=session).first() if session.observation_count else None
+        )
+        if row is not None and fingerprint in row.seen:
+            return Recorded(session, _items(row), was_new=False)
+        recorded = _record(session, row, observation, body, fingerprint, actor, now)
+        if session.is_asked_for:  # type: ignore[attr-defined]
+            answer_requests(session_id=session.pk, now=now)
+    metrics.OBSERVATIONS.inc()
+    return recorded
+
+
+def _record(
+    session: LabletSession,
+    row: SessionObservation | None,
+    observation: ResourceObservation,
+    body: Any,
+    fingerprint: str,
+    actor: Actor,
+    now: datetime,
+) -> Recorded:
+    newest = row is None or observation.observed_at > row.observed_at
+    before = sample_of(row) if row else None
+    row = row or _new_row(session, observation, now)
+    drift_before = _items(row)
+    take_amounts(row, amounts_of(observation), newest=newest)
+    if newest:
+        row.observed_at, row.observed_resources = observation.observed_at, body
+        take_course(row, course_of(session))
+    row.seen = [*row.seen, fingerprint][-SEEN_AT_MOST:]
+    row.recorded_at = now
+    judge(row)
+    drift = drift_before
+    if newest and observation.observed_ports is not None:
+        drift = _take_ports(session, row, observation.observed_ports, now)
+    row.save(force_insert=row._state.adding)
+    _update_session(session, row, drift)
+    _log(session, observation, drift, drift_before, actor, now)
+    after = sample_of(row)
+    change = Change(before, after, required_by(session.revision))
+    change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now)
+    if after is not None and before is None:
+        judge_revision(definition=session.definition, revision=session.revision, now=now)
+    resources_observed.send(SessionObservation, session=session, observation=observation, now=now)
+    return Recorded(session, drift, was_new=True)
+
+
+def _locked(session_id: UUID, pools: Sequence[str] | None) -> LabletSession:
+    """The session as it is now; it stays so until the transaction ends."""
+    rows = LabletSession.objects.select_for_update(of=("self",)).select_related(
+        "definition__current_revision", "revision"
+    )
+    asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
+    drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
+    rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*NEEDED)
+    if pools is not None:
+        rows = rows.filter(pool__in=pools)
+    fresh = rows.filter(pk=session_id).first()
+    if fresh is None:
+        raise NotFound("There is nothing here, or nothing for you.")
+    if fresh.status not in ACCEPTED:
+        raise StateConflict(
+            f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
+            "running, collecting or stopping.",
+            details={"status": fresh.status, "allowed": [status.value for status in ACCEPTED]},
+        )
+    return fresh
+
+
+def _new_row(session: LabletSession, observation: ResourceObservation, now: datetime) -> SessionObservation:
+    return SessionObservation(
+        session=session,
+        definition_id=session.definition_id,
+        revision_id=session.revision_id,
+        epoch=session.definition.topology_hash,
+        observed_at=observation.observed_at,
+        recorded_at=now,
+    )
+
+
+def _take_ports(
+    session: LabletSession, row: SessionObservation, observed: dict[str, int], now: datetime
+) -> list[DriftItem]:
+    plan: Plan = plan_of(session)
+    drift = compare(plan, observed)
+    seen_before = {item.fingerprint for item in _items(row)}
+    row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
+    hold_leaked(session=session, plan=plan, drift=drift, now=now)
+    if drift or session.has_reviews:  # type: ignore[attr-defined]
+        note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
+    return drift
+
+
+def _update_session(session: LabletSession, row: SessionObservation, drift: Sequence[DriftItem]) -> None:
+    LabletSession.objects.filter(pk=session.pk).update(
+        observation_count=F("observation_count") + 1,
+        observed_at=row.observed_at,
+        port_drift_detected=bool(drift),
+    )
+    session.observation_count += 1
+    session.observed_at, session.port_drift_detected = row.observed_at, bool(drift)
+
+
+def _log(
+    session: LabletSession,
+    observation: ResourceObservation,
+    drift: list[DriftItem],
+    drift_before: list[DriftItem],
+    actor: Actor,
+    now: datetime,
+) -> None:
+    incomplete = "" if observation.is_complete else ", incomplete"
+    after: dict[str, Any] = {
+        "total_cpu_cores": observation.total_cpu_cores,
+        "total_memory_mb": observation.total_memory_mb,
+        "used_cpu_cores": observation.used_cpu_cores,
+        "used_memory_mb": observation.used_memory_mb,
+        "missing": list(observation.incomplete[:20]),
+    }
+    message = f"Observation {session.observation_count} recorded{incomplete}"
+    told = [
+        entry_for(session, actor=actor, event="resources_observed", message=message, after=after, now=now)
+    ]
+    if drift != drift_before:
+        message = f"Port drift found: {counted(drift)}" if drift else "Ports are as planned again"
+        event = "port_drift_detected" if drift else "port_drift_cleared"
+        after = {"drift": [item.to_json() for item in drift[:50]]}
+        told.append(entry_for(session, actor=actor, event=event, message=message, after=after, now=now))
+        if drift:
+            metrics.DRIFT.inc()
+            port_drift_detected.send(SessionObservation, session=session, drift=drift, now=now)
+    log_changes(told)
+
+
+def _items(row: SessionObservation) -> list[DriftItem]:
+    return [DriftItem.from_json(item) for item in row.drift]
+
+
+def _fingerprint(observation: ResourceObservation) -> str:
+    """Who saw which lab when: the same however often it is sent."""
+    seen = f"{observation.observer} {observation.lab_id} {observation.observed_at.timestamp()}"
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]

@@ -1,0 +1,49 @@
+"""Asking for an observation of a running session now."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.errors import StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.signals import observation_requested
+from observations.models import ObservationRequest, RequestState
+
+
+def request_observation(*, session: LabletSession, actor: Actor, now: datetime) -> ObservationRequest:
+    """Ask its controller to look now; while one is asked for already, that one is returned."""
+    with transaction.atomic():
+        fresh = LabletSession.objects.select_for_update().get(pk=session.pk)
+        if fresh.status != SessionStatus.RUNNING:
+            raise StateConflict(
+                f"{session} is {fresh.get_status_display().lower()}; only a running session can be observed.",
+                details={"status": fresh.status},
+            )
+        waiting = ObservationRequest.objects.filter(session=session, state=RequestState.OPEN).first()
+        if waiting and waiting.state_at(now) == RequestState.OPEN:
+            return waiting
+        if waiting:
+            ObservationRequest.objects.filter(pk=waiting.pk).update(state=RequestState.TIMED_OUT)
+        made = ObservationRequest.objects.create(
+            session=session,
+            actor=actor.label,
+            requested_at=now,
+            expires_at=now + timedelta(seconds=settings.CONFIG["OBSERVE_TIMEOUT"]),
+        )
+        message = "Observation asked for"
+        log_change(session, actor=actor, event="observation_requested", message=message, now=now)
+        observation_requested.send(LabletSession, session=session, now=now)
+    return made
+
+
+def answer_requests(*, session_id: UUID, now: datetime) -> None:
+    """An observation came: whoever asked for one has the answer."""
+    asked = ObservationRequest.objects.filter(session_id=session_id, state=RequestState.OPEN)
+    asked.update(state=RequestState.ANSWERED, answered_at=now)

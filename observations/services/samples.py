@@ -1,0 +1,122 @@
+"""When a session counts as a sample, and what it says as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession, SessionTransition
+from observations.arithmetic.histogram import day_of, keys
+from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths
+from observations.models import LeftOut, SessionObservation
+
+BOOTED_LEAST = 600  # seconds
+SHORT = {"cpu_cores": "cpu", "memory_gb": "memory", "storage_gb": "storage"}
+
+
+def column(resource: str, basis: str, *, peak: bool = True) -> str:
+    return f"{'peak_' if peak else ''}{SHORT[resource]}_{basis}"
+
+
+KEYS = list(keys())
+PEAKS = [column(*key) for key in KEYS]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What an eligible session adds to the aggregate of its definition, epoch and revision."""
+
+    revision_id: Any
+    day: int
+    amounts: Amounts
+    held_seconds: int
+
+
+def sample_of(row: SessionObservation) -> Sample | None:
+    """The sample a row stands for, if it counts."""
+    if not row.is_sample:
+        return None
+    return Sample(row.revision_id, day_of(row.observed_at), peaks_of(row), row.held_seconds)
+
+
+def peaks_of(row: Any) -> dict[tuple[str, str], int]:
+    return amounts_in([getattr(row, name) for name in PEAKS])
+
+
+def amounts_in(values: Sequence[Decimal | None]) -> dict[tuple[str, str], int]:
+    """The columns of `PEAKS` as amounts; what is not known is left out."""
+    return {key: hundredths(value) for key, value in zip(KEYS, values, strict=True) if value is not None}
+
+
+def take_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> None:
+    """The totals of the newest observation, and the peak over all of them."""
+    for key in keys():
+        seen = amounts.get(key)
+        if newest:
+            setattr(row, column(*key, peak=False), None if seen is None else amount(seen))
+        before = getattr(row, column(*key))
+        if seen is not None and (before is None or amount(seen) > before):
+            setattr(row, column(*key), amount(seen))
+
+
+def judge(row: SessionObservation) -> None:
+    """Whether the session counts, or why not."""
+    row.left_out = _reason(row)
+    row.is_sample = not row.left_out
+
+
+def _reason(row: SessionObservation) -> str:
+    if row.excluded_reason:
+        return LeftOut.EXCLUDED
+    if not row.reached_collecting:
+        return LeftOut.NOT_COLLECTED
+    if row.booted_seconds < BOOTED_LEAST:
+        return LeftOut.TOO_SHORT
+    return "" if any(getattr(row, name) is not None for name in PEAKS) else LeftOut.NOTHING_MEASURED
+
+
+@dataclass(frozen=True)
+class Course:
+    """The moments of a session's present attempt that matter here."""
+
+    scheduled: datetime | None = None
+    ready: datetime | None = None
+    collecting: bool = False
+
+
+def course_of(session: LabletSession) -> Course:
+    course = Course(collecting=session.status == SessionStatus.COLLECTING)
+    steps = SessionTransition.objects.filter(session=session, attempt=session.attempt)
+    for status, at in steps.order_by("at").values_list("to_status", "at"):
+        if status == SessionStatus.SCHEDULED:
+            course = replace(course, scheduled=at)
+        elif status == SessionStatus.READY:
+            course = replace(course, ready=at)
+        elif status == SessionStatus.COLLECTING:
+            course = replace(course, collecting=True)
+    return course
+
+
+def take_course(row: SessionObservation, course: Course) -> None:
+    """How long the nodes were up and the capacity was held when it was last observed."""
+    row.reached_collecting = row.reached_collecting or course.collecting
+    row.booted_seconds = _seconds(course.ready, row.observed_at)
+    row.held_seconds = _seconds(course.scheduled, row.observed_at)
+
+
+def _seconds(start: datetime | None, end: datetime) -> int:
+    return max(int((end - start).total_seconds()), 0) if start else 0
+
+
+def wasted(sample: Sample, required: dict[str, int]) -> tuple[int, int]:
+    """What was asked for above the peak × the time it was held: hundredths of core- and GB-seconds."""
+
+    def above(resource: str) -> int:
+        seen = sample.amounts.get((resource, USED), sample.amounts.get((resource, ALLOCATED)))
+        return 0 if seen is None else max(required[resource] - seen, 0) * sample.held_seconds
+
+    return above(CPU), above(MEMORY)

@@ -1,0 +1,74 @@
+"""How amounts in hundredths and resources are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from lcm.templatetags.lcm import status
+from lcm.web.wording import duration_text
+from observations.arithmetic.measures import RULES, text
+from observations.models import DriftReview
+
+register = template.Library()
+UNKNOWN = mark_safe('<span class="muted">not known</span>')
+
+
+@register.filter
+def units(value: int | None) -> str | SafeString:
+    """Hundredths as a number; what is not known is said so, never zero."""
+    return UNKNOWN if value is None else text(value)
+
+
+@register.filter
+def resource_label(name: str) -> str:
+    return RULES[name].label
+
+
+@register.filter
+def resource_unit(name: str) -> str:
+    return RULES[name].unit
+
+
+@register.filter
+def signed(value: int) -> str:
+    """`+12`, `−25`, with a minus that can be told from a hyphen."""
+    return f"+{value}" if value > 0 else f"−{-value}" if value < 0 else "0"
+
+
+@register.filter
+def remaining(count: int, shown: Sized) -> int:
+    return count - len(shown)
+
+
+@register.filter
+def short_id(value: UUID) -> str:
+    return value.hex[:6]
+
+
+@register.filter
+def before(number: Any) -> int:
+    return int(number) - 1
+
+
+@register.filter
+def whole(value: Any) -> str:
+    return f"{value:,.0f}"
+
+
+@register.filter
+def answered_in(asked: Any) -> str:
+    """How long the answer to a request took."""
+    return duration_text(asked.answered_at - asked.requested_at)
+
+
+@register.simple_tag
+def drift_state(review: DriftReview) -> SafeString:
+    """As it is now: an acknowledgement ends by itself."""
+    state = review.state_at(timezone.now())
+    return status("warning" if state == "open" else state.value, state.label)

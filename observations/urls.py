@@ -1,0 +1,22 @@
+"""The pages of observations."""
+
+from django.urls import path
+
+from observations.pages import drift, review, sessions, setting_aside
+
+urlpatterns = [
+    path("definitions/<uuid:pk>/review", review.definition_review, name="definition_review"),
+    path("definitions/<uuid:pk>/review/preview", review.definition_preview, name="definition_preview"),
+    path("definitions/<uuid:pk>/review/apply", review.definition_apply, name="definition_apply"),
+    path("definitions/<uuid:pk>/review/snooze", setting_aside.review_snooze, name="review_snooze"),
+    path("definitions/<uuid:pk>/review/dismiss", setting_aside.review_dismiss, name="review_dismiss"),
+    path("definitions/<uuid:pk>/drift", drift.definition_drift, name="definition_drift"),
+    path("sessions/<uuid:pk>/observed", sessions.session_observed, name="session_observed"),
+    path("sessions/<uuid:pk>/observe", sessions.session_observe, name="session_observe"),
+    path("sessions/<uuid:pk>/exclude", sessions.session_exclude, name="session_exclude"),
+    path("sessions/<uuid:pk>/include", sessions.session_include, name="session_include"),
+    path("drift/", drift.drift_list, name="drift_list"),
+    path("drift/<uuid:pk>/acknowledge", drift.drift_acknowledge, name="drift_acknowledge"),
+    path("drift/<uuid:pk>/reopen", drift.drift_reopen, name="drift_reopen"),
+    path("observations/", drift.evidence_list, name="evidence_list"),
+]

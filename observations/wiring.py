@@ -1,0 +1,48 @@
+"""How observations follow what happens to sessions and definitions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.signals import post_save
+from django.dispatch import receiver
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.signals import definition_revised, sessions_moved
+from observations.models import DefinitionAssessment
+from observations.services.aggregates import refresh_assessment
+from observations.services.collecting import note_collecting
+from observations.services.ports import forget_leaked
+
+
+@receiver(sessions_moved)
+def follow(sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, **kwargs: Any) -> None:
+    """Who reaches collecting counts from then on; with the lab its leaked ports are gone."""
+    if new == SessionStatus.COLLECTING:
+        note_collecting(session_ids=session_ids, now=now)
+    elif new == SessionStatus.TERMINATED:
+        forget_leaked(session_ids)
+
+
+@receiver(definition_revised)
+def assess_again(
+    sender: Any, definition: LabletDefinition, revision: DefinitionRevision, now: datetime, **kwargs: Any
+) -> None:
+    """After the commit: a recording locks the assessment and then the definition, a revision the reverse."""
+    transaction.on_commit(lambda: _refresh(definition.pk, now), robust=True)
+
+
+def _refresh(definition_id: UUID, now: datetime) -> None:
+    definition = LabletDefinition.objects.select_related("current_revision").get(pk=definition_id)
+    refresh_assessment(definition=definition, now=now)
+
+
+@receiver(post_save, sender=LabletDefinition)
+def make_assessment(sender: Any, instance: LabletDefinition, created: bool, **kwargs: Any) -> None:
+    """Every definition has an assessment, so that lists can be sorted by it."""
+    if created:
+        DefinitionAssessment.objects.create(definition=instance, epoch=instance.topology_hash)

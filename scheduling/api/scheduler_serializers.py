@@ -1,0 +1,124 @@
+"""What the API shows of decisions, explanations and dry runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduling.api.serializers import ResourcesSerializer, StrictSerializer
+from scheduling.framework.configuration import MAX_CHARACTERS
+from scheduling.models import Decision, DecisionOutcome
+from scheduling.selectors.rehearsing import MOST_NEW_SLOTS
+
+
+class ReasonCountSerializer(serializers.Serializer[Any]):
+    """One reason over the slots."""
+
+    code = serializers.CharField()
+    plugin = serializers.CharField()
+    text = serializers.CharField()
+    slots = serializers.IntegerField(source="nodes")
+    sample = serializers.ListField(child=serializers.CharField(), help_text="Some of the slots.")
+
+
+class StoredReasonSerializer(ReasonCountSerializer):
+    slots = serializers.IntegerField(source="nodes", default=0)
+
+
+class DecisionSerializer(serializers.ModelSerializer[Decision]):
+    pool = serializers.CharField(source="pool.name", read_only=True)
+    session = serializers.UUIDField(source="reservation.session_id", read_only=True, allow_null=True)
+    slot_name = serializers.CharField(source="slot.name", read_only=True, default=None, allow_null=True)
+    sentence = serializers.CharField(source="why.sentence", read_only=True, default="")
+    dominant = serializers.CharField(source="why.dominant", read_only=True, default="")
+    reasons = StoredReasonSerializer(source="why.reasons", many=True, read_only=True, default=list)
+    scores = serializers.DictField(
+        child=serializers.FloatField(), read_only=True, help_text="What each plugin gave the chosen slot."
+    )
+
+    class Meta:
+        model = Decision
+        fields = [
+            "id", "at", "tick", "pool", "reservation", "session", "outcome", "position", "slot", "slot_name",
+            "sentence", "dominant", "reasons", "scores",
+        ]  # fmt: skip
+
+
+class NextStepSerializer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    text = serializers.CharField()
+    slot = serializers.UUIDField(source="slot.pk", default=None, allow_null=True)
+    slot_name = serializers.CharField(source="slot.name", default=None, allow_null=True)
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class SlotReasonsSerializer(serializers.Serializer[Any]):
+    slot = serializers.UUIDField(source="id")
+    name = serializers.CharField()
+    reasons = serializers.ListField(child=serializers.CharField())
+
+
+class ExplanationSerializer(serializers.Serializer[Any]):
+    """Why a session waits."""
+
+    reservation = serializers.UUIDField(source="reservation.pk")
+    pool = serializers.CharField(source="reservation.pool.name")
+    outcome = serializers.ChoiceField(choices=DecisionOutcome.choices)
+    sentence = serializers.CharField()
+    position = serializers.IntegerField(allow_null=True, help_text="None: no cycle has looked at it yet.")
+    ahead = serializers.IntegerField(allow_null=True)
+    waiting = serializers.IntegerField(help_text="How many stand in the pool's order.")
+    ordered_at = serializers.DateTimeField(allow_null=True)
+    slots = serializers.IntegerField(help_text="READY slots looked at.")
+    reasons = ReasonCountSerializer(many=True)
+    failures = ReasonCountSerializer(many=True, help_text="Plugins that failed and were not heard.")
+    next_steps = NextStepSerializer(source="steps", many=True)
+    by_slot = SlotReasonsSerializer(many=True, help_text="With `?slots=true`; the first 200.")
+
+
+class RequirementSerializer(StrictSerializer):
+    definition = serializers.UUIDField(required=False)
+    session = serializers.UUIDField(required=False)
+    resources = ResourcesSerializer()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("definition" in attrs) == ("session" in attrs):
+            raise serializers.ValidationError("Name a definition or a session.")
+        return attrs
+
+
+class DryRunSerializer(StrictSerializer):
+    """What would be different."""
+
+    drain = serializers.ListField(
+        child=serializers.UUIDField(), default=list, help_text="READY slots that would be drained."
+    )
+    add_slots = serializers.IntegerField(default=0, min_value=0, max_value=MOST_NEW_SLOTS)
+    requirements = RequirementSerializer(many=True, default=list)
+    scheduler = serializers.CharField(
+        max_length=MAX_CHARACTERS,
+        required=False,
+        trim_whitespace=False,
+        help_text="Another document for this run; the pool's own, if left out.",
+    )
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    reservation = serializers.UUIDField()
+    position = serializers.IntegerField()
+    before = serializers.CharField(help_text="Where it would be placed now; empty: it waits.")
+    after = serializers.CharField()
+    why = serializers.CharField()
+
+
+class RehearsalSerializer(serializers.Serializer[Any]):
+    waiting = serializers.IntegerField()
+    placed_before = serializers.IntegerField()
+    placed_after = serializers.IntegerField()
+    newly_placed = MoveSerializer(many=True)
+    no_longer_placed = MoveSerializer(many=True)
+    moved = MoveSerializer(many=True)
+    stopped_before = serializers.IntegerField(help_text="Sessions that would be asked to stop now.")
+    stopped_after = serializers.IntegerField()
+    failures = ReasonCountSerializer(many=True)

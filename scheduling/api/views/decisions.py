@@ -1,0 +1,50 @@
+"""Decisions, and why a session waits, over the API."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import mixins
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import VIEWER
+from lcm.api.views.base import LcmViewSet
+from lcm.models import LabletSession
+from scheduling.api import scheduler_serializers as s
+from scheduling.filters import DecisionFilter
+from scheduling.models import Decision
+from scheduling.selectors import queue
+from scheduling.selectors.explaining import explain_session
+
+
+@extend_schema(tags=["capacity"])
+class DecisionViewSet(mixins.ListModelMixin, LcmViewSet[Decision]):
+    """What cycles decided, one each time they said something new; bounded by age and number."""
+
+    queryset = Decision.objects.none()
+    serializer_class = s.DecisionSerializer
+    filterset_class = DecisionFilter
+    sorts = ("-at", "position")
+    access = {"list": VIEWER}
+
+    def get_queryset(self) -> QuerySet[Decision]:
+        return queue.decisions()
+
+
+@extend_schema(tags=["sessions"])
+class SessionExplainViewSet(LcmViewSet[LabletSession]):
+    """Why a session waits, by the code that decides; 409 for one that does not."""
+
+    queryset = LabletSession.objects.only("id", "pool", "status")
+    serializer_class = s.ExplanationSerializer
+    access = {"explain": VIEWER}
+
+    @extend_schema(
+        parameters=[OpenApiParameter("slots", bool, description="With all reasons, slot by slot.")],
+        responses=s.ExplanationSerializer,
+    )
+    def explain(self, request: Request, pk: str) -> Response:
+        by_slot = request.query_params.get("slots") == "true"
+        found = explain_session(self.get_object(), now=self.now(), by_slot=by_slot)
+        return Response(s.ExplanationSerializer(found).data)

@@ -1,0 +1,81 @@
+"""Observers and lifecycle handlers over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import OPERATOR, VIEWER
+from lcm.api.views.base import LcmViewSet
+from scheduling.models import ObserverRun, RunKind
+from scheduling.selectors.observing import STATES, Observed, observed, observed_one, runs_of
+from scheduling.services.observing import ask_for_run
+
+RUNS_SHOWN = 50
+
+
+class ObserverRunSerializer(serializers.ModelSerializer[ObserverRun]):
+    class Meta:
+        model = ObserverRun
+        fields = [
+            "id", "started_at", "duration_ms", "success_count", "failure_count", "stale_count",
+            "skipped_count", "error",
+        ]  # fmt: skip
+
+
+class ObserverSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=RunKind.choices)
+    text = serializers.CharField()
+    state = serializers.ChoiceField(choices=STATES)
+    interval_seconds = serializers.SerializerMethodField()
+    lag_seconds = serializers.SerializerMethodField(help_text="How far its records are behind.")
+    last_run = ObserverRunSerializer(source="last", allow_null=True)
+
+    def get_interval_seconds(self, row: Observed) -> float:
+        return row.interval.total_seconds()
+
+    def get_lag_seconds(self, row: Observed) -> float | None:
+        return None if row.lag is None else row.lag.total_seconds()
+
+
+class ObserverDetailSerializer(ObserverSerializer):
+    runs = serializers.SerializerMethodField(help_text="The newest runs; quiet ones in a row are one.")
+
+    @extend_schema_field(ObserverRunSerializer(many=True))
+    def get_runs(self, row: Observed) -> Any:
+        return ObserverRunSerializer(runs_of(row.name)[:RUNS_SHOWN], many=True).data
+
+
+@extend_schema(tags=["observers"])
+class ObserverViewSet(LcmViewSet[ObserverRun]):
+    """What looks after sessions and usage by itself."""
+
+    queryset = ObserverRun.objects.none()
+    serializer_class = ObserverSerializer
+    filter_backends = []
+    pagination_class = None
+    lookup_field = "name"
+    lookup_value_regex = "[a-z-]+"
+    access = {"list": VIEWER, "retrieve": VIEWER, "run": OPERATOR}
+
+    @extend_schema(responses=ObserverSerializer(many=True))
+    def list(self, request: Request) -> Response:
+        return Response(ObserverSerializer(observed(self.now()), many=True).data)
+
+    @extend_schema(responses=ObserverDetailSerializer)
+    def retrieve(self, request: Request, name: str) -> Response:
+        return Response(ObserverDetailSerializer(observed_one(name, self.now())).data)
+
+    @extend_schema(request=None, responses={202: ObserverSerializer})
+    @action(detail=True, methods=["post"])
+    def run(self, request: Request, name: str) -> Response:
+        """Have a worker run it soon."""
+        found = observed_one(name, self.now())
+        ask_for_run(found.kind, name)
+        return Response(ObserverSerializer(found).data, status=202)

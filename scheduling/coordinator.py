@@ -1,0 +1,272 @@
+"""The coordinator: runs lifecycle handlers and observers, one run of each at a time.
+
+Handlers say what happened and the coordinator alone writes transitions; observers only observe and record.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from lcm import lifecycle
+from lcm.actors import SYSTEM
+from lcm.errors import NotFound
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.sessions import move_sessions
+from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler
+from scheduling.leases import Hold, lease
+from scheduling.models import RunKind
+from scheduling.observer import ObserverHandler, ObserverResult
+from scheduling.services.observing import clear_failures, count_failures, record_run
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(minutes=10)
+PAGE = 500
+LEASE_LOST = "it took longer than its lease, and another run may have begun"
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class HandlerResult:
+    """What a run of a handler came to."""
+
+    success_count: int = 0
+    failure_count: int = 0
+    stale_count: int = 0
+    skipped_count: int = 0
+    error: str = ""
+
+    def __add__(self, other: HandlerResult) -> HandlerResult:
+        return HandlerResult(
+            self.success_count + other.success_count,
+            self.failure_count + other.failure_count,
+            self.stale_count + other.stale_count,
+            self.skipped_count + other.skipped_count,
+            other.error or self.error,
+        )
+
+
+class ScheduleCoordinator:
+    """Holds both kinds of handler by name."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, SessionLifecycleHandler] = {}
+        self.observers: dict[str, ObserverHandler[Any]] = {}
+
+    def register_handler(self, handler: SessionLifecycleHandler) -> None:
+        """Called when an app is ready; a name is taken once, by one of either kind."""
+        self._refuse_other(handler)
+        self.handlers[handler.name()] = handler
+
+    def register_observer(self, observer: ObserverHandler[Any]) -> None:
+        self._refuse_other(observer)
+        self.observers[observer.name()] = observer
+
+    def process_handler(self, name: str, clock: Clock = timezone.now) -> HandlerResult | None:
+        """One run of a handler; None when another one is at it."""
+        handler = self.handlers.get(name)
+        if handler is None:
+            raise NotFound(f"There is no lifecycle handler “{name}”.")
+        result: HandlerResult | None = self._run(
+            RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler)
+        )
+        return result
+
+    def process_observer(self, name: str, clock: Clock = timezone.now) -> ObserverResult | None:
+        """One run of an observer; None when another one is at it."""
+        observer = self.observers.get(name)
+        if observer is None:
+            raise NotFound(f"There is no observer “{name}”.")
+        result: ObserverResult | None = self._run(
+            RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer)
+        )
+        return result
+
+    def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
+        """All parts of a run under its lease; losing the lease ends it and is told."""
+        begun = time.perf_counter()
+        with lease(lease_name(name), length=LEASE, clock=clock) as hold:
+            if hold is None:
+                return None
+            now = clock()
+            for part in self._guarded(parts(now), name, hold):
+                result += part if isinstance(part, type(result)) else type(result)(**part)
+            if not result.error and not hold.renew():
+                result = replace(result, error=LEASE_LOST)
+            took = round((time.perf_counter() - begun) * 1000)
+            record_run(kind=kind, name=name, started_at=now, duration_ms=took, result=result)
+        return result
+
+    def _guarded(self, parts: Iterator[Any], name: str, hold: Hold) -> Iterator[Any]:
+        """What the parts come to, as long as the lease lasts; what could not even be read is a failure."""
+        while True:
+            if not hold.renew():
+                logger.error("run_outlived_its_lease", extra={"observer": name})
+                yield {"error": LEASE_LOST}
+                return
+            try:
+                yield next(parts)
+            except StopIteration:
+                return
+            except Exception as error:
+                logger.exception("run_failed", extra={"observer": name})
+                yield {"failure_count": 1, "error": _told(error)}
+                return
+
+    def _observer_parts(
+        self, observer: ObserverHandler[Any]
+    ) -> Callable[[datetime], Iterator[ObserverResult]]:
+        def parts(now: datetime) -> Iterator[ObserverResult]:
+            whole = ObserverResult()
+            for target in observer.fetch_targets(now):
+                part = _observed(observer, target, now)
+                whole += part
+                yield part
+            observer.post_process(whole, now)
+
+        return parts
+
+    def _handler_parts(
+        self, handler: SessionLifecycleHandler
+    ) -> Callable[[datetime], Iterator[HandlerResult]]:
+        def parts(now: datetime) -> Iterator[HandlerResult]:
+            for page in _pages(handler, now):
+                yield _handled(handler, page, now)
+
+        return parts
+
+    def _refuse_other(self, new: SessionLifecycleHandler | ObserverHandler[Any]) -> None:
+        known = self.handlers.get(new.name()) or self.observers.get(new.name())
+        if known is not None and type(known) is not type(new):
+            raise ValueError(f"“{new.name()}” is taken by {type(known).__name__}")
+
+
+def lease_name(name: str) -> str:
+    return f"observer:{name}"
+
+
+def _observed(observer: ObserverHandler[Any], target: Any, now: datetime) -> ObserverResult:
+    """One target; if it fails, the others still go on."""
+    try:
+        return observer.execute(target, now)
+    except Exception as error:
+        logger.exception(
+            "observation_failed", extra={"observer": observer.name(), "target": str(target)[:200]}
+        )
+        return ObserverResult(failure_count=1, error=_told(error))
+
+
+def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[LabletSession]]:
+    """By key: a session that stays as it is is not looked at twice in a run."""
+    after: UUID | None = None
+    rows = handler.sessions(now).order_by("pk")
+    while page := list((rows if after is None else rows.filter(pk__gt=after))[:PAGE]):
+        yield page
+        after = page[-1].pk
+
+
+def _handled(handler: SessionLifecycleHandler, page: list[LabletSession], now: datetime) -> HandlerResult:
+    """A page of sessions: the handler says what happened, and here is written what follows."""
+    try:
+        outcome = handler.execute(page, now)
+    except Exception as error:
+        logger.exception("handler_failed", extra={"handler": handler.name()})
+        outcome = HandlerOutcome(failures={session.pk: _told(error) for session in page})
+    decided = outcome.successes.keys() | outcome.failures.keys()
+    left = [session for session in page if session.pk not in decided]
+    stale = {each.pk: handler.stale_reason(each) for each in left if handler.is_stale(each, now)}
+    succeeded = _move(handler, page, outcome.successes, handler.success_status, now)
+    went_stale = _move(handler, page, stale, handler.stale_status, now)
+    _fail(handler, page, outcome.failures, now)
+    return HandlerResult(
+        succeeded,
+        len(outcome.failures),
+        went_stale,
+        len(left) - len(stale),
+        list(outcome.failures.values())[-1] if outcome.failures else "",
+    )
+
+
+def _move(
+    handler: SessionLifecycleHandler,
+    page: Sequence[LabletSession],
+    reasons: Mapping[UUID, str],
+    to: S | None,
+    now: datetime,
+) -> int:
+    """Set by set; a session on its last attempt is not queued again. Tells how many moved."""
+    if to is None:
+        clear_failures(handler.name(), list(reasons))
+        return len(reasons)
+    moved = 0
+    for (old, reason, last), group in _grouped(handler, page, reasons):
+        goal = give_up_status(old) if last and to == S.PENDING else to
+        text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
+        done = move_sessions(sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text)
+        clear_failures(handler.name(), [session.pk for session in done])
+        moved += len(done)
+    return moved
+
+
+def _fail(
+    handler: SessionLifecycleHandler,
+    page: Sequence[LabletSession],
+    reasons: Mapping[UUID, str],
+    now: datetime,
+) -> None:
+    """Count the failure; then another attempt as the handler says, or the end after the last one."""
+    counts = count_failures(handler.name(), reasons, now=now)
+    used_up = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
+    again = {key: reason for key, reason in reasons.items() if key not in used_up}
+    for (old, reason, _), group in _grouped(handler, page, used_up):
+        text = f"{reason}; given up after attempt {handler.max_attempts}"
+        moved = move_sessions(
+            sessions=group, old=old, to=give_up_status(old), actor=SYSTEM, now=now, reason=text
+        )
+        clear_failures(handler.name(), [session.pk for session in moved])
+    if handler.failure_status is not None:
+        for (old, reason, _), group in _grouped(handler, page, again):
+            move_sessions(
+                sessions=group, old=old, to=handler.failure_status, actor=SYSTEM, now=now, reason=reason
+            )
+
+
+def give_up_status(status: S) -> S:
+    """What the table of the lifecycle lets a hopeless session become: FAILED, where it may."""
+    return next(each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.may_follow(status, each))
+
+
+Group = tuple[tuple[S, str, bool], list[LabletSession]]
+
+
+def _grouped(
+    handler: SessionLifecycleHandler, page: Iterable[LabletSession], reasons: Mapping[UUID, str]
+) -> list[Group]:
+    """Sessions that take the same step for the same reason."""
+    groups: dict[tuple[S, str, bool], list[LabletSession]] = {}
+    for session in page:
+        if session.pk in reasons:
+            last = session.attempt >= handler.max_attempts
+            groups.setdefault((S(session.status), reasons[session.pk], last), []).append(session)
+    return list(groups.items())
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+coordinator = ScheduleCoordinator()
+register_handler = coordinator.register_handler
+register_observer = coordinator.register_observer
+process_handler = coordinator.process_handler
+process_observer = coordinator.process_observer

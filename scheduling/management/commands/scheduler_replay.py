@@ -1,0 +1,46 @@
+"""`manage.py scheduler_replay FILE`: a cycle over a snapshot, anywhere, without a database."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduling.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.framework.cycle import run_cycle
+from scheduling.framework.documents import WrongSnapshot, read_snapshot
+from scheduling.framework.results import as_lines, as_result
+
+
+class Command(BaseCommand):
+    help = "Run one cycle over a snapshot and say who would be placed where, who waits and why."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", help="a document of scheduler_snapshot; - reads it from standard input")
+        parser.add_argument("--config", help="a pool's scheduler document; the default one if left out")
+        parser.add_argument("--json", action="store_true", help="answer with JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            snapshot = read_snapshot(_text(options["file"]))
+            configuration = read_configuration(_text(options["config"]) if options["config"] else "")
+        except WrongSnapshot as error:
+            raise CommandError(f"{options['file']} cannot be used.\n{error}") from error
+        except WrongConfiguration as error:
+            raise CommandError(f"{options['config']} cannot be used. {error}") from error
+        cycle = run_cycle(snapshot, configuration)
+        if options["json"]:
+            self.stdout.write(json.dumps(as_result(cycle), indent=1, ensure_ascii=False))
+        else:
+            self.stdout.writelines(f"{line}\n" for line in as_lines(cycle))
+
+
+def _text(name: str) -> str:
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name} cannot be read: {error}") from error

@@ -1,0 +1,30 @@
+"""`manage.py scheduler_snapshot POOL`: the input of the pool's next cycle as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.documents import write_snapshot
+from scheduling.models import Pool
+from scheduling.selectors.snapshots import snapshot_of
+from scheduling.steps.placing import QUEUE_HEAD
+
+
+class Command(BaseCommand):
+    help = "Write what the pool's next cycle would look at, for scheduler_replay. Nothing is changed."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("pool", help="the name of the pool")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        pool = Pool.objects.filter(name=options["pool"]).first()
+        if pool is None:
+            names = ", ".join(Pool.objects.order_by("name").values_list("name", flat=True))
+            raise CommandError(f"There is no pool “{options['pool']}”. There are: {names or 'none'}.")
+        configuration = read_configuration(pool.scheduler)
+        snapshot = snapshot_of(pool, configuration, now=timezone.now(), limit=QUEUE_HEAD)
+        self.stdout.write(write_snapshot(snapshot), ending="")

@@ -1,0 +1,62 @@
+"""What the coordinator leaves behind."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models import LabletSession
+from lcm.models.base import IdModel
+
+
+class RunKind(models.TextChoices):
+    OBSERVER = "observer", "Observer"
+    HANDLER = "handler", "Lifecycle handler"
+
+
+class ObserverRun(IdModel):
+    """One run of an observer or a lifecycle handler: when, how long, what it counted, what failed."""
+
+    kind = models.CharField(max_length=8, choices=RunKind, default=RunKind.OBSERVER)
+    observer = models.CharField(max_length=63)
+    started_at = models.DateTimeField()
+    duration_ms = models.PositiveIntegerField()
+    success_count = models.PositiveIntegerField(default=0)
+    failure_count = models.PositiveIntegerField(default=0)
+    stale_count = models.PositiveIntegerField(default=0)
+    skipped_count = models.PositiveIntegerField(default=0)
+    error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        verbose_name = "run"
+        constraints = [
+            models.CheckConstraint(name="run_kind_known", condition=Q(kind__in=RunKind.values)),
+        ]
+        indexes = [
+            models.Index(fields=["observer", "started_at"], name="run_of_observer"),
+            models.Index(fields=["started_at", "id"], name="run_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.observer} at {self.started_at:%Y-%m-%d %H:%M:%S}"
+
+
+class HandlerFailure(models.Model):
+    """How often a handler has failed with a session in a row; gone as soon as the session moves on."""
+
+    id = models.BigAutoField(primary_key=True)
+    handler = models.CharField(max_length=63)
+    session = models.ForeignKey(LabletSession, on_delete=models.CASCADE, related_name="+")
+    failures = models.PositiveSmallIntegerField(default=1)
+    last_at = models.DateTimeField()
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-last_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["handler", "session"], name="handler_failure_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.handler} failed {self.failures} ×"

@@ -1,0 +1,148 @@
+"""The dry run: what the next cycle would do if something were different."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from lcm.errors import InvalidInput
+from lcm.models import LabletDefinition, LabletSession
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.forms import PageForm, add_errors
+from scheduling.framework.configuration import DEFAULT, MAX_CHARACTERS
+from scheduling.models import Pool, Reservation, Slot, SlotState
+from scheduling.selectors.capacity import reservations
+from scheduling.selectors.rehearsing import (
+    MOST_NEW_SLOTS,
+    QUEUE_LOOKED_AT,
+    Move,
+    Rehearsal,
+    Requirement,
+    WhatIf,
+    rehearse,
+)
+
+AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+MOVES_SHOWN = 100
+SLOTS_TO_CHOOSE = 500
+
+
+def _amount(label: str) -> forms.DecimalField:
+    return forms.DecimalField(label=label, min_value=0, max_digits=10, decimal_places=2, required=False)
+
+
+class DryRunForm(PageForm):
+    """What would be different; the pool decides which slots and sessions there are."""
+
+    drain = forms.MultipleChoiceField(
+        label="These slots drained", required=False, widget=forms.SelectMultiple(attrs={"size": 6})
+    )
+    add_slots = forms.IntegerField(
+        label="More slots", min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
+    )
+    definition = forms.ChoiceField(label="Sessions of this definition needed", required=False)
+    session = forms.UUIDField(label="Or this session needed", required=False, help_text="Its whole id.")
+    cpu_cores = _amount("CPU, cores")
+    memory_gb = _amount("Memory, GB")
+    storage_gb = _amount("Storage, GB")
+    gpu = _amount("GPUs")
+    scheduler = forms.CharField(
+        label="Another scheduler",
+        max_length=MAX_CHARACTERS,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 12, "class": "input mono", "spellcheck": "false"}),
+        help_text="Weights, arguments, plugins and actions. It is not saved.",
+    )
+
+    def __init__(self, pool: Pool, *args: Any, **kwargs: Any) -> None:
+        kwargs["initial"] = {"scheduler": pool.scheduler or DEFAULT, **(kwargs.get("initial") or {})}
+        super().__init__(*args, **kwargs)
+        ready = Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number")[:SLOTS_TO_CHOOSE]
+        self.fields["drain"].choices = [(str(slot.pk), f"{pool}-{slot.number:02}") for slot in ready]  # type: ignore[attr-defined]
+        waiting = Reservation.objects.filter(pool=pool, phase="PENDING").values("session__definition")
+        rows = LabletDefinition.objects.filter(pk__in=waiting).only("name", "version")
+        self.fields["definition"].choices = [("", "none"), *((str(row.pk), str(row)) for row in rows)]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        named = data.get("definition") or data.get("session")
+        if any(data.get(name) is not None for name in AMOUNTS) != bool(named):
+            raise forms.ValidationError("Name a definition or a session, and what it would need.")
+        if data.get("session") and not LabletSession.objects.filter(pk=data["session"]).exists():
+            self.add_error("session", "There is no such session.")
+        return data
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.OPERATOR)
+def dry_run(request: HttpRequest) -> HttpResponseBase:
+    pools = list(Pool.objects.order_by("name"))
+    asked = (request.POST if request.method == "POST" else request.GET).get("pool", "")
+    pool = next((each for each in pools if each.name == asked), pools[0] if pools else None)
+    context: dict[str, Any] = {
+        "pools": pools,
+        "pool": pool,
+        "limit": QUEUE_LOOKED_AT,
+        "crumbs": [("Queue", reverse("queue_list")), ("Dry run", "")],
+    }
+    status = 200
+    if pool is not None:
+        posted = request.method == "POST"
+        initial = {"session": request.GET.get("session", "")}
+        form = DryRunForm(pool, request.POST if posted else None, initial=initial)
+        context["form"] = form
+        if posted:
+            found = _rehearsed(form, pool)
+            status = 200 if found else 422
+            context |= _shown(found) if found else {}
+    return render(request, "queue/dry_run.html", context, status=status)
+
+
+def _rehearsed(form: DryRunForm, pool: Pool) -> Rehearsal | None:
+    if not form.is_valid():
+        return None
+    try:
+        return rehearse(pool, _what_if(form.cleaned_data, pool), now=timezone.now())
+    except InvalidInput as error:
+        add_errors(form, error)
+    return None
+
+
+def _what_if(data: Mapping[str, Any], pool: Pool) -> WhatIf:
+    amounts: dict[str, Decimal] = {name: data[name] for name in AMOUNTS if data[name] is not None}
+    definition = UUID(data["definition"]) if data["definition"] else None
+    text = data["scheduler"].replace("\r\n", "\n")
+    own = (pool.scheduler or DEFAULT).strip()
+    return WhatIf(
+        drain=[UUID(key) for key in data["drain"]],
+        add_slots=data["add_slots"] or 0,
+        requirements=[Requirement(amounts, definition, data["session"])] if amounts else (),
+        scheduler=None if text.strip() in ("", own) else text,
+    )
+
+
+def _shown(found: Rehearsal) -> dict[str, Any]:
+    """The lists of a rehearsal, each with the rows that the page has room for."""
+    lists = {
+        "Newly placed": found.newly_placed,
+        "No longer placed": found.no_longer_placed,
+        "Placed elsewhere": found.moved,
+    }
+    keys = [move.reservation for moves in lists.values() for move in moves[:MOVES_SHOWN]]
+    rows = reservations().in_bulk(keys)
+    tables = [(title, _with_rows(moves, rows), len(moves)) for title, moves in lists.items() if moves]
+    return {"found": found, "tables": tables, "shown": MOVES_SHOWN}
+
+
+def _with_rows(moves: Sequence[Move], rows: Mapping[UUID, Reservation]) -> list[tuple[Move, Reservation]]:
+    return [(move, rows[move.reservation]) for move in moves[:MOVES_SHOWN] if move.reservation in rows]

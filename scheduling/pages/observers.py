@@ -1,0 +1,102 @@
+"""Observers and lifecycle handlers: how they do, and running one now."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.errors import LcmError, NotFound
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, go
+from scheduling.selectors.observing import Observed, observed, observed_one, runs_of
+from scheduling.services.observing import ask_for_run
+
+RUNS_SHOWN = 50
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def observer_list(request: HttpRequest) -> HttpResponseBase:
+    context = {**_live(), "crumbs": [("Observers", "")]}
+    return render(request, "observers/list.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def observer_board(request: HttpRequest) -> HttpResponseBase:
+    """The part of the page that is asked for again while it is looked at."""
+    return render(request, "observers/board.html", _live())
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
+    try:
+        found = observed_one(name, timezone.now())
+    except NotFound as error:
+        raise Http404(error.message) from error
+    context = {
+        "each": found,
+        "runs": runs_of(name)[:RUNS_SHOWN],
+        "crumbs": [("Observers", reverse("observer_list")), (name, "")],
+    }
+    return render(request, "observers/detail.html", context)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Have a worker run it soon, and go back to where one was."""
+    wanted = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()})
+    back = wanted if safe else reverse("observer_list")
+    try:
+        found = observed_one(name, timezone.now())
+        ask_for_run(found.kind, name)
+    except NotFound as error:
+        raise Http404(error.message) from error
+    except LcmError as error:
+        messages.error(request, error.message)
+        return go(request, Done("", back))
+    return go(request, Done(f"{name} runs as soon as a worker is free.", back))
+
+
+def _live() -> dict[str, object]:
+    now = timezone.now()
+    rows = observed(now)
+    return {
+        "now": now,
+        "sentence": _sentence(rows),
+        "groups": [
+            (
+                "Observers",
+                "They look and record; they change nothing.",
+                [r for r in rows if r.kind == "observer"],
+            ),
+            (
+                "Lifecycle handlers",
+                "They find sessions that nobody moves on.",
+                [r for r in rows if r.kind == "handler"],
+            ),
+        ],
+    }
+
+
+def _sentence(rows: list[Observed]) -> str:
+    """“**All of 9 do well.**” or who does not."""
+    failed = [row.name for row in rows if row.state == "failed"]
+    late = [row.name for row in rows if row.state in ("late", "never ran")]
+    if not failed and not late:
+        return f"**All of {len(rows)} do well.**"
+    parts = []
+    if failed:
+        parts.append(f"**{', '.join(failed)} failed** in the last run.")
+    if late:
+        parts.append(f"**{', '.join(late)} {'is' if len(late) == 1 else 'are'} late**; is a worker running?")
+    return " ".join(parts)

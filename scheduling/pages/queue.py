@@ -1,0 +1,99 @@
+"""The queue, ticks and decisions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from lcm.errors import StateConflict
+from lcm.models import LabletSession
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.lists import list_page
+from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
+from scheduling.pages.wording import counts_text
+from scheduling.selectors import capacity
+from scheduling.selectors.explaining import Explained, explain_session
+from scheduling.selectors.queue import decisions
+
+TICKS_SHOWN = 10
+DECISIONS_SHOWN = 100
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def queue_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, QUEUE)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def queue_ticks(request: HttpRequest) -> HttpResponseBase:
+    """The last ticks of all pools, as a panel of the queue's page."""
+    rows = capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN]
+    context = {
+        "ticks": [(tick, counts_text(tick.counts)) for tick in rows],
+        "of_all": True,
+        "crumbs": [("Queue", reverse("queue_list")), ("Last ticks", "")],
+    }
+    template = "queue/ticks.html#panel" if request.htmx else "queue/ticks.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def tick_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, TICKS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    tick = get_object_or_404(capacity.ticks(), pk=pk)
+    rows = list(decisions().filter(tick_id=pk).order_by("position", "pk")[: DECISIONS_SHOWN + 1])
+    context = {
+        "tick": tick,
+        "did": counts_text(tick.counts),
+        "rows": rows[:DECISIONS_SHOWN],
+        "more": len(rows) > DECISIONS_SHOWN,
+        "crumbs": [("Queue", reverse("queue_list")), ("Ticks", reverse("tick_list")), (tick.pool.name, "")],
+    }
+    return render(request, "queue/tick.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def decision_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, DECISIONS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """“Why is it waiting?”: a panel of a session's page; without JavaScript a page of its own."""
+    session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
+    by_slot = request.GET.get("by") == "slot"
+    found: Explained | None = None
+    gone = ""
+    try:
+        found = explain_session(session, now=timezone.now(), by_slot=by_slot)
+    except StateConflict as error:
+        gone = error.message
+    context = {
+        "session": session,
+        "why": found,
+        "gone": gone,
+        "by_slot": by_slot,
+        "crumbs": [
+            ("Sessions", reverse("session_list")),
+            (session.short_id, reverse("session_detail", args=[pk])),
+            ("Why is it waiting?", ""),
+        ],
+    }
+    template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
+    return render(request, template, context)

@@ -1,0 +1,112 @@
+"""What the lists of the queue, of ticks and of decisions show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count
+
+from lcm.roles import Role
+from lcm.web.lists import Column, ListPage, PageAction
+from scheduling import filters
+from scheduling.pages.wording import counts_text
+from scheduling.selectors import capacity, queue
+
+
+def _queue_lead() -> str:
+    counts = dict(queue.waiting().order_by().values_list("pool__name").annotate(Count("pk")))
+    total = sum(counts.values())
+    if not total:
+        return "**Nothing waits.** A new session is placed by the next cycle of its pool."
+    listed = ", ".join(f"{count:,} in {pool}" for pool, count in sorted(counts.items()))
+    return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}."
+
+
+def standing_text(row: Any) -> str:
+    """“0.603 · 0.526 · 0.610”: domain, project and person."""
+    if row.standing is None:
+        return ""
+    return " · ".join(f"{factor:.3f}" for factor in row.standing[:3])
+
+
+def reason_of(row: Any) -> str:
+    if row.decision is None:
+        return "No cycle has looked at it yet."
+    return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
+
+
+QUEUE = ListPage(
+    title="Queue",
+    noun="waiting reservation",
+    plural="waiting reservations",
+    rows=queue.waiting,
+    filterset=filters.QueueFilter,
+    columns=[
+        Column("#", lambda row: row.position, numeric=True, export_label="Position"),
+        Column("For", lambda row: str(row.session_id or row.holder)),
+        Column("Owner", lambda row: row.session.owner.username if row.session else ""),
+        Column("Pool", lambda row: row.pool.name),
+        Column("Priority", lambda row: row.get_priority_display()),
+        Column("Factor", standing_text, numeric=True, export_label="Factor domain project person"),
+        Column("Last decision", reason_of),
+        Column("Waiting", lambda row: row.created_at, numeric=True, export_label="Since"),
+    ],
+    row_template="queue/row.html",
+    default_sort="created_at",
+    search_hint="Session, holder, definition, owner, project",
+    icon="queue-list",
+    empty_hint="Whoever asks for a session stands here until a cycle finds a slot for it.",
+    lead=_queue_lead,
+    actions=[
+        PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
+        PageAction("Decisions", "decision_list", Role.VIEWER, "scale"),
+        PageAction("Dry run", "dry_run", Role.OPERATOR, "beaker", primary=True),
+    ],
+    order=queue.in_scheduler_order,
+    dress=queue.tell_of_waiting,
+    template="queue/list.html",
+)
+
+TICKS = ListPage(
+    title="Ticks",
+    noun="tick",
+    plural="ticks",
+    rows=capacity.ticks,
+    filterset=filters.TickFilter,
+    columns=[
+        Column("Started", lambda row: row.started_at, sort="-started_at"),
+        Column("Pool", lambda row: row.pool.name),
+        Column("What it did", lambda row: counts_text(row.counts)),
+        Column("Errors", lambda row: "; ".join(f"{step}: {text}" for step, text in row.errors.items())),
+        Column("Steps", lambda row: row.step_ms),
+        Column("Duration", lambda row: row.duration_ms, numeric=True, export_label="Duration ms"),
+    ],
+    row_template="queue/tick_row.html",
+    default_sort="-started_at",
+    search_hint="Pool",
+    icon="clock",
+    empty_hint="The beat starts a tick for each pool every few seconds.",
+)
+
+DECISIONS = ListPage(
+    title="Decisions",
+    noun="decision",
+    plural="decisions",
+    rows=queue.decisions,
+    filterset=filters.DecisionFilter,
+    columns=[
+        Column("For", lambda row: str(row.reservation.session_id or row.reservation.holder)),
+        Column("Pool", lambda row: row.pool.name),
+        Column("Outcome", lambda row: row.get_outcome_display()),
+        Column("Slot", lambda row: row.slot.name if row.slot else ""),
+        Column("Why", lambda row: row.why.sentence if row.why else ""),
+        Column("Scores", lambda row: row.scores),
+        Column("#", lambda row: row.position, numeric=True, export_label="Position"),
+        Column("At", lambda row: row.at, sort="-at", numeric=True),
+    ],
+    row_template="queue/decision_row.html",
+    default_sort="-at",
+    search_hint="Session, reservation, holder",
+    icon="scale",
+    empty_hint="A cycle writes one for each reservation it says something new about.",
+)

@@ -1,0 +1,149 @@
+"""What happens next to a session that waits, and what would help it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from scheduling.framework.advice import smaller_request
+from scheduling.framework.amounts import RESOURCES, UNIT, WORDS, said
+from scheduling.framework.configuration import Configuration
+from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.framework.explain import explain
+from scheduling.framework.model import Job, Snapshot
+from scheduling.framework.session import SchedulingSession
+from scheduling.models import OCCUPIED, Pool, Reservation, Slot, SlotState
+from scheduling.plugins.timeslot import TimeslotPlugin
+from scheduling.selectors.snapshots import nodes_on_the_way
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """Something that will happen, or that someone could do: a sentence, with the slot and the moment."""
+
+    kind: str
+    text: str
+    slot: Slot | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """A reservation, and what a cycle says about it alone."""
+
+    claim: Reservation
+    job: Job
+    verdict: Verdict
+    cycle: Cycle
+    alone: Snapshot
+    # With everybody who waits, where they are few enough to be asked as well.
+    queue: Snapshot | None
+    configuration: Configuration
+
+
+def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
+    match found.verdict.outcome:
+        case Outcome.PLACED:
+            return []
+        case Outcome.HELD:
+            return _held(found)
+        case Outcome.REFUSED:
+            return [_its_turn(found)]
+        case Outcome.IMPOSSIBLE:
+            return [_impossible(found)]
+    pool = found.claim.pool
+    moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
+    slots = list(moving.order_by("state_deadline", "number"))
+    occupied = len(slots) + len(found.alone.nodes)
+    return [*_on_the_way(found, slots), *_smaller(found), *_launching(pool, occupied, now)]
+
+
+def _held(found: Rehearsed) -> list[NextStep]:
+    slot = found.claim.held_slot
+    text = f"It gets its place on {slot} when they are gone; until then the room is held for it."
+    return [NextStep("held", text, slot, found.claim.held_until)] if slot else []
+
+
+def _its_turn(found: Rehearsed) -> NextStep:
+    why = found.verdict.why
+    code = why.dominant if why else ""
+    if code == "too-early":
+        lead = next(
+            (each.lead_minutes for each in found.configuration.plugins() if isinstance(each, TimeslotPlugin)),
+            0.0,
+        )
+        at = datetime.fromtimestamp(found.job.starts, UTC) - timedelta(minutes=lead)
+        text = f"It is its turn at {at:%H:%M} UTC, {lead:g} minutes before it starts."
+        return NextStep("turn", text, at=at)
+    if code == "quota":
+        text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
+        return NextStep("quota", text)
+    return NextStep("refused", why.sentence if why else "It may not be placed now.")
+
+
+def _impossible(found: Rehearsed) -> NextStep:
+    """Said of the slots as they would be with nobody on them."""
+    ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.ideal.rows, jobs=[]))
+    ideal.open(found.configuration.plugins())
+    task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
+    reasons = ", and ".join(count.text for count in explain(ideal, task, found.job).counts)
+    pool = found.claim.pool
+    return NextStep("impossible", f"Nothing in {pool} can ever hold it: even empty, its slots {reasons}.")
+
+
+def _on_the_way(found: Rehearsed, moving: Sequence[Slot]) -> Iterator[NextStep]:
+    """Slots that boot, told apart by whether those ahead leave something of them."""
+    coming = nodes_on_the_way(found.claim.pool, moving)
+    nodes = [node for _, node in coming]
+    fits = _taken_by(replace(found.alone, nodes=nodes), found)
+    if fits is None:
+        return
+    gets = None
+    if found.queue is not None:
+        gets = _taken_by(replace(found.queue, nodes=[*found.queue.nodes, *nodes]), found)
+    slots = {node.key: slot for slot, node in coming}
+    slot = slots.get(gets or "", slots[fits])
+    slot.pool = found.claim.pool
+    state = f"{slot} is {slot.get_state_display().lower()}"
+    if gets in slots:
+        yield NextStep("booting", f"{state} and will take it.", slot, slot.state_deadline)
+    else:
+        yield NextStep("booting", f"{state} and fits it, after those ahead.", slot, slot.state_deadline)
+
+
+def _taken_by(snapshot: Snapshot, found: Rehearsed) -> str | None:
+    """The node that the job gets in a cycle over this."""
+    cycle = run_cycle(snapshot, found.configuration, keep_scores=False)
+    placed = (verdict for verdict in cycle.placed if verdict.job.id == found.job.id)
+    return next((verdict.parts[0].node for verdict in placed), None)
+
+
+def _smaller(found: Rehearsed) -> Iterator[NextStep]:
+    stuck = found.verdict.stuck
+    smaller = smaller_request(found.cycle.ssn, stuck.task, found.job) if stuck else None
+    if stuck is None or smaller is None:
+        return
+    less = " and ".join(
+        f"{said(amount, name)} of {WORDS[name]} instead of {asked / UNIT:g}"
+        for name, amount, asked in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
+        if name in smaller.changed
+    )
+    slots = "1 slot" if smaller.nodes == 1 else f"{smaller.nodes:,} slots"
+    yield NextStep("smaller", f"With {less} it would fit {slots} now.")
+
+
+def _launching(pool: Pool, occupied: int, now: datetime) -> Iterator[NextStep]:
+    """Whether a slot can be launched for it, and if not, why."""
+    if not pool.enabled:
+        yield NextStep("off", f"{pool} is switched off: no slot is launched.")
+    elif pool.stopped_reason:
+        yield NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
+    elif pool.backoff_until and pool.backoff_until > now:
+        text = f"{pool} launches nothing for a while after failures."
+        yield NextStep("backoff", text, at=pool.backoff_until)
+    elif occupied >= pool.max_slots:
+        slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
+        yield NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")
+    else:
+        yield NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")

@@ -1,0 +1,103 @@
+"""What there is of observers and lifecycle handlers, and how they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Max, Q, QuerySet
+
+from lcm.errors import NotFound
+from lcm.web.wording import duration_text
+from scheduling.coordinator import coordinator, lease_name
+from scheduling.models import Lease, ObserverRun, RunKind
+
+# A run may be this many intervals late before someone should look.
+LATE_AFTER = 2
+SLACK = timedelta(seconds=30)
+STATES = ("well", "running", "late", "failed", "never ran")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One observer or handler with its last run."""
+
+    name: str
+    kind: RunKind
+    text: str
+    interval: timedelta
+    last: ObserverRun | None
+    running: bool
+    lag: timedelta | None
+    now: datetime
+
+    @property
+    def is_late(self) -> bool:
+        """Nothing ran for two intervals, or its records are that far behind."""
+        allowed = LATE_AFTER * self.interval + SLACK
+        if self.last is None or self.now - self.last.started_at > allowed:
+            return True
+        return self.lag is not None and self.lag > allowed + self.interval
+
+    @property
+    def state(self) -> str:
+        if self.running:
+            return "running"
+        if self.last is None:
+            return "never ran"
+        if self.last.error or self.last.failure_count:
+            return "failed"
+        return "late" if self.is_late else "well"
+
+    @property
+    def interval_text(self) -> str:
+        seconds = self.interval.total_seconds()
+        return f"{seconds:g} s" if seconds < 60 else duration_text(self.interval)
+
+
+def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Observed]:
+    """All of them, or some; the number of queries does not depend on how often they ran."""
+    kinds: list[tuple[RunKind, dict[str, Any]]] = [
+        (RunKind.OBSERVER, coordinator.observers),
+        (RunKind.HANDLER, coordinator.handlers),
+    ]
+    wanted = None if names is None else set(names)
+    last = _last_runs()
+    running = set(Lease.objects.filter(expires_at__gt=now).values_list("name", flat=True))
+    return [
+        Observed(
+            name=name,
+            kind=kind,
+            text=(type(each).__doc__ or "").strip().split("\n")[0],
+            interval=timedelta(seconds=settings.CONFIG[each.interval_setting]),
+            last=last.get(name),
+            running=lease_name(name) in running,
+            lag=each.lag(now) if kind == RunKind.OBSERVER else None,
+            now=now,
+        )
+        for kind, registered in kinds
+        for name, each in registered.items()
+        if wanted is None or name in wanted
+    ]
+
+
+def observed_one(name: str, now: datetime) -> Observed:
+    found = observed(now, names=[name])
+    if not found:
+        raise NotFound(f"There is no observer or lifecycle handler “{name}”.")
+    return found[0]
+
+
+def runs_of(name: str) -> QuerySet[ObserverRun]:
+    return ObserverRun.objects.filter(observer=name).order_by("-started_at", "-pk")
+
+
+def _last_runs() -> dict[str, ObserverRun]:
+    newest = ObserverRun.objects.order_by().values_list("observer").annotate(Max("started_at"))
+    found = Q()
+    for name, at in newest:
+        found |= Q(observer=name, started_at=at)
+    return {row.observer: row for row in ObserverRun.objects.filter(found)} if found else {}

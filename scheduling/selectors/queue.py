@@ -1,0 +1,104 @@
+"""Who waits in which order, and what was decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from scheduling.fairness import Standing, standings_of
+from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
+from scheduling.selectors.capacity import reservations
+from scheduling.selectors.snapshots import WAITING
+
+ID = 16
+
+
+@dataclass(frozen=True)
+class Order:
+    """A pool's queue as its last cycle saw it."""
+
+    at: datetime | None = None
+    ids: bytes = b""
+
+    def __len__(self) -> int:
+        return len(self.ids) // ID
+
+    def position_of(self, key: UUID) -> int | None:
+        """From 1 on; None for one that no cycle has looked at."""
+        found = self.ids.find(key.bytes)
+        while found % ID:
+            if found < 0:
+                return None
+            found = self.ids.find(key.bytes, found + 1)
+        return found // ID + 1
+
+    def keys(self) -> Iterable[UUID]:
+        return (UUID(bytes=self.ids[start : start + ID]) for start in range(0, len(self.ids), ID))
+
+
+def order_of(pool: Pool) -> Order:
+    """Read with the pool where that was asked for."""
+    try:
+        found = pool.queue_order
+    except QueueOrder.DoesNotExist:
+        return Order()
+    return Order(found.at, bytes(found.ids))
+
+
+def waiting() -> QuerySet[Reservation]:
+    """Those that wait for a place, each with its newest decision."""
+    newest = Decision.objects.filter(reservation=OuterRef("pk")).order_by("-at").values("pk")[:1]
+    rows = reservations().filter(WAITING, phase=Phase.PENDING)
+    return rows.select_related("session__project__domain").annotate(decision_id=Subquery(newest))
+
+
+def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:
+    """The ids of these rows, pool by pool; those that no cycle has looked at come last in their pool."""
+    by_pool: dict[UUID, list[UUID]] = {}
+    found = rows.order_by("pool__name", "created_at", "pk").values_list("pool_id", "pk")
+    for pool_id, key in found:
+        by_pool.setdefault(pool_id, []).append(key)
+    orders = QueueOrder.objects.filter(pool_id__in=by_pool).values_list("pool_id", "ids")
+    places = {pool_id: _places(ids) for pool_id, ids in orders}
+    return [key for pool_id, keys in by_pool.items() for key in _sorted(keys, places.get(pool_id, {}))]
+
+
+def _sorted(keys: list[UUID], places: dict[UUID, int]) -> list[UUID]:
+    return sorted(keys, key=lambda key: places.get(key, len(places) + 1))
+
+
+def _places(ids: Any) -> dict[UUID, int]:
+    return {key: place for place, key in enumerate(Order(None, bytes(ids)).keys(), 1)}
+
+
+def tell_of_waiting(rows: Sequence[Any]) -> None:
+    """Give rows of a page their position, their newest decision and their standing."""
+    pools = {row.pool_id: row.pool for row in rows}
+    orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
+    standings = {key: standings_of(pool) for key, pool in pools.items()}
+    newest = decisions().in_bulk([row.decision_id for row in rows if row.decision_id])
+    for row in rows:
+        order = orders.get(row.pool_id)
+        row.position = Order(order.at, bytes(order.ids)).position_of(row.pk) if order else None
+        row.decision = newest.get(row.decision_id)
+        subject = (row.session.owner_id, row.session.project_id) if row.session else None
+        row.standing = standings[row.pool_id].get(subject, Standing()) if subject else None
+
+
+def decisions() -> QuerySet[Decision]:
+    """Decisions with whom they were about, where to and why."""
+    rows = Decision.objects.select_related(
+        "pool", "slot__pool", "why", "reservation__session__definition", "reservation__session__owner"
+    )
+    return rows.defer(
+        *(f"reservation__session__definition__{name}" for name in ("topology_yaml", "nodes", "links"))
+    )
+
+
+def decisions_of(reservation: Reservation, limit: int) -> list[Decision]:
+    return list(decisions().filter(reservation=reservation).order_by("-at", "-pk")[:limit])

@@ -1,0 +1,33 @@
+"""LCM with one more address: a bare DRF view that stores the body it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from lcm.asgi import application
+
+from django.urls import path  # isort: skip
+from rest_framework.request import Request  # isort: skip
+from rest_framework.response import Response  # isort: skip
+from rest_framework.views import APIView  # isort: skip
+
+from lcm import urls  # isort: skip
+from lcm.models import IdempotentAnswer  # isort: skip
+
+
+class BareInsert(APIView):
+    """The same authentication, one row."""
+
+    permission_classes: list[Any] = []
+
+    def post(self, request: Request) -> Response:
+        row = IdempotentAnswer.objects.create(
+            principal="bench", key=str(uuid4()), fingerprint="", body=request.data
+        )
+        return Response({"id": str(row.pk)})
+
+
+urls.urlpatterns.insert(0, path("bench/bare", BareInsert.as_view(), name="bare"))
+
+__all__ = ["application"]

@@ -1,0 +1,46 @@
+"""The queue with a mouse: why a session waits, and what would help it."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def ask_for_more_than_there_is(page: Page) -> None:
+    """A session that waits: its timeslot is far away."""
+    page.goto("/definitions/")
+    page.locator("td.card-title a").first.click()
+    page.get_by_role("link", name="New session").click()
+    page.get_by_label("Project").fill("academy / ccna-spring")
+    page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
+    page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
+    page.get_by_role("button", name="Ask for session").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Session")
+
+
+def test_a_session_says_why_it_waits_and_can_be_tried_in_the_dry_run(open_page):
+    page = open_page("admin", "/sessions/")
+    ask_for_more_than_there_is(page)
+    panel = page.locator("#panel-why")
+    expect(panel).to_contain_text("Its turn comes at")
+    expect(panel).to_contain_text("It is its turn at")
+    slots = panel.get_by_role("link", name="All reasons by slot")
+    if slots.count():
+        slots.click()
+        expect(panel.get_by_role("columnheader", name="What speaks against it")).to_be_visible()
+    panel.get_by_role("link", name="Try something in the dry run").click()
+    page.get_by_label("More slots").fill("1")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("status").filter(has_text="would be placed")).to_be_visible()
+
+
+def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
+    page = open_page("admin", "/sessions/")
+    ask_for_more_than_there_is(page)
+    page.get_by_role("link", name="Queue", exact=True).click()
+    expect(page.locator("#results")).to_contain_text("of ")
+    expect(page.get_by_role("heading", name="Last ticks")).to_be_visible()
+    page.get_by_label("Search waiting reservations").fill("nobody-has-this-name")
+    expect(page.locator("#results")).not_to_contain_text("Not yet")
+    expect(page).to_have_url(re.compile("q=nobody"))

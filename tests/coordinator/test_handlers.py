@@ -1,0 +1,278 @@
+"""Lifecycle handlers: who is due, what becomes of them, and that only the coordinator writes it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.models.sessions import KernelStatus
+from scheduling.coordinator import HandlerResult, coordinator, give_up_status
+from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, skip_all
+from scheduling.models import HandlerFailure, ObserverRun, RunKind
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+def status_of(session):
+    session.refresh_from_db()
+    return session.status
+
+
+# handler, the status it looks at, minutes after the start (of a timeslot of two hours) → what it becomes
+DUE = [
+    ("expire-pending", S.PENDING, 59, S.PENDING),
+    ("expire-pending", S.PENDING, 60, S.EXPIRED),
+    ("expire-pending", S.PENDING, 121, S.EXPIRED),
+    ("requeue-scheduled", S.SCHEDULED, 14, S.SCHEDULED),
+    ("requeue-scheduled", S.SCHEDULED, 15, S.PENDING),
+    ("requeue-instantiating", S.INSTANTIATING, 29, S.INSTANTIATING),
+    ("requeue-instantiating", S.INSTANTIATING, 30, S.PENDING),
+    ("no-show-ready", S.READY, 29, S.READY),
+    ("no-show-ready", S.READY, 30, S.STOPPING),
+    ("end-running", S.RUNNING, 134, S.RUNNING),
+    ("end-running", S.RUNNING, 135, S.STOPPING),
+    ("end-running", S.COLLECTING, 135, S.STOPPING),
+    ("finish-stopping", S.STOPPING, 14, S.STOPPING),
+    ("finish-stopping", S.STOPPING, 15, S.TERMINATED),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "minutes", "then"), DUE)
+def test_what_a_handler_makes_of_a_session(name, status, minutes, then, session_in, clock):
+    session = session_in(status)
+    clock.advance(minutes=minutes)
+    coordinator.process_handler(name, clock)
+    assert status_of(session) == then
+
+
+@pytest.mark.parametrize("name", sorted(coordinator.handlers))
+def test_a_handler_leaves_other_statuses_alone(name, session_in, clock):
+    handler = coordinator.handlers[name]
+    others = [session_in(status) for status in S if status not in handler.target_statuses]
+    before = [session.status for session in others]
+    clock.advance(days=30)
+    coordinator.process_handler(name, clock)
+    assert [status_of(session) for session in others] == before
+
+
+def test_a_session_that_returned_to_the_queue_has_its_grace_again(session_in, clock):
+    session = session_in(S.SCHEDULED)
+    clock.advance(minutes=80)
+    coordinator.process_handler("requeue-scheduled", clock)
+    coordinator.process_handler("expire-pending", clock)
+    assert status_of(session) == S.PENDING
+
+
+def test_a_session_for_later_is_not_stale_before_its_start(session_in, clock):
+    session = session_in(S.SCHEDULED, starts_at=clock() + 5 * HOUR, ends_at=clock() + 6 * HOUR)
+    clock.advance(hours=5, minutes=14)
+    coordinator.process_handler("requeue-scheduled", clock)
+    assert status_of(session) == S.SCHEDULED
+    clock.advance(minutes=1)
+    coordinator.process_handler("requeue-scheduled", clock)
+    assert status_of(session) == S.PENDING
+
+
+def test_a_step_says_why_and_who(session_in, clock):
+    session = session_in(S.SCHEDULED)
+    clock.advance(minutes=16)
+    coordinator.process_handler("requeue-scheduled", clock)
+    step = session.transitions.last()
+    assert (step.from_status, step.to_status, step.actor) == ("SCHEDULED", "PENDING", "LCM")
+    assert step.reason == "scheduled for more than 15 min: no controller took it up"
+
+
+def test_timeouts_are_settings(session_in, clock, settings):
+    settings.CONFIG["STOPPING_TIMEOUT"] = 60.0
+    session = session_in(S.STOPPING)
+    clock.advance(seconds=61)
+    coordinator.process_handler("finish-stopping", clock)
+    assert status_of(session) == S.TERMINATED
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "end"),
+    [("requeue-scheduled", S.SCHEDULED, S.CANCELLED), ("requeue-instantiating", S.INSTANTIATING, S.FAILED)],
+)
+def test_after_the_last_attempt_a_session_is_given_up(name, status, end, session_in, clock):
+    session = session_in(status)
+    LabletSession.objects.filter(pk=session.pk).update(attempt=5)
+    clock.advance(hours=1)
+    coordinator.process_handler(name, clock)
+    assert status_of(session) == end
+    assert "given up after attempt 5" in session.transitions.last().reason
+
+
+def test_a_run_of_a_handler_leaves_a_row(session_in, clock):
+    for _ in range(3):
+        session_in(S.STOPPING)
+    clock.advance(hours=1)
+    result = coordinator.process_handler("finish-stopping", clock)
+    assert result == HandlerResult(stale_count=3)
+    row = ObserverRun.objects.get()
+    assert (row.kind, row.observer, row.stale_count) == (RunKind.HANDLER, "finish-stopping", 3)
+
+
+def test_sessions_are_looked_at_in_pages(session_in, clock, monkeypatch):
+    from scheduling import coordinator as module
+
+    monkeypatch.setattr(module, "PAGE", 2)
+    sessions = [session_in(S.STOPPING) for _ in range(5)]
+    clock.advance(hours=1)
+    assert coordinator.process_handler("finish-stopping", clock).stale_count == 5
+    assert {status_of(session) for session in sessions} == {S.TERMINATED}
+
+
+# --- what a handler says, and what the coordinator makes of it -------------------------------------------
+
+
+class Told(SessionLifecycleHandler):
+    """Says of every session what it is told to say."""
+
+    target_statuses = (S.INSTANTIATING,)
+    success_status = S.READY
+
+    def __init__(self, says="success", **fields):
+        self.says = says
+        self.fields = fields
+        for name, value in fields.items():
+            setattr(type(self), name, value)
+
+    @classmethod
+    def name(cls):
+        return "told"
+
+    def execute(self, sessions, now):
+        match self.says:
+            case "success":
+                return HandlerOutcome(successes={each.pk: "it came up" for each in sessions})
+            case "failure":
+                return HandlerOutcome(failures={each.pk: "it broke" for each in sessions})
+            case "error":
+                raise OSError("the wire was cut")
+        return skip_all(sessions)
+
+
+@pytest.fixture
+def told(own, clock):
+    """`told(says, …)`: a run of a handler that says so."""
+
+    def run(says, **fields):
+        kind = type("Told", (Told,), {**fields, "name": staticmethod(lambda: "told")})
+        own.handlers["told"] = kind(says)
+        return own.process_handler("told", clock)
+
+    return run
+
+
+def test_success_is_the_success_status(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    assert told("success") == HandlerResult(success_count=1)
+    assert status_of(session) == S.READY
+
+
+def test_success_without_a_status_changes_nothing(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    assert told("success", success_status=None).success_count == 1
+    assert status_of(session) == S.INSTANTIATING
+
+
+def test_failure_is_the_failure_status(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    assert told("failure", failure_status=S.PENDING) == HandlerResult(failure_count=1, error="it broke")
+    assert status_of(session) == S.PENDING
+
+
+def test_a_failure_is_an_attempt_and_the_fifth_is_the_last(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    for attempt in range(1, 5):
+        told("failure")
+        assert HandlerFailure.objects.get().failures == attempt
+        assert status_of(session) == S.INSTANTIATING
+    told("failure")
+    assert status_of(session) == S.FAILED
+    assert session.transitions.get(to_status=S.FAILED).reason == "it broke; given up after attempt 5"
+    assert not HandlerFailure.objects.exists()
+
+
+def test_the_maximum_is_the_handler_s(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    told("failure", max_attempts=1)
+    assert status_of(session) == S.FAILED
+
+
+def test_skipped_ones_burn_no_attempt(told, session_in):
+    session = session_in(S.INSTANTIATING)
+    for _ in range(10):
+        assert told("nothing") == HandlerResult(skipped_count=1)
+    assert status_of(session) == S.INSTANTIATING
+    assert not HandlerFailure.objects.exists()
+
+
+def test_a_success_ends_a_row_of_failures(told, session_in):
+    session_in(S.INSTANTIATING)
+    told("failure")
+    told("success")
+    assert not HandlerFailure.objects.exists()
+
+
+def test_a_handler_that_breaks_is_a_failure_of_its_sessions(told, session_in, caplog):
+    session_in(S.INSTANTIATING)
+    result = told("error")
+    assert (result.failure_count, result.error) == (1, "OSError: the wire was cut")
+    assert HandlerFailure.objects.get().reason == "OSError: the wire was cut"
+    assert "handler_failed" in caplog.text
+
+
+def test_stale_is_the_stale_status_after_the_timeout(told, session_in, clock):
+    session = session_in(S.INSTANTIATING)
+    fields = {"stale_status": S.FAILED, "timeout_setting": "INSTANTIATING_TIMEOUT"}
+    assert told("nothing", **fields).skipped_count == 1
+    clock.advance(minutes=31)
+    assert told("nothing", **fields) == HandlerResult(stale_count=1)
+    assert status_of(session) == S.FAILED
+
+
+def test_what_succeeds_is_not_stale(told, session_in, clock):
+    session = session_in(S.INSTANTIATING)
+    clock.advance(hours=2)
+    told("success", stale_status=S.FAILED, timeout_setting="INSTANTIATING_TIMEOUT")
+    assert status_of(session) == S.READY
+
+
+def test_a_session_that_moved_on_meanwhile_is_left_out(told, session_in, monkeypatch):
+    session = session_in(S.INSTANTIATING)
+    real = Told.execute
+
+    def execute(self, sessions, now):
+        LabletSession.objects.update(status=S.STOPPING)
+        return real(self, sessions, now)
+
+    monkeypatch.setattr(Told, "execute", execute)
+    assert told("success").success_count == 0
+    assert status_of(session) == S.STOPPING
+
+
+@pytest.mark.parametrize(("kernels", "count"), [((KernelStatus.ALLOCATED,), 1), ((KernelStatus.RUNNING,), 0)])
+def test_sessions_can_be_chosen_by_their_kernels(kernels, count, told, session_in):
+    session_in(S.INSTANTIATING)
+    assert told("nothing", target_kernel_statuses=kernels).skipped_count == count
+
+
+@pytest.mark.parametrize(
+    ("status", "end"),
+    [
+        (S.PENDING, S.CANCELLED),
+        (S.SCHEDULED, S.CANCELLED),
+        (S.INSTANTIATING, S.FAILED),
+        (S.READY, S.STOPPING),
+        (S.RUNNING, S.STOPPING),
+        (S.STOPPING, S.FAILED),
+    ],
+)
+def test_giving_up_keeps_to_the_table(status, end):
+    assert give_up_status(status) == end

@@ -1,0 +1,18 @@
+"""The stage of fair share."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling import wake
+from tests.fairshare.stage import Stage
+
+
+@pytest.fixture
+def stage(db) -> Stage:
+    return Stage()
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch):
+    monkeypatch.setattr(wake, "_send", lambda _: None)

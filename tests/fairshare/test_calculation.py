@@ -1,0 +1,333 @@
+"""Factors in the database: from buckets to the scheduler."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from fairshare.levels import ROOT, Level
+from fairshare.models import FairShare, FairShareCalculation, UsageBucket
+from fairshare.policy import Policy
+from fairshare.selectors.previews import preview
+from fairshare.selectors.standings import standings
+from fairshare.selectors.trees import SubjectKey, decayed_usage, policy_of, window
+from fairshare.services.calculation import calculate_pool
+from fairshare.services.policies import changed_policy, save_policy, set_weights, warnings_for
+from fairshare.units import RESOURCES, UNITS_AN_HOUR
+from lcm.actors import SYSTEM
+from lcm.errors import InvalidInput
+from lcm.models import ChangeLog, Membership
+from scheduling import fairness
+from scheduling.fairness import Standing, standings_of
+from tests.factories import make_person
+
+
+@pytest.fixture
+def used(stage):
+    """`used(who, project, core-hours, days ago)`: usage as if it had been recorded."""
+
+    def add(who, project, hours, days_ago=0, **resources):
+        amounts = dict.fromkeys(RESOURCES, 0) | {"cpu_cores": hours, **resources}
+        UsageBucket.objects.create(
+            day=stage.clock().date() - timedelta(days=days_ago),
+            pool="cml-eu",
+            level=Level.USER,
+            subject_id=stage.people[who].pk,
+            parent_id=stage.projects[project].pk,
+            **{name: int(value * UNITS_AN_HOUR) for name, value in amounts.items()},
+        )
+
+    return add
+
+
+def key(stage, who, project=None):
+    if who in stage.people:
+        return SubjectKey("user", stage.people[who].pk, stage.projects[project].pk)
+    if who in stage.projects:
+        return SubjectKey("project", stage.projects[who].pk, stage.projects[who].domain_id)
+    domain = next(each.domain for each in stage.projects.values() if each.domain.name == who)
+    return SubjectKey("domain", domain.pk, ROOT)
+
+
+def share(stage, who, project=None):
+    level, subject, parent = key(stage, who, project)
+    return FairShare.objects.get(pool=stage.pool, level=level, subject_id=subject, parent_id=parent)
+
+
+def test_without_usage_everybody_is_at_the_top(stage):
+    stage.run("calculate")
+    assert set(FairShare.objects.values_list("factor", "rank")) == {(1.0, 1)}
+    assert FairShare.objects.filter(pool=stage.pool).count() == 2 + 3 + 4
+    assert standings(stage.pool) == {}
+
+
+def test_usage_moves_people_back(stage, used):
+    used("ann", "ccna", 30)
+    used("cyd", "soc", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    ann, bob = share(stage, "ann", "ccna"), share(stage, "bob", "ccna")
+    assert ann.actual_usage == 0.75
+    assert ann.norm_share == 1 / 2 / 2 / 2
+    assert (bob.rank, ann.rank) == (3, 4)
+    assert share(stage, "soc").rank < share(stage, "ccna").rank
+    assert share(stage, "academy").factor < share(stage, "security").factor
+
+
+def test_a_row_says_what_it_was_made_of(stage, used):
+    used("ann", "ccna", 8, memory_gb=4, storage_gb=2, gpu=1)
+    set_weights(pool=stage.pool, weights={key(stage, "ccna"): 3}, actor=SYSTEM)
+    calculation = calculate_pool(stage.pool, now=stage.clock())
+    ann = share(stage, "ann", "ccna")
+    assert (ann.cpu_hours, ann.memory_hours, ann.storage_hours, ann.gpu_hours) == (8, 4, 2, 1)
+    assert ann.usage == 8 + 4 * 0.25 + 8
+    assert (ann.weight, ann.weight_source, ann.used_weight) == (None, "policy", 1.0)
+    ccna = share(stage, "ccna")
+    assert (ccna.weight, ccna.weight_source, ccna.used_weight, ccna.share) == (3.0, "own", 3.0, 0.75)
+    assert (calculation.first_day, calculation.last_day) == (date(2026, 2, 3), date(2026, 3, 2))
+    assert calculation.policy["half_life_days"] == 7.0
+    assert calculation.at == stage.clock()
+
+
+def test_usage_decays_by_its_age(stage, used):
+    used("ann", "ccna", 16, days_ago=7)
+    used("ann", "ccna", 16)
+    found = decayed_usage(stage.pool, Policy(), now=stage.clock())
+    assert found[(stage.people["ann"].pk, stage.projects["ccna"].pk)][0] == pytest.approx(24)
+
+
+@pytest.mark.parametrize(("days", "factor_is_one"), [(27, False), (28, True)])
+def test_usage_that_left_the_window_counts_no_more(days, factor_is_one, stage, used):
+    used("ann", "ccna", 100, days_ago=days)
+    calculate_pool(stage.pool, now=stage.clock())
+    assert (share(stage, "ann", "ccna").factor == 1.0) == factor_is_one
+
+
+def test_factors_return_when_nothing_runs(stage, used):
+    used("ann", "ccna", 100)
+    stage.run("calculate")
+    assert share(stage, "ann", "ccna").factor < 1
+    stage.clock.advance(days=28)
+    stage.run("calculate")
+    assert set(FairShare.objects.values_list("factor", flat=True)) == {1.0}
+
+
+def test_a_policy_takes_effect_at_the_next_calculation_without_a_rebuild(stage, used):
+    used("ann", "ccna", 8)
+    used("cyd", "soc", 8, days_ago=1)
+    calculate_pool(stage.pool, now=stage.clock())
+    before = share(stage, "cyd", "soc").actual_usage
+    save_policy(pool=stage.pool, half_life_days=1, actor=SYSTEM)
+    assert share(stage, "cyd", "soc").actual_usage == before
+    calculate_pool(stage.pool, now=stage.clock())
+    assert share(stage, "cyd", "soc").actual_usage == pytest.approx(4 / 12)
+
+
+def test_who_left_a_project_leaves_the_usage_with_it(stage, used):
+    used("bob", "ccna", 10)
+    used("cyd", "soc", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    Membership.objects.filter(user=stage.people["bob"]).delete()
+    calculate_pool(stage.pool, now=stage.clock())
+    assert not FairShare.objects.filter(subject_id=stage.people["bob"].pk, pool=stage.pool).exists()
+    assert share(stage, "ccna").usage == 10
+    assert share(stage, "soc").actual_usage == 0.5
+
+
+def test_other_pools_do_not_count(stage, used):
+    used("ann", "ccna", 10)
+    stage.run("calculate")
+    assert set(FairShare.objects.exclude(pool=stage.pool).values_list("factor", flat=True)) == {1.0}
+
+
+def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
+    used("ann", "ccna", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    ann, bob = stage.people["ann"].pk, stage.people["bob"].pk
+    ccna, ccnp = stage.projects["ccna"].pk, stage.projects["ccnp"].pk
+    found = standings_of(stage.pool)
+    # academy has all usage for half of the weights: ratio 2; ccna likewise, and ann in it.
+    assert found[(ann, ccna)] == Standing(1 / 3, 1 / 3, 1 / 3)
+    assert found[(bob, ccna)] == Standing(1 / 3, 1 / 3, 1.0)
+    assert found[(ann, ccnp)] == Standing(1 / 3, 1.0, 1.0)
+    assert (stage.people["cyd"].pk, stage.projects["soc"].pk) not in found
+
+
+def test_the_classic_order_is_one_number(stage, used):
+    save_policy(pool=stage.pool, order="classic", actor=SYSTEM)
+    used("ann", "ccna", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    found = standings_of(stage.pool)[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
+    assert (found.domain, found.project) == (1.0, 1.0)
+    assert found.user == share(stage, "ann", "ccna").factor
+
+
+def test_a_newcomer_stands_behind_what_the_project_used(stage, used):
+    used("ann", "ccna", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    new = make_person("new")
+    Membership.objects.create(project=stage.projects["ccna"], user=new)
+    assert standings(stage.pool)[(new.pk, stage.projects["ccna"].pk)] == Standing(1 / 3, 1 / 3, 1.0)
+
+
+def test_standings_cost_four_queries_at_most(stage, used):
+    used("ann", "ccna", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    with CaptureQueriesContext(connection) as queries:
+        standings(stage.pool)
+    assert len(queries) <= 4
+
+
+def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
+    from fairshare.observers import calculation
+
+    real = calculation.calculate_pool
+
+    def fail_for_one(pool, **fields):
+        if pool.name == "cml-eu":
+            raise ValueError("odd")
+        return real(pool, **fields)
+
+    monkeypatch.setattr(calculation, "calculate_pool", fail_for_one)
+    (result,) = stage.run("calculate")
+    assert (result.success_count, result.failure_count, result.error) == (1, 1, "ValueError: odd")
+    assert FairShareCalculation.objects.get().pool.name == "cml-us"
+
+
+def test_usage_relative_to_what_the_pool_could_give(stage, used):
+    """Four slots of 10,000 cores: 8 h of Monday are over."""
+    save_policy(
+        pool=stage.pool,
+        normalisation="capacity",
+        lookback_days=1,
+        resource_weights={"memory_gb": 0, "gpu": 0},
+        actor=SYSTEM,
+    )
+    used("ann", "ccna", 32_000)
+    calculate_pool(stage.pool, now=stage.clock())
+    assert share(stage, "ann", "ccna").effective_usage == pytest.approx(32_000 / (4 * 10_000 * 8))
+
+
+# --- policies and weights --------------------------------------------------------------------------------
+
+
+def test_a_pool_without_a_policy_has_the_defaults(stage):
+    assert policy_of(stage.pool) == Policy()
+    assert window(Policy(), stage.clock()) == (date(2026, 2, 3), date(2026, 3, 2))
+
+
+def test_a_policy_is_saved_with_its_reason(stage, as_admin):
+    row, warnings = save_policy(
+        pool=stage.pool, half_life_days=3.5, order="classic", actor=as_admin, reason="exams"
+    )
+    assert warnings == []
+    assert policy_of(stage.pool) == Policy(half_life_days=3.5, order="classic")
+    entry = ChangeLog.objects.get(event="fair_share_policy_saved")
+    assert (entry.actor, entry.reason, entry.object_id) == ("ada", "exams", str(row.pk))
+    assert entry.after == {"half_life_days": 3.5, "order": "classic"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"half_life_days": 0}, "half_life_days"),
+        ({"half_life_days": float("nan")}, "half_life_days"),
+        ({"lookback_days": 0}, "lookback_days"),
+        ({"default_weight": -2}, "default_weight"),
+        ({"resource_weights": {"ram": 1}}, "resource_weights"),
+        ({"mood": "good"}, "mood"),
+    ],
+)
+def test_a_bad_policy_stores_nothing(changes, field, stage):
+    with pytest.raises(InvalidInput) as refused:
+        save_policy(pool=stage.pool, actor=SYSTEM, **changes)
+    assert list(refused.value.fields) == [field]
+    assert policy_of(stage.pool) == Policy()
+    assert not ChangeLog.objects.filter(event="fair_share_policy_saved").exists()
+
+
+def test_a_policy_that_nobody_reads_is_warned_of(stage, monkeypatch):
+    monkeypatch.setattr(fairness, "is_ordered_by_fair_share", lambda _: False)
+    _, warnings = save_policy(pool=stage.pool, half_life_days=3, actor=SYSTEM)
+    assert warnings == warnings_for(stage.pool)
+    assert "does not use the plugin “fairshare”" in warnings[0]
+    assert policy_of(stage.pool).half_life_days == 3
+
+
+def test_weights_are_set_together(stage, as_admin):
+    weights = {key(stage, "academy"): 4, key(stage, "ccna"): "2.5", key(stage, "ann", "ccna"): 1}
+    assert set_weights(pool=stage.pool, weights=weights, actor=as_admin, reason="new term") == 3
+    assert share(stage, "ccna").weight == 2.5
+    messages = set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("message", "reason"))
+    assert ("weight of academy / ccna in cml-eu: the default → 2.5", "new term") in messages
+    assert set_weights(pool=stage.pool, weights=weights, actor=as_admin) == 0
+    assert set_weights(pool=stage.pool, weights={key(stage, "ccna"): None}, actor=as_admin) == 1
+    assert share(stage, "ccna").weight is None
+
+
+@pytest.mark.parametrize("bad", [0, -1, "nan", "inf", "much"])
+def test_one_bad_weight_stores_none(bad, stage):
+    with pytest.raises(InvalidInput, match="ccna"):
+        set_weights(
+            pool=stage.pool, weights={key(stage, "academy"): 4, key(stage, "ccna"): bad}, actor=SYSTEM
+        )
+    assert not FairShare.objects.filter(weight__isnull=False).exists()
+
+
+def test_a_stranger_gets_no_weight(stage):
+    stranger = SubjectKey("user", stage.people["cyd"].pk, stage.projects["ccna"].pk)
+    with pytest.raises(InvalidInput, match="not in the tree"):
+        set_weights(pool=stage.pool, weights={stranger: 2}, actor=SYSTEM)
+
+
+def test_weights_outlive_a_calculation(stage, used):
+    set_weights(pool=stage.pool, weights={key(stage, "soc"): 9}, actor=SYSTEM)
+    used("cyd", "soc", 1)
+    stage.run("calculate", "calculate")
+    assert share(stage, "soc").weight == 9
+
+
+def test_the_database_refuses_a_weight_of_nothing(stage):
+    stage.run("calculate")
+    with pytest.raises(IntegrityError, match="share_weight_positive"), transaction.atomic():
+        FairShare.objects.update(weight=0)
+
+
+# --- previews ----------------------------------------------------------------------------------------------
+
+
+def test_a_preview_says_who_moves_and_writes_nothing(stage, used):
+    used("ann", "ccna", 20)
+    used("cyd", "soc", 30)
+    for who, project in (("ann", "ccna"), ("cyd", "soc")):
+        stage.ask(who, project)
+    before = list(FairShare.objects.values())
+    found = preview(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
+    assert [(move.name, move.within, move.rank_before, move.rank_after) for move in found.up] == [
+        ("cyd", "security / soc", 4, 1)
+    ]
+    assert {move.name for move in found.down} == {"ann", "bob"}
+    assert (found.up_count, found.down_count, found.same_count) == (1, 3, 0)
+    assert (found.waiting_moved, found.waiting) == (2, 2)
+    assert found.text == "1 person moves up, 3 down, 2 of 2 waiting sessions change place"
+    assert list(FairShare.objects.values()) == before
+
+
+def test_a_preview_of_a_policy(stage, used):
+    used("ann", "ccna", 20, days_ago=10)
+    used("cyd", "soc", 10)
+    changed = changed_policy(stage.pool, {"lookback_days": 5})
+    found = preview(stage.pool, now=stage.clock(), policy=changed)
+    assert [(move.name, move.within, move.rank_after) for move in found.up] == [
+        ("ann", "academy / ccna", 1),
+        ("bob", "academy / ccna", 1),
+    ]
+    assert policy_of(stage.pool).lookback_days == 28
+
+
+def test_a_preview_of_nothing_moves_nobody(stage, used):
+    used("ann", "ccna", 20)
+    found = preview(stage.pool, now=stage.clock())
+    assert (found.up_count, found.down_count) == (0, 0)

@@ -1,0 +1,68 @@
+"""The plugin scheduler places by fair share: who used less goes first, within a priority."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairshare.services.policies import save_policy, set_weights, warnings_for
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import Priority
+from scheduling.fairness import standings_of
+from scheduling.models import Pool
+from tests.fairshare.stage import Stage
+from tests.fairshare.test_calculation import key
+from tests.scheduling.fakes import FakeRuntime
+from tests.scheduling.fleet import Fleet
+
+WITHOUT = "actions: [allocate]\nplugins: [{name: resources}, {name: priority}, {name: submit_order}]\n"
+
+
+@pytest.fixture
+def tight(stage: Stage) -> Fleet:
+    """One slot with room for one lab, in a pool where ann has used something and cyd nothing."""
+    Pool.objects.filter(pk=stage.pool.pk).update(cpu_cores=4, memory_gb=4, storage_gb=10, max_slots=1)
+    session = stage.start("ann", "ccna")
+    stage.clock.advance(hours=2)
+    stage.stop(session)
+    stage.run("record", "aggregate", "calculate")
+    fleet = Fleet(stage.pool, stage.clock, FakeRuntime(stage.clock))
+    fleet.slot()
+    return fleet
+
+
+def placed(*sessions):
+    for session in sessions:
+        session.refresh_from_db()
+    return [session.status == S.SCHEDULED for session in sessions]
+
+
+def test_who_used_less_is_placed_first(stage, tight):
+    first, second = stage.ask("ann", "ccna"), stage.ask("cyd", "soc")
+    tight.clean_tick()
+    assert placed(first, second) == [False, True]
+
+
+def test_priority_goes_before_fair_share(stage, tight):
+    first, second = stage.ask("ann", "ccna", priority=Priority.HIGH), stage.ask("cyd", "soc")
+    tight.clean_tick()
+    assert placed(first, second) == [True, False]
+
+
+def test_a_pool_without_the_plugin_places_by_age_and_its_policy_is_warned_of(stage, tight):
+    Pool.objects.filter(pk=stage.pool.pk).update(scheduler=WITHOUT)
+    first, second = stage.ask("ann", "ccna"), stage.ask("cyd", "soc")
+    tight.clean_tick()
+    assert placed(first, second) == [True, False]
+    _, warnings = save_policy(pool=tight.fresh(), half_life_days=3, actor=SYSTEM)
+    assert warnings == warnings_for(tight.pool) != []
+
+
+def test_weights_reach_the_scheduler(stage, tight):
+    set_weights(pool=stage.pool, weights={key(stage, "academy"): 4, key(stage, "ccna"): 2}, actor=SYSTEM)
+    stage.run("calculate")
+    found = standings_of(stage.pool)
+    ann = found[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
+    assert ann.weights == (4.0, 2.0, 1.0)
+    cyd = found[(stage.people["cyd"].pk, stage.projects["soc"].pk)]
+    assert (cyd.domain, cyd.weights) == (1.0, (1.0, 1.0, 1.0))

@@ -1,0 +1,103 @@
+"""Beat and a worker as they run: records, buckets and factors appear, and the queue's order follows them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from fairshare.models import FairShareCalculation, UsageBucket, UsageRecord
+from lcm.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.supervisor.children import die_with_parent
+from scheduling.fairness import Standing, standings_of
+from scheduling.models import ObserverRun
+from tests.bench.control_plane import ROOT, wait_until
+from tests.bench.environment import clean_environment
+from tests.fairshare.stage import Stage
+
+pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
+QUICK = {
+    "USAGE_RECORD_INTERVAL": "1",
+    "USAGE_AGGREGATION_INTERVAL": "1",
+    "FAIR_SHARE_INTERVAL": "1",
+    "LIFECYCLE_INTERVAL": "5",
+}
+
+
+@pytest.fixture
+def processes(transactional_db, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """A worker and a beat on the test's database and a broker, with intervals of a second."""
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
+    env = clean_environment(
+        DATABASE_URL=url,
+        DATA_DIR=str(tmp_path),
+        REDIS_URL=os.environ["REDIS_URL"],
+        DATABASE_POOL_SIZE="0",
+        TICK_INTERVAL="3600",
+        RECONCILE_INTERVAL="3600",
+        **QUICK,
+    )
+    celery = [sys.executable, "-m", "celery", "--quiet", "-A", "lcm.celery"]
+    commands = [
+        [*celery, "worker", "--without-gossip", "--without-mingle", "--concurrency", "1"],
+        [*celery, "beat", "--schedule", str(tmp_path / "schedule"), "--pidfile="],
+    ]
+    with (tmp_path / "log").open("wb") as log:
+        started = [
+            subprocess.Popen(each, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=die_with_parent)
+            for each in commands
+        ]
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def order_of_the_queue(stage: Stage) -> list[str]:
+    """Whose waiting session would be placed first, by what the scheduler reads."""
+    standings = standings_of(stage.pool)
+    waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
+    ranked = sorted(
+        waiting,
+        key=lambda each: tuple(-v for v in standings.get((each.owner_id, each.project_id), Standing())),
+    )
+    return [session.owner.username for session in ranked]
+
+
+@pytest.mark.skipif("REDIS_URL" not in os.environ, reason="needs a broker")
+def test_a_running_worker_records_aggregates_and_reorders_the_queue(processes, tmp_path):
+    stage = Stage()
+    stage.clock.now = timezone.now() - timedelta(hours=3)
+    busy = stage.start("ann", "ccna")
+    for status in (S.INSTANTIATING, S.READY, S.RUNNING):
+        stage.step(busy, status)
+    stage.clock.now = timezone.now()
+    stage.ask("ann", "ccna")
+    stage.ask("cyd", "soc")
+    assert order_of_the_queue(stage) == ["ann", "cyd"]
+
+    def log() -> str:
+        return (tmp_path / "log").read_text(errors="replace")[-3000:]
+
+    wait_until(
+        UsageRecord.objects.filter(allocation__session_id=busy.pk).exists, "records appear", details=log
+    )
+    wait_until(UsageBucket.objects.filter(level="domain").exists, "buckets appear", details=log)
+    wait_until(FairShareCalculation.objects.exists, "factors appear", details=log)
+    wait_until(lambda: order_of_the_queue(stage) == ["cyd", "ann"], "the queue's order changes", details=log)
+    wait_until(lambda: ObserverRun.objects.filter(kind="handler").count() >= 6, "handlers ran", details=log)
+    runs = ObserverRun.objects.filter(observer="usage-record").latest("started_at").started_at
+    wait_until(
+        lambda: ObserverRun.objects.filter(observer="usage-record", started_at__gt=runs).exists(),
+        "it runs again by itself",
+        details=log,
+    )
+    assert not ObserverRun.objects.exclude(error="").exists()

@@ -1,0 +1,43 @@
+"""Sessions that were observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletDefinition, LabletSession
+from tests.observations.labs import lived, post, seen
+
+
+@pytest.fixture
+def running(active_definition, project, operator, now) -> LabletSession:
+    """A session that has been running for an hour."""
+    return lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+
+
+@pytest.fixture
+def collecting(active_definition, project, operator, now) -> LabletSession:
+    """A session whose lab is about to be torn down."""
+    return lived(active_definition, project, operator, ended=now)
+
+
+@pytest.fixture
+def observed(project, operator, now: datetime) -> Callable[..., list[LabletSession]]:
+    """`observed(definition, 22, cpu="1.00")`: so many sessions, an hour apart, each observed at its end."""
+
+    def make(definition: LabletDefinition, count: int, **figures: Any) -> list[LabletSession]:
+        definition.refresh_from_db()
+        sessions = []
+        for index in range(count):
+            at = now - timedelta(hours=count - index)
+            session = lived(definition, project, operator, ended=at)
+            post(session, seen(at, **figures), now)
+            sessions.append(session)
+        definition.refresh_from_db()
+        return sessions
+
+    return make

@@ -1,0 +1,309 @@
+"""Previewing, applying what was previewed, and what becomes of a revision."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from lcm.errors import InvalidInput, StalePreview
+from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from lcm.services.definitions import revert_definition, revise_definition
+from observations.pages.needs import needs_of_observations
+from observations.services.applying import apply_change
+from observations.services.previewing import Choice, preview_change
+from scheduling.models import Pool, Slot, SlotState
+from tests.factories import make_session
+from tests.observations.labs import on_slot
+
+CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
+
+
+@pytest.fixture
+def worker(active_definition):
+    """One READY worker of 16 cores, 64 GB and 500 GB with ten leases."""
+    pool = Pool.objects.get(name="cml-eu")
+    return Slot.objects.create(
+        pool=pool,
+        number=1,
+        state=SlotState.READY,
+        max_leases=10,
+        cpu_cores=16,
+        memory_gb=64,
+        storage_gb=500,
+    )
+
+
+@pytest.fixture
+def known(active_definition, observed):
+    """The small lab of 4 cores, 3.5 GB and 7 GB, of which ten sessions used half the cores."""
+    for hundredths in (150, 160, 170, 180, 190, 200, 150, 160, 170, 300):
+        observed(active_definition, 1, cpu=f"{hundredths / 100:.2f}", memory=2500, storage=5000)
+    return active_definition
+
+
+def preview(definition, choices, now):
+    return preview_change(definition=definition, choices=choices, now=now)
+
+
+def apply(definition, choices, actor, now, *, token=None, reason="ten sessions say so"):
+    token = preview(definition, choices, now).token if token is None else token
+    return apply_change(
+        definition=definition, choices=choices, token=token, reason=reason, actor=actor, now=now
+    )
+
+
+def test_the_preview_tells_who_would_have_exceeded_it(known, now):
+    cpu, memory, _ = preview(known, {"cpu_cores": Choice("avg")}, now).impacts
+    assert (cpu.proposal.value, cpu.proposal.trail) == (200, "average 1.83 used, rounded up to 2 cores")
+    assert (cpu.risk.exceeding, cpu.risk.n, cpu.exceeding_recent, cpu.worst_excess) == (1, 10, 1, 100)
+    assert [(each.value, each.excess) for each in cpu.exceeding] == [(300, 100)]
+    assert (cpu.percent, memory.changes) == (-50, False)
+
+
+def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project, operator, now):
+    session = make_session(known, project, operator, now=now)
+    on_slot(session, ports={"r1_serial": 5041})
+    made = preview(known, {"cpu_cores": Choice("custom", Decimal("2"))}, now)
+    assert (made.empty_before.sessions, made.empty_before.bound_by) == (4, "cpu_cores")
+    assert (made.empty_after.sessions, made.empty_after.bound_by) == (8, "cpu_cores")
+    assert (made.free_before.sessions, made.free_after.sessions) == (3, 6)
+    assert made.empty_after.by_limit["leases"] == 10
+
+
+def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
+    Slot.objects.update(cordoned=True)
+    assert preview(known, CPU_RECOMMENDED, now).empty_before.workers == 0
+
+
+def test_the_preview_tells_what_is_saved(known, now):
+    saving = preview(known, {"cpu_cores": Choice("custom", Decimal("3"))}, now).saving
+    assert (saving.cpu, saving.memory) == (10_00, 0)
+
+
+def test_applying_makes_a_revision_with_its_evidence(known, as_admin, now):
+    revision = apply(known, CPU_RECOMMENDED, as_admin, now)
+    assert (revision.number, revision.cpu_cores, revision.memory_gb) == (2, Decimal("3.50"), Decimal("3.50"))
+    assert (revision.basis, revision.reason, revision.outcome) == (
+        Basis.RECOMMENDED,
+        "ten sessions say so",
+        Outcome.WATCHING,
+    )
+    evidence = revision.aggregate["resources"]["cpu_cores"]
+    assert evidence["trail"] == "decayed p95 3 used × 1.15 = 3.45, rounded up to 3.5 cores"
+    assert (evidence["summary"]["n"], evidence["exceeding"]) == (10, 0)
+    assert ChangeLog.objects.filter(event="definition_revised", reason="ten sessions say so").exists()
+
+
+def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admin, project, operator, now):
+    before = make_session(known, project, operator, now=now)
+    revision = apply(known, CPU_RECOMMENDED, as_admin, now)
+    after = make_session(known, project, operator, now=now)
+    before.refresh_from_db()
+    assert (before.revision.number, after.revision_id) == (1, revision.pk)
+    assert sum(kernel.cpu_cores for kernel in after.kernels.all()) == Decimal("3.50")
+
+
+@pytest.mark.parametrize(
+    ("choices", "basis"),
+    [
+        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("keep")}, Basis.P95),
+        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("max")}, Basis.CUSTOM),
+        ({"cpu_cores": Choice("custom", Decimal(3))}, Basis.CUSTOM),
+        ({"cpu_cores": Choice("max"), "memory_gb": Choice("max")}, Basis.MAX),
+    ],
+)
+def test_the_basis_is_that_of_what_changes(choices, basis, known, as_admin, now):
+    assert apply(known, choices, as_admin, now).basis == basis
+
+
+@pytest.mark.parametrize(
+    ("choices", "field"),
+    [
+        ({"gpu": Choice("max")}, "gpu"),
+        ({"cpu_cores": Choice("median")}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom")}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom", Decimal(0))}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom", Decimal("-2"))}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom", Decimal("1.001"))}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom", Decimal(10**7))}, "cpu_cores"),
+        ({"cpu_cores": Choice("custom", Decimal("NaN"))}, "cpu_cores"),
+        ({"cpu_cores": Choice("max", basis="guessed")}, "cpu_cores"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
+    with pytest.raises(InvalidInput) as refused:
+        preview(known, choices, now)
+    assert list(refused.value.fields) == [field]
+
+
+def test_without_evidence_only_numbers_of_ones_own_can_be_chosen(active_definition, as_admin, now):
+    with pytest.raises(InvalidInput, match="No session says"):
+        preview(active_definition, CPU_RECOMMENDED, now)
+    revision = apply(active_definition, {"cpu_cores": Choice("custom", Decimal(3))}, as_admin, now)
+    assert revision.cpu_cores == 3
+
+
+# --- refused: nothing changes -------------------------------------------------------------------------
+
+
+def refused(definition, choices, actor, now, **given):
+    with pytest.raises(StalePreview) as error:
+        apply(definition, choices, actor, now, **given)
+    assert DefinitionRevision.objects.filter(definition=definition).count() == 1
+    return error.value.details.get("changed", [error.value.message])
+
+
+def test_nothing_is_applied_without_a_preview(known, as_admin, now):
+    for token in ("", "made-up", preview(known, CPU_RECOMMENDED, now).token + "x"):
+        assert refused(known, CPU_RECOMMENDED, as_admin, now, token=token) == [
+            "Preview this change first; applying takes exactly what was previewed."
+        ]
+
+
+def test_another_choice_than_the_previewed_one_is_refused(known, as_admin, now):
+    token = preview(known, CPU_RECOMMENDED, now).token
+    told = refused(known, {"cpu_cores": Choice("max")}, as_admin, now, token=token)
+    assert told[0].startswith("This is not the choice that was previewed")
+
+
+def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
+    token = preview(known, {"cpu_cores": Choice("custom", Decimal(3))}, now).token
+    told = refused(known, {"cpu_cores": Choice("custom", Decimal(2))}, as_admin, now, token=token)
+    assert told[0] == "CPU: the proposal was 3 cores and is 2 cores by now."
+
+
+def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now):
+    token = preview(known, CPU_RECOMMENDED, now).token
+    observed(known, 1, cpu="3.90", memory=2500, storage=5000)
+    assert refused(known, CPU_RECOMMENDED, as_admin, now, token=token) == [
+        "CPU: the proposal was 3.5 cores and is 4.5 cores by now.",
+        "CPU: the maximum was 3 cores and is 3.9 cores by now.",
+        "CPU: the recommendation was 3.5 cores and is 4.5 cores by now.",
+    ]
+
+
+def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_admin, now):
+    token = preview(known, CPU_RECOMMENDED, now).token
+    observed(known, 1, cpu="1.70", memory=2500, storage=5000)
+    assert apply(known, CPU_RECOMMENDED, as_admin, now, token=token).number == 2
+
+
+def test_whoever_comes_second_is_told_by_whom_and_what(known, as_admin, as_operator, now):
+    token = preview(known, CPU_RECOMMENDED, now).token
+    apply(known, {"memory_gb": Choice("custom", Decimal(3))}, as_operator, now)
+    with pytest.raises(StalePreview, match="otto applied revision 2 a moment ago"):
+        apply(LabletDefinition.objects.get(pk=known.pk), CPU_RECOMMENDED, as_admin, now, token=token)
+
+
+def test_a_preview_of_another_definition_is_refused(known, as_admin, now):
+    from tests.factories import make_definition
+
+    other = make_definition("other", pool="cml-eu")
+    token = preview(known, {"cpu_cores": Choice("custom", Decimal(3))}, now).token
+    with pytest.raises(StalePreview, match="another definition"):
+        apply(other, {"cpu_cores": Choice("custom", Decimal(3))}, as_admin, now, token=token)
+
+
+def test_a_reason_is_needed_and_something_has_to_change(known, as_admin, now):
+    with pytest.raises(InvalidInput, match="why"):
+        apply(known, CPU_RECOMMENDED, as_admin, now, reason=" ")
+    with pytest.raises(InvalidInput, match="Nothing would change"):
+        apply(known, {}, as_admin, now)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_two_administrators_at_once_make_one_revision(known, as_admin, as_operator, now, at_once):
+    token = preview(known, CPU_RECOMMENDED, now).token
+    results = at_once(
+        *(
+            lambda who=who: apply(known, CPU_RECOMMENDED, who, now, token=token)
+            for who in (as_admin, as_operator)
+        )
+    )
+    won = [each for each in results if isinstance(each, DefinitionRevision)]
+    lost = [each for each in results if isinstance(each, StalePreview)]
+    assert (len(won), len(lost)) == (1, 1)
+    assert "applied revision 2 a moment ago" in lost[0].message
+
+
+# --- what becomes of it ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def revised(known, as_admin, now, django_capture_on_commit_callbacks):
+    """3.5 cores since a moment ago."""
+    with django_capture_on_commit_callbacks(execute=True):
+        apply(known, CPU_RECOMMENDED, as_admin, now)
+    known.refresh_from_db()
+    return known
+
+
+def outcome(definition):
+    return definition.revisions.get(number=2).outcome
+
+
+def test_five_sessions_within_verify_a_revision(revised, observed):
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    assert outcome(revised) == "watching"
+    observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
+    assert outcome(revised) == "verified"
+    entry = ChangeLog.objects.get(event="revision_outcome")
+    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions within"
+
+
+def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
+    from tests.observations.labs import lived, post, seen
+
+    early = [lived(known, project, operator, ended=now) for _ in range(5)]
+    apply(known, CPU_RECOMMENDED, as_admin, now)
+    for session in early:
+        post(session, seen(now, cpu="4.00"), now)
+    assert outcome(known) == "watching"
+
+
+def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
+    observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
+    assert outcome(revised) == "regressed"
+    assert revised.needs_review
+    assert revised.review_reasons[-1] == "Revision 2 was exceeded by the sessions after it."
+    assert [need.text for need in needs_of_observations(now)] == ["campus v1.0: revision 2 has regressed"]
+
+
+def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
+    observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
+    assert outcome(revised) == "watching"
+    observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
+    assert outcome(revised) == "regressed"
+
+
+def test_an_outcome_is_decided_once(revised, observed):
+    observed(revised, 5, cpu="2.00", memory=2500, storage=5000)
+    observed(revised, 2, cpu="3.60", memory=4000, storage=5000)
+    assert outcome(revised) == "verified"
+
+
+def test_a_revision_that_regressed_is_reverted(
+    revised, observed, as_admin, now, django_capture_on_commit_callbacks
+):
+    observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
+    with django_capture_on_commit_callbacks(execute=True):
+        made = revert_definition(
+            definition=revised, number=1, based_on=2, reason="it ran out", actor=as_admin, now=now
+        )
+    revised.refresh_from_db()
+    assert (made.number, made.cpu_cores, made.reverts.number) == (3, Decimal("4.00"), 2)
+    assert "Revision 2 was exceeded by the sessions after it." not in revised.review_reasons
+
+
+def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_admin, now):
+    revise_definition(
+        definition=active_definition,
+        requirements={"cpu_cores": Decimal(3)},
+        based_on=1,
+        reason="by hand",
+        actor=as_admin,
+        now=now - timedelta(days=1),
+    )
+    observed(active_definition, 5, cpu="2.00")
+    assert outcome(active_definition) == "verified"

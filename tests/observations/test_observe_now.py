@@ -1,0 +1,64 @@
+"""Asking for an observation now."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.errors import StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog
+from lcm.signals import observation_requested
+from observations.models import ObservationRequest, RequestState
+from observations.selectors.requests import open_requests
+from observations.services.requests import request_observation
+from tests.observations.labs import post, seen
+
+
+def ask(session, actor, now):
+    return request_observation(session=session, actor=actor, now=now)
+
+
+def test_a_request_is_open_until_its_answer_comes(running, as_operator, now):
+    made = ask(running, as_operator, now)
+    assert (made.state_at(now), made.actor) == (RequestState.OPEN, "otto")
+    assert open_requests([running.pk]) == {running.pk: now}
+    post(running, seen(now + timedelta(seconds=5)), now + timedelta(seconds=6))
+    made.refresh_from_db()
+    assert (made.state, made.answered_at) == (RequestState.ANSWERED, now + timedelta(seconds=6))
+    assert open_requests([running.pk]) == {}
+
+
+def test_a_second_request_returns_the_open_one(running, as_operator, as_admin, now):
+    first, second = ask(running, as_operator, now), ask(running, as_admin, now + timedelta(seconds=30))
+    assert (first.pk, ObservationRequest.objects.count()) == (second.pk, 1)
+
+
+def test_it_times_out_and_can_be_asked_for_again(running, as_operator, now):
+    first = ask(running, as_operator, now)
+    later = now + timedelta(seconds=120)
+    assert first.state_at(later) == RequestState.TIMED_OUT
+    second = ask(running, as_operator, later)
+    first.refresh_from_db()
+    assert (second.pk != first.pk, first.state) == (True, RequestState.TIMED_OUT)
+
+
+def test_controllers_and_the_log_hear_of_it(running, as_operator, now):
+    heard = []
+
+    def hear(sender, session, **kwargs):
+        heard.append(session.pk)
+
+    observation_requested.connect(hear)
+    try:
+        ask(running, as_operator, now)
+    finally:
+        observation_requested.disconnect(hear)
+    assert heard == [running.pk]
+    assert ChangeLog.objects.filter(event="observation_requested", actor="otto").exists()
+
+
+@pytest.mark.parametrize("status", set(SessionStatus) - {"RUNNING"})
+def test_only_running_sessions_can_be_observed(status, session_in, as_operator, now):
+    with pytest.raises(StateConflict, match="only a running session"):
+        ask(session_in(status), as_operator, now)
+    assert not ObservationRequest.objects.exists()

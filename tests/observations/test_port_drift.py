@@ -1,0 +1,250 @@
+"""Port drift: found, held back, reviewed, acknowledged, resolved."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.actors import SYSTEM
+from lcm.errors import InvalidInput, StateConflict
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletSession
+from lcm.services.sessions import transition_session
+from observations.models import DriftReview, ReviewState, SessionObservation
+from observations.pages.needs import needs_of_observations
+from observations.services.drift import acknowledge_drift, reopen_drift
+from observations.signals import port_drift_detected
+from scheduling.models import Pool, PortAllocation
+from scheduling.services.ports import choose_ports, taken_ports
+from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
+
+PLAN = {"r1_serial": 5041, "host_pat": 2022}
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def lab(running):
+    """A running session on a slot with its two ports."""
+    on_slot(running, ports=PLAN)
+    return running
+
+
+@pytest.fixture
+def neighbour(active_definition, project, operator, now):
+    """Another session on the same slot."""
+    session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    on_slot(session, ports={"r1_serial": 5047})
+    return session
+
+
+def drift_of(session):
+    return [(item["kind"], item["name"]) for item in SessionObservation.objects.get(session=session).drift]
+
+
+def leaked():
+    return dict(PortAllocation.objects.filter(leaked=True).values_list("port", "name"))
+
+
+def test_ports_as_planned_are_no_drift(lab, now):
+    recorded = post(lab, seen(now, ports=PLAN), now)
+    assert not recorded.drift
+    assert not lab.port_drift_detected
+    assert not DriftReview.objects.exists()
+
+
+def test_drift_is_told_on_the_session_in_the_log_and_by_a_signal(lab, now):
+    heard = []
+
+    def hear(sender, drift, **kwargs):
+        heard.append([item.kind for item in drift])
+
+    port_drift_detected.connect(hear)
+    try:
+        recorded = post(lab, seen(now, ports={"r1_serial": 5999, "r9_vnc": 6001}), now)
+    finally:
+        port_drift_detected.disconnect(hear)
+    assert lab.port_drift_detected
+    assert [item["kind"] for item in recorded.to_json()["drift"]] == ["extra", "changed", "missing"]
+    assert heard == [["extra", "changed", "missing"]]
+    entry = ChangeLog.objects.get(event="port_drift_detected")
+    assert entry.message == "Port drift found: 1 extra, 1 changed, 1 missing"
+
+
+@pytest.mark.parametrize(
+    ("allocated", "observed", "kinds"),
+    [({}, {"a": 5000}, ["extra"]), ({"a": 5000}, {}, ["missing"]), ({}, {}, [])],
+)
+def test_either_side_may_be_empty(allocated, observed, kinds, running, now):
+    on_slot(running, ports=allocated)
+    post(running, seen(now, ports=observed), now)
+    assert [kind for kind, _ in drift_of(running)] == kinds
+
+
+def test_ports_that_could_not_be_read_say_nothing(lab, now):
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    post(lab, seen(now, ports=None), now)
+    assert lab.port_drift_detected
+    assert leaked() == {6001: "r9_vnc"}
+
+
+def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
+    pool = Pool.objects.get(name=lab.pool)
+    first = pool.first_port
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": first}), now)
+    slot = PortAllocation.objects.get(leaked=True).slot_id
+    assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first + 1]
+    post(lab, seen(now, ports=PLAN), now)
+    assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first]
+    assert not lab.port_drift_detected
+    assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
+
+
+def test_a_port_that_moved_is_held_at_its_new_place_as_well(lab, now):
+    post(lab, seen(now, ports={"r1_serial": 5999, "host_pat": 2022}), now)
+    assert leaked() == {5999: "r1_serial"}
+    assert PortAllocation.objects.filter(port=5041, leaked=False).exists()
+
+
+def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
+    on_slot(collecting, ports=PLAN)
+    post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    assert leaked()
+    finish(collecting, now)
+    assert not PortAllocation.objects.exists()
+
+
+def test_a_lab_that_may_still_be_there_keeps_its_leaked_ports(collecting, now):
+    on_slot(collecting, ports=PLAN)
+    post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    for step in (SessionStatus.STOPPING, SessionStatus.FAILED):
+        transition_session(session=collecting, to=step, actor=SYSTEM, now=now)
+    assert leaked() == {6001: "r9_vnc"}
+
+
+def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
+    recorded = post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(neighbour.pk))]
+    assert not leaked()
+
+
+def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neighbour, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    recorded = post(neighbour, seen(now, ports={"r1_serial": 5047}), now)
+    assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(lab.pk))]
+
+
+def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighbour, collecting, now):
+    on_slot(collecting, number=2, ports={})
+    assert post(collecting, seen(now, ports={"r9_vnc": 5047}), now).drift[0].kind == "extra"
+    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=neighbour, to=step, actor=SYSTEM, now=now)
+    assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
+
+
+def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    review = DriftReview.objects.get(kind="conflict")
+    with pytest.raises(StateConflict, match="two sessions"):
+        acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
+    needs = list(needs_of_observations(now))
+    assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: r9_vnc of campus v1.0")]
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def review(lab, now):
+    """An open review of one leaked port."""
+    post(lab, seen(now - HOUR, ports={**PLAN, "r9_vnc": 6001}), now)
+    return DriftReview.objects.get()
+
+
+def acknowledge(review, as_admin, now, **changes):
+    asked = {"reason": "known in CML 2.7", "until": None, "now": now, **changes}
+    return acknowledge_drift(review=review, actor=as_admin, **asked)
+
+
+def test_the_same_drift_in_more_sessions_is_one_review(review, active_definition, project, operator, now):
+    other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    on_slot(other, number=2, ports={"r1_serial": 5050, "host_pat": 2023})
+    body = {"r1_serial": 5050, "host_pat": 2023, "r9_vnc": 6100}
+    post(other, seen(now, ports=body), now)
+    post(other, seen(now + MINUTE, ports=body), now + MINUTE)
+    review.refresh_from_db()
+    assert (review.sessions, review.last_session_id) == (2, other.pk)
+
+
+def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review, as_admin, now):
+    acknowledge(review, as_admin, now)
+    assert review.state_at(now) == ReviewState.ACKNOWLEDGED
+    assert review.acknowledged_until == now + timedelta(days=30)
+    assert review.state_at(now + timedelta(days=30)) == ReviewState.OPEN
+    assert not list(needs_of_observations(now))
+    later = list(needs_of_observations(now + timedelta(days=31)))
+    assert [need.text for need in later] == ["1 open port deviation"]
+
+
+@pytest.mark.parametrize("days", [0, -1, 91])
+def test_an_acknowledgement_ends_within_ninety_days(days, review, as_admin, now):
+    with pytest.raises(InvalidInput, match="90 days"):
+        acknowledge(review, as_admin, now, until=now + timedelta(days=days))
+
+
+def test_an_acknowledgement_needs_a_reason(review, as_admin, now):
+    with pytest.raises(InvalidInput, match="why"):
+        acknowledge(review, as_admin, now, reason="  ")
+
+
+def test_drift_that_changed_is_open(review, lab, as_admin, now):
+    acknowledge(review, as_admin, now)
+    post(lab, seen(now, ports={"r1_serial": 5041, "host_pat": 9999}), now)
+    states = {row.name: row.state_at(now) for row in DriftReview.objects.all()}
+    assert states == {"r9_vnc": ReviewState.ACKNOWLEDGED, "host_pat": ReviewState.OPEN}
+
+
+def test_an_acknowledgement_survives_being_seen_again(review, lab, as_admin, now):
+    acknowledge(review, as_admin, now)
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.ACKNOWLEDGED
+
+
+def test_it_can_be_opened_again_by_hand(review, as_admin, now):
+    acknowledge(review, as_admin, now)
+    assert reopen_drift(review=review, actor=as_admin, now=now).state == ReviewState.OPEN
+    with pytest.raises(StateConflict, match="not acknowledged"):
+        reopen_drift(review=review, actor=as_admin, now=now)
+
+
+def test_two_clean_observations_resolve_it(review, lab, now):
+    post(lab, seen(now - 2 * MINUTE, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.OPEN
+    post(lab, seen(now - MINUTE, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.RESOLVED
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    review.refresh_from_db()
+    assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
+
+
+def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
+    review, lab, active_definition, project, operator, now
+):
+    for number in (2, 3):
+        other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+        on_slot(other, number=number, ports=PLAN)
+        post(other, seen(now, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.OPEN
+    LabletSession.objects.filter(pk=lab.pk).update(status=SessionStatus.TERMINATED)
+    for minute in (1, 2):
+        post(other, seen(now + minute * MINUTE, ports=PLAN), now + 2 * MINUTE)
+    review.refresh_from_db()
+    assert review.state == ReviewState.RESOLVED
+
+
+def test_what_is_resolved_cannot_be_acknowledged(review, as_admin, now):
+    DriftReview.objects.update(state=ReviewState.RESOLVED)
+    with pytest.raises(StateConflict, match="resolved"):
+        acknowledge(review, as_admin, now)

@@ -1,0 +1,182 @@
+"""Why is it waiting? The sentences, to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scheduling.framework.callbacks import Reason
+from scheduling.framework.cycle import Outcome, Verdict, run_cycle
+from scheduling.framework.explain import Count, Explanation, reasons_on
+from scheduling.framework.model import Gang, Job, Node, Task
+from tests.scheduler.plugged import Inline, job, node, run_with, snapshot
+from tests.scheduler.scenario import configuration_of
+
+
+def why(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
+
+    world = replace(snapshot(nodes, [waiting]), template=template)
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    return verdict
+
+
+def full(count: int, **more) -> list[Node]:
+    return [node(f"s-{number:02}", memory=6 - number % 3, **more) for number in range(count)]
+
+
+def test_the_sentence_of_the_handbook():
+    cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
+    verdict = why([*full(12), *cordoned], job("j", memory=8))
+    assert verdict.why.sentence == (
+        "12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned."
+    )
+    assert verdict.why.dominant == "memory_gb"
+    first, second = verdict.why.counts
+    assert (first.plugin, first.nodes, first.sample) == ("resources", 12, ("s-00", "s-01", "s-02"))
+    assert (second.plugin, second.nodes, second.sample) == ("cordon", 2, ("x-0", "x-1"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "sentence"),
+    [
+        ([node("a", cordoned=True)], job("j"), "The only READY slot is cordoned."),
+        (
+            [node("a", memory=1)],
+            job("j", memory=2),
+            "The only READY slot lacks memory: 2 GB asked, at most 1 GB free.",
+        ),
+        (
+            [node("a", 0.5), node("b", cordoned=True)],
+            job("j"),
+            "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core asked, at most 0.5 cores free.",
+        ),
+        ([node("a", spot=True)], job("j"), "The only READY slot is a spot slot."),
+        ([node("a", spot=True), node("b", spot=True)], job("j"), "2 of 2 READY slots are spot slots."),
+        ([node("a", max_leases=0)], job("j"), "The only READY slot has no lease left."),
+        (
+            [node("a", max_leases=0), node("b", max_leases=0)],
+            job("j"),
+            "2 of 2 READY slots have no lease left.",
+        ),
+        (
+            [node("a", ports=1)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 1 free.",
+        ),
+        (
+            [node("a", ports=5, leaked=9)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 0 free.",
+        ),
+        ([node("a")], job("j", system="vm"), "The only READY slot does not run vm."),
+        ([node("a"), node("b")], job("j", system="vm"), "2 of 2 READY slots do not run vm."),
+        (
+            [node("a")],
+            job("j", labels=(("a", "1"), ("b", "2"))),
+            "The only READY slot is not labelled a=1, b=2.",
+        ),
+        ([node("a", until=1500)], job("j", ends=2000), "The only READY slot goes before its end."),
+        ([node("a", until=1500), node("b", until=1600)], job("j"), "2 of 2 READY slots go before its end."),
+        (
+            [node("a", gpu=1)],
+            job("j", gpu=2),
+            "The only READY slot lacks GPUs: 2 asked, at most 1 whole one free.",
+        ),
+        (
+            [node("a", gpu=2)],
+            job("j", gpu=3),
+            "The only READY slot lacks GPUs: 3 asked, at most 2 whole ones free.",
+        ),
+        ([node("a")], job("j", gpu=0.5), "The only READY slot lacks GPUs: 0.5 asked, at most 0 of one free."),
+        ([], job("j"), "No slot is ready."),
+    ],
+)
+def test_sentences(nodes, waiting, sentence):
+    assert why(nodes, waiting).why.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "template", "outcome"),
+    [
+        ([node("a")], job("j", 5), None, Outcome.IMPOSSIBLE),
+        ([node("a")], job("j", 5), node("new", 8), Outcome.WAITING),
+        ([node("a", cordoned=True)], job("j"), None, Outcome.WAITING),
+        ([node("a", ports=3, leaked=3)], job("j", ports=3), None, Outcome.WAITING),
+        ([node("a", ports=3)], job("j", ports=4), None, Outcome.IMPOSSIBLE),
+        ([node("a", max_leases=1, taken_leases=1)], job("j"), None, Outcome.WAITING),
+        ([node("a", spot=True)], job("j"), None, Outcome.IMPOSSIBLE),
+        ([node("a", spot=True)], job("j"), node("new"), Outcome.WAITING),
+        (
+            [node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))],
+            job("j", labels=(("zone", "a"),)),
+            None,
+            Outcome.WAITING,
+        ),
+        ([node("a")], job("j", labels=(("zone", "a"),)), node("new"), Outcome.IMPOSSIBLE),
+        ([node("a", until=1100)], job("j"), None, Outcome.WAITING),
+        ([node("a", gpu=2, taken_devices=((0, 50),))], job("j", gpu=2), None, Outcome.WAITING),
+        ([], job("j"), None, Outcome.IMPOSSIBLE),
+        ([], job("j"), node("new"), Outcome.WAITING),
+    ],
+)
+def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, template, outcome):
+    assert why(nodes, waiting, template).outcome is outcome
+
+
+def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
+    tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
+    verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert verdict.why.sentence == "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free."
+
+
+def test_all_reasons_of_one_slot():
+    world = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
+    waiting = job("j", 2, 2, ports=1, gpu=1, system="vm")
+    ssn = run_cycle(world, configuration_of()).ssn
+    assert [(reason.code, reason.text) for reason in reasons_on(ssn, waiting.whole, waiting, 0)] == [
+        ("cordon", "cordoned"),
+        ("system", "runs another system, not vm"),
+        ("ports", "ports: 1 asked, 0 free"),
+        ("cpu_cores", "CPU: 2 cores asked, 1 core free"),
+        ("memory_gb", "memory: 2 GB asked, 1 GB free"),
+        ("gpu", "GPU: 1 asked, none here"),
+        ("spot", "a spot slot, and this session cannot be interrupted"),
+    ]
+
+
+def test_jobs_of_one_shape_share_one_explanation():
+    cycle = run_cycle(snapshot([node("a")], [job("x", 9), job("y", 9)]), configuration_of())
+    first, second = cycle.verdicts
+    assert first.why is second.why
+    assert first.summary == "impossible:cpu_cores"
+
+
+def test_a_plugin_without_a_summary_gives_its_first_reason():
+    def opens(ssn):
+        ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
+
+    cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
+    assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
+
+
+def test_a_plugin_that_only_says_no_is_named():
+    def opens(ssn):
+        ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda _, __, nodes: nodes.all(False))
+        ssn.add_predicate_fn(lambda *_: "no", code="text")
+
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
+    assert cycle.verdicts[0].why.sentence == ("The only READY slot is refused: ; 1 is refused by mute.")
+
+
+def test_an_explanation_without_nodes_is_its_own_sentence():
+    quota = Explanation(3, (Count("quota", "quota", 0, "The lab has enough."),))
+    assert quota.sentence == "The lab has enough."
+    assert Explanation(3).sentence == "Every slot was taken by those ahead."
+    assert (Explanation(3).dominant, Explanation(3, impossible=True).dominant) == ("no-slots", "impossible")
+
+
+def test_nodes_that_are_refused_by_several_are_counted_by_each():
+    verdict = why([node("a", 1, 1)], job("j", 2, 2))
+    assert [(count.code, count.nodes) for count in verdict.why.counts] == [("cpu_cores", 1), ("memory_gb", 1)]

@@ -1,0 +1,171 @@
+"""A plugin that fails, wherever it does: the cycle goes on without its answer, and it is named."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from scheduling.framework.callbacks import Reason
+from scheduling.framework.cycle import Outcome
+from scheduling.framework.explain import FAILED
+from scheduling.framework.model import Gang, Job, Queue, Task
+from scheduling.framework.results import as_lines, as_result
+from scheduling.framework.session import SchedulingSession
+from tests.scheduler.plugged import Inline, job, node, on, run_with, snapshot
+
+
+def broken(*_, **__):
+    raise RuntimeError("out of order")
+
+
+def refusing(*_):
+    return Reason("no", "no")
+
+
+def world():
+    """Room for all, GPUs included, and a gang that spreads."""
+    wide = Job("wide", "lab", tuple(Task(f"t{n}", (100, 0, 0, 50)) for n in range(2)), gang=Gang.SPREAD)
+    return snapshot([node("a", gpu=1), node("b", gpu=1)], [job("one"), job("two", queue="other"), wide],
+                    Queue("lab"), Queue("other"))  # fmt: skip
+
+
+POINTS = {
+    "opening": broken,
+    "predicate": lambda ssn: ssn.add_predicate_fn(broken),
+    "predicate, batch": lambda ssn: ssn.add_predicate_fn(refusing, batch=broken),
+    "predicate, batch of a wrong length": lambda ssn: ssn.add_predicate_fn(
+        refusing, batch=lambda *_: np.array([False] * 7)
+    ),
+    "predicate, batch of nothing": lambda ssn: ssn.add_predicate_fn(refusing, batch=lambda *_: None),
+    "predicate, fixed": lambda ssn: ssn.add_predicate_fn(broken, fixed=True),
+    "predicate, when": lambda ssn: ssn.add_predicate_fn(refusing, when=broken),
+    "predicate, need": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, broken)),
+    "predicate, need of a text": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, lambda _: "lots")),
+    "pre-predicate": lambda ssn: ssn.add_pre_predicate_fn(broken),
+    "score": lambda ssn: ssn.add_node_order_fn(broken),
+    "score, batch": lambda ssn: ssn.add_node_order_fn(broken, batch=broken),
+    "score, fixed": lambda ssn: ssn.add_node_order_fn(broken, fixed=True),
+    "score of a text": lambda ssn: ssn.add_node_order_fn(lambda *_: "good"),
+    "score, batch of a wrong length": lambda ssn: ssn.add_node_order_fn(broken, batch=lambda *_: np.ones(7)),
+    "score of no number": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan),
+    "score of no number, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan, fixed=True),
+    "GPU order": lambda ssn: ssn.add_gpu_order_fn(broken),
+    "GPU order of nothing": lambda ssn: ssn.add_gpu_order_fn(lambda *_: None),
+    "queue order": lambda ssn: ssn.add_queue_order_fn(broken),
+    "queue order, key": lambda ssn: ssn.add_queue_order_fn(key=broken),
+    "job order": lambda ssn: ssn.add_job_order_fn(broken),
+    "job order, key": lambda ssn: ssn.add_job_order_fn(key=broken),
+    "task order": lambda ssn: ssn.add_task_order_fn(broken),
+    "task order, key": lambda ssn: ssn.add_task_order_fn(key=broken),
+    "quota gate": lambda ssn: ssn.add_job_over_capacity_fn(broken),
+    "event handler": lambda ssn: ssn.add_event_handler(allocate=broken, deallocate=broken),
+    "shape": lambda ssn: ssn.add_shape_fn(broken),
+    "shape that is no key": lambda ssn: ssn.add_shape_fn(lambda job: [job.id]),
+}
+
+
+@pytest.mark.parametrize("opens", POINTS.values(), ids=POINTS.keys())
+def test_the_cycle_goes_on_without_its_answer(opens):
+    cycle = run_with(world(), Inline(name="broken", opens=opens))
+    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 3
+    assert list(cycle.ssn.failures.by_plugin) == ["broken"]
+    assert cycle.ssn.failures.count["broken"] >= 1
+    assert "broken" in as_result(cycle)["failures"]
+    assert any(line.startswith("failed  broken") for line in as_lines(cycle))
+
+
+def test_closing_can_fail_too():
+    cycle = run_with(world(), Inline(name="broken", closes=broken))
+    assert cycle.ssn.failures.by_plugin == {"broken": "RuntimeError: out of order"}
+
+
+def test_a_plugin_that_cannot_open_leaves_nothing_behind():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(refusing)
+        ssn.add_pre_predicate_fn(refusing)
+        ssn.add_job_over_capacity_fn(refusing)
+        raise RuntimeError("out of order")
+
+    cycle = run_with(world(), Inline(name="broken", opens=opens))
+    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 3
+    assert list(cycle.ssn.failures.by_plugin) == ["broken"]
+
+
+def test_a_second_quota_gate_is_refused_at_run_time_too():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_job_over_capacity_fn(lambda _: None)
+
+    cycle = run_with(world(), Inline(name="first", opens=opens), Inline(name="second", opens=opens))
+    assert cycle.ssn.failures.by_plugin == {"second": "ValueError: The quota gate is taken by “first”."}
+
+
+def test_the_failure_is_a_visible_reason_of_those_that_wait():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_node_order_fn(broken)
+
+    cycle = run_with(snapshot([node("a")], [job("big", 99)]), Inline(name="broken", opens=opens))
+    (failed,) = cycle.verdicts[0].why.failures
+    assert (failed.code, failed.plugin) == (FAILED, "broken")
+    assert failed.text == "The plugin broken failed and was not heard: RuntimeError: out of order"
+    reasons = as_result(cycle)["verdicts"][0]["reasons"]
+    assert [reason["code"] for reason in reasons] == ["cpu_cores", FAILED]
+
+
+def test_a_summary_that_fails_costs_only_the_words():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(refusing, summary=broken)
+
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
+    assert cycle.verdicts[0].why.sentence == "The only READY slot is refused by mute."
+
+
+@pytest.mark.parametrize("answer", [broken, lambda *_: None], ids=["raises", "answers nothing"])
+@pytest.mark.parametrize("action", ["reclaim", "preempt"])
+def test_a_victim_filter_that_fails_agrees_to_nobody(action, answer):
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_reclaimable_fn(answer)
+        ssn.add_preemptable_fn(answer)
+
+    def outcome(*more: Inline):
+        running = [
+            on("a", job("r0", 1, queue="greedy", preemptible=True)),
+            on("a", job("r1", 1, queue="greedy", preemptible=True)),
+            on("a", job("r2", 2, queue="lab", preemptible=True, priority=1)),
+        ]
+        jobs = [*running, job("new", 1, priority=90)]
+        world = snapshot([node("a")], jobs, Queue("lab", weight=9), Queue("greedy", weight=1))
+        cycle = run_with(world, *more, actions=("allocate", action))
+        return cycle, cycle.verdicts[0].outcome
+
+    assert outcome()[1] is Outcome.HELD
+    cycle, found = outcome(Inline(name="broken", opens=opens))
+    assert found is Outcome.WAITING
+    assert not cycle.evictions
+    assert "broken" in cycle.ssn.failures.by_plugin
+
+
+def test_a_score_of_no_number_takes_no_node_from_the_others():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_node_order_fn(lambda _, __, state: math.nan if state.name == "a" else 1.0)
+
+    cycle = run_with(
+        snapshot([node("a"), node("b", 1)], [job("x"), job("y")]), Inline(name="broken", opens=opens)
+    )
+    assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["b", "a"]
+    assert cycle.ssn.failures.by_plugin == {"broken": "ValueError: a score is not a number"}
+
+
+def test_two_needs_of_one_column_both_count():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(refusing, need=(0, lambda _: 50))
+
+    cycle = run_with(snapshot([node("a", 1)], [job("j", 2)]), Inline(name="modest", opens=opens))
+    assert cycle.verdicts[0].outcome is Outcome.IMPOSSIBLE
+
+
+def test_every_plugin_is_timed():
+    cycle = run_with(world())
+    assert set(cycle.ssn.timings.seconds) >= {"resources", "priority", "fairshare", "binpack"}
+    assert all(seconds >= 0 for seconds in cycle.ssn.timings.seconds.values())

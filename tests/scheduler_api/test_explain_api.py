@@ -1,0 +1,217 @@
+"""“Why is it waiting?” over the API: position, the reason with its numbers, what happens next."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.lifecycle import SessionStatus
+from scheduling.framework.configuration import DEFAULT
+from scheduling.models import Pool, Reservation, Slot, SlotState
+from tests.factories import make_definition
+from tests.scheduling.scheduler_stage import FAILING, RECLAIM, Party
+
+
+@pytest.fixture
+def why(api, viewer):
+    """`why(session)`: what the API says of it."""
+
+    def ask(session, query="", status=200):
+        answer = api(viewer).get(f"/api/lablet-sessions/{session.pk}/explain{query}")
+        assert answer.status_code == status, answer.json()
+        return answer.json()
+
+    return ask
+
+
+def kinds(found):
+    return [step["kind"] for step in found["next_steps"]]
+
+
+def step(found, kind):
+    return next(each for each in found["next_steps"] if each["kind"] == kind)
+
+
+def test_position_and_how_many_are_ahead(tuned, lab, why):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    low, high = lab(priority=10), lab(priority=90)
+    fleet.clean_tick()
+    found = why(low)
+    assert (found["position"], found["ahead"], found["waiting"]) == (2, 1, 2)
+    assert why(high)["position"] == 1
+    new = why(lab())
+    assert (new["position"], new["ahead"]) == (None, None)
+
+
+def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
+    fleet = tuned(max_slots=4)
+    for free in (1, 2, 3):
+        fleet.slot(cpu_cores=free)
+    fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    found = why(session)
+    assert found["sentence"] == ("3 of 4 READY slots lack CPU: 4 cores asked, at most 3 free; 1 is cordoned.")
+    assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
+    assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
+    assert found["by_slot"] == []
+
+
+def test_all_reasons_by_slot_on_demand(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cpu_cores=1, memory_gb=2)
+    fleet.slot(cordoned=True)
+    session = lab()
+    found = why(session, "?slots=true")
+    by_name = {each["name"]: each["reasons"] for each in found["by_slot"]}
+    assert by_name["cml-eu-01"] == [
+        "CPU: 4 cores asked, 1 cores free",
+        "memory: 3.5 GB asked, 2 GB free",
+    ]
+    assert len(by_name["cml-eu-02"]) == 1
+
+
+def test_a_smaller_requirement_that_fits_is_named(tuned, lab, why):
+    fleet = tuned(max_slots=3)
+    fleet.slot(cpu_cores=3)
+    fleet.slot(cpu_cores=3)
+    fleet.slot(cpu_cores=1)
+    found = why(lab())
+    assert step(found, "smaller")["text"] == "With 3 cores of CPU instead of 4 it would fit 2 slots now."
+    assert step(found, "full")["text"].startswith("cml-eu has all 3 slots it may have")
+
+
+def test_a_slot_that_boots_and_will_take_it(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    booting = fleet.slot(SlotState.BOOTING)
+    found = why(lab())
+    coming = step(found, "booting")
+    assert (coming["slot"], coming["slot_name"]) == (str(booting.pk), "cml-eu-02")
+    assert coming["text"] == "cml-eu-02 is booting and will take it."
+    assert coming["at"] is not None
+
+
+def test_a_slot_that_boots_for_those_ahead(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.BINDING)
+    for _ in range(4):
+        lab(priority=90)
+    last = lab(priority=10)
+    fleet.clean_tick()
+    assert step(why(last), "booting")["text"] == "cml-eu-02 is binding and fits it, after those ahead."
+
+
+def test_a_slot_that_boots_and_does_not_fit_is_not_promised(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.BOOTING, cpu_cores=1)
+    assert "booting" not in kinds(why(lab()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "text"),
+    [
+        ({}, "launch", "cml-eu may have more slots"),
+        ({"enabled": False}, "off", "switched off"),
+        ({"stopped_reason": "no such image"}, "stopped", "launches nothing: no such image."),
+        ({"max_slots": 1}, "full", "the only slot"),
+    ],
+)
+def test_whether_a_slot_can_be_launched_for_it(fields, kind, text, tuned, lab, why):
+    fleet = tuned(max_slots=4)
+    fleet.slot(cordoned=True)
+    session = lab()
+    tuned(**fields)
+    assert text in step(why(session), kind)["text"]
+
+
+def test_what_nothing_can_ever_hold(fleet, lab, why):
+    session = lab()
+    Pool.objects.filter(pk=fleet.pool.pk).update(memory_gb=2)
+    fleet.slot(memory_gb=2)
+    fleet.clean_tick()
+    found = why(session)
+    assert found["outcome"] == "impossible"
+    assert kinds(found) == ["impossible"]
+    assert found["next_steps"][0]["text"] == (
+        "Nothing in cml-eu can ever hold it: even empty, its slots lack memory: 3.5 GB asked, at most 2 free."
+    )
+
+
+def test_it_is_its_turn_later(fleet, lab, why, now):
+    fleet.slot()
+    session = lab(starts_at=now + timedelta(hours=1), ends_at=now + timedelta(hours=2))
+    fleet.clean_tick()
+    found = why(session)
+    at = now + timedelta(minutes=45)
+    assert found["outcome"] == "refused"
+    assert step(found, "turn")["text"].startswith(f"It is its turn at {at:%H:%M} UTC")
+    assert step(found, "turn")["at"].startswith(f"{at:%Y-%m-%dT%H:%M}")
+
+
+def test_a_quota_that_is_used_up(tuned, why):
+    limits = "  - name: quota\n    arguments: {limits: {academy: {sessions: 1}}}\n"
+    fleet = tuned(scheduler=DEFAULT.replace("  - name: quota\n", limits))
+    slot = fleet.slot()
+    party = Party(fleet, "one", make_definition(pool="cml-eu"))
+    party.runs(slot)
+    found = why(party.asks())
+    assert found["sentence"] == "academy has 1 of the 1 sessions it may have at once."
+    assert kinds(found) == ["quota"]
+
+
+def test_there_is_room_and_the_next_cycle_places_it(fleet, lab, why):
+    fleet.slot()
+    found = why(lab())
+    assert (found["outcome"], found["next_steps"]) == ("placed", [])
+    assert found["sentence"] == "There is room for it on cml-eu-01: the next cycle places it."
+
+
+def test_room_is_being_made(tuned, why):
+    fleet = tuned(max_slots=1, scheduler=RECLAIM)
+    slot = fleet.slot()
+    many = Party(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
+    for _ in range(4):
+        many.runs(slot)
+    waiting = Party(fleet, "few", make_definition(pool="cml-eu")).asks()
+    assert why(waiting)["sentence"] == "The next cycle asks a session to stop, to make room for it."
+    fleet.clean_tick()
+    found = why(waiting)
+    assert found["sentence"] == "Room is being made for it on cml-eu-01: sessions there were asked to stop."
+    assert step(found, "held")["slot"] == str(slot.pk)
+
+
+def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
+    fleet = tuned(cpu_cores=3, max_slots=1)
+    fleet.slot(cpu_cores=1)
+    found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
+    assert found["sentence"].startswith("Its node r1 finds no place: the only READY slot lacks CPU: 2 cores")
+
+
+def test_a_plugin_that_fails_is_named(tuned, lab, why):
+    fleet = tuned(scheduler=FAILING, max_slots=1)
+    fleet.slot(cordoned=True)
+    (failure,) = why(lab())["failures"]
+    assert failure["plugin"] == "failing_in_tests"
+    assert "the licence server does not answer" in failure["text"]
+
+
+def test_a_scheduler_that_cannot_be_used_is_said(tuned, lab, why):
+    session = lab()
+    tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
+    assert "There is no plugin “gone”" in why(session)["sentence"]
+
+
+def test_only_what_waits_can_be_explained(session_in, why):
+    found = why(session_in(SessionStatus.RUNNING), status=409)
+    assert "it waits for no slot" in found["message"]
+
+
+def test_explaining_writes_nothing(fleet, lab, why):
+    fleet.slot()
+    session = lab()
+    before = list(Reservation.objects.values()), list(Slot.objects.values())
+    why(session, "?slots=true")
+    assert (list(Reservation.objects.values()), list(Slot.objects.values())) == before

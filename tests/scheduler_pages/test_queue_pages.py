@@ -1,0 +1,185 @@
+"""The queue, ticks, decisions and reservations as pages."""
+
+import pytest
+from django.urls import reverse
+
+from lcm.lifecycle import SessionStatus
+from scheduling.fairness import Standing
+from scheduling.models import Decision, TickRun
+from tests.capacity_pages.test_pool_pages import exported
+from tests.factories import make_definition
+from tests.scheduling.fleet import active_of
+from tests.scheduling.scheduler_stage import FAILING, Party
+
+
+@pytest.fixture
+def standing_still(tuned):
+    """A pool whose only slot is cordoned: everybody waits."""
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    return fleet
+
+
+def rows(page):
+    return [row.pk for row in page.context["rows"].rows]
+
+
+def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, viewer, words):
+    low, high = lab(priority=10), lab(priority=90)
+    standing_still.clean_tick()
+    new = lab(priority=90)
+    page = by(viewer).get(reverse("queue_list"))
+    assert rows(page) == [active_of(session).pk for session in (high, low, new)]
+    said = words(page)
+    assert "3 wait for a place: 3 in cml-eu." in said
+    assert "The only READY slot is cordoned." in said
+    assert "1.000 · 1.000 · 1.000" in said
+    assert "No cycle has looked at it yet." in said
+
+
+def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
+    session = lab()
+    standing = {(session.owner_id, session.project_id): Standing(0.5, 0.25, 0.125)}
+    monkeypatch.setattr("scheduling.fairness._readers", [lambda _: standing])
+    assert "0.500 · 0.250 · 0.125" in words(by(viewer).get(reverse("queue_list")))
+
+
+def test_pages_of_the_queue(standing_still, lab, by, viewer):
+    for _ in range(30):
+        lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    first = client.get(reverse("queue_list"))
+    second = client.get(f"{reverse('queue_list')}?{first.context['next_query']}")
+    assert (len(rows(first)), len(rows(second))) == (25, 5)
+    assert [row.position for row in (*first.context["rows"].rows, *second.context["rows"].rows)] == [
+        *range(1, 31)
+    ]
+    back = client.get(f"{reverse('queue_list')}?{second.context['previous_query']}")
+    assert rows(back) == rows(first)
+    assert client.get(f"{reverse('queue_list')}?cursor=nonsense").context["problem"]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("q=campus", 2), ("q=nobody", 0), ("q=a+class", 1), ("priority=90", 1), ("outcome=waiting", 3),
+        ("outcome=impossible", 0), ("pool=cml-eu", 3), ("outcome=placed", 0),
+    ],
+)  # fmt: skip
+def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, lab, by, viewer):
+    lab(), lab(priority=90)
+    standing_still.reservation()
+    standing_still.clean_tick()
+    assert len(rows(by(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_queue_as_a_file_is_in_its_order(standing_still, lab, by, viewer):
+    low, high = lab(priority=10), lab(priority=90)
+    standing_still.clean_tick()
+    answer = by(viewer).get(f"{reverse('queue_list')}?format=csv")
+    lines = exported(answer).splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["1", str(high.pk)], ["2", str(low.pk)]]
+
+
+def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
+    lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    for name in ("tick_list", "queue_ticks"):
+        said = words(client.get(reverse(name)))
+        assert "unmet 1" in said
+        assert "expire" in said and "scale down" in said  # noqa: PT018
+
+
+def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    lab()
+    fleet.clean_tick()
+    said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
+    assert "placed 1" in said
+    assert "binpack" in said
+    assert "cml-eu-01" in said
+    assert "RuntimeError: the licence server does not answer" in said
+
+
+def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
+    one, other = active_of(lab()), active_of(lab())
+    standing_still.clean_tick()
+    page = by(viewer).get(f"{reverse('decision_list')}?reservation={one.pk}")
+    assert [row.reservation_id for row in page.context["rows"].rows] == [one.pk]
+    assert "cordon: cml-eu-01" in words(page)
+    assert Decision.objects.filter(reservation=other).exists()
+
+
+@pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
+def test_decisions_are_searched_by_whom_they_are_about(standing_still, lab, by, viewer, by_what):
+    session = lab()
+    bare = standing_still.reservation(holder="a class of 12")
+    standing_still.clean_tick()
+    claim = bare if by_what == "holder" else active_of(session)
+    text = {"session": str(session.pk)[:12], "reservation": str(claim.pk)[:12], "holder": "class of"}[by_what]
+    page = by(viewer).get(reverse("decision_list"), {"q": text})
+    assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
+
+
+def test_a_decision_whose_tick_is_forgotten_is_still_shown(standing_still, lab, by, viewer):
+    lab()
+    standing_still.clean_tick()
+    TickRun.objects.all().delete()
+    client = by(viewer)
+    assert client.get(reverse("decision_list")).status_code == 200
+    gone = client.get(reverse("tick_detail", args=[Decision.objects.get().tick_id]))
+    assert gone.status_code == 404
+
+
+def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, viewer, words):
+    claim = active_of(lab())
+    standing_still.clean_tick()
+    said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
+    assert "It waits in cml-eu, 1 of 1." in said
+    assert "The only READY slot is cordoned." in said
+
+
+def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
+    fleet = tuned(cpu_cores=3, max_slots=2)
+    first, _ = fleet.slot(), fleet.slot()
+    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
+    fleet.clean_tick()
+    client = by(viewer)
+    said = words(client.get(reverse("reservation_detail", args=[active_of(session).pk])))
+    assert "It holds 2 slots of cml-eu." in said
+    assert "cml-eu-01" in said
+    assert "cml-eu-02" in said
+    panel = words(client.get(reverse("session_capacity", args=[session.pk])))
+    assert "cml-eu-01" in panel
+    assert "cml-eu-02" in panel
+    page = client.get(reverse("slot_detail", args=[first.pk]))
+    (claim,) = page.context["claims"]
+    assert (claim.held.cpu_cores, claim.others) == (3, 1)
+    assert "here, on 1 other slot too" in words(page)
+    board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
+    assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
+
+
+def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
+    session = lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    address = reverse("session_why", args=[session.pk])
+    assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    said = words(client.get(address, headers={"HX-Request": "true"}))
+    assert "1 of 1 in cml-eu" in said
+    assert "The only READY slot is cordoned." in said
+    assert "What speaks against it" not in said
+    assert "What speaks against it" in words(client.get(f"{address}?by=slot"))
+
+
+def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
+    session = session_in(SessionStatus.RUNNING)
+    client = by(viewer)
+    address = reverse("session_why", args=[session.pk])
+    assert address not in client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    assert "it waits for no slot" in words(client.get(address))

@@ -1,0 +1,56 @@
+"""What would have to be given up for a task to fit, by a table."""
+
+import pytest
+
+from scheduling.framework.advice import smaller_request
+from scheduling.framework.configuration import read_configuration
+from scheduling.framework.model import Job, Node, Snapshot, Task
+from scheduling.framework.session import SchedulingSession
+
+ASKED = (400, 800, 1000, 0)
+
+
+def advised(*free, request=ASKED, labels=(), cordoned=()):
+    nodes = [
+        Node(f"n{number}", capacity, cordoned=number in cordoned) for number, capacity in enumerate(free, 1)
+    ]
+    job = Job("job", "", (Task("job", request),), labels=labels)
+    ssn = SchedulingSession(Snapshot(now=0.0, nodes=nodes, queues={}, jobs=[job]))
+    ssn.open(read_configuration("").plugins())
+    found = smaller_request(ssn, job.whole, job)
+    return (found.request, found.changed, found.nodes) if found else None
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [
+        ([(300, 800, 1000, 0)], ((300, 800, 1000, 0), ("cpu_cores",), 1)),
+        # The least that has to go, and everyone that then fits.
+        (
+            [(100, 800, 1000, 0), (300, 900, 1000, 0), (300, 800, 2000, 0)],
+            ((300, 800, 1000, 0), ("cpu_cores",), 2),
+        ),
+        ([(300, 400, 1000, 0)], ((300, 400, 1000, 0), ("cpu_cores", "memory_gb"), 1)),
+        # Nothing is left of something: no smaller request helps.
+        ([(0, 800, 1000, 0)], None),
+        # It fits as it is.
+        ([(400, 800, 1000, 0)], None),
+        ([], None),
+    ],
+)
+def test_the_least_that_has_to_be_given_up(free, expected):
+    assert advised(*free) == expected
+
+
+def test_other_reasons_are_not_mended_by_asking_for_less():
+    assert advised((300, 800, 1000, 0), labels=(("rack", "b"),)) is None
+    assert advised((300, 800, 1000, 0), cordoned=(1,)) is None
+    assert advised((300, 800, 1000, 0), (200, 800, 1000, 0), cordoned=(1,)) == (
+        (200, 800, 1000, 0),
+        ("cpu_cores",),
+        1,
+    )
+
+
+def test_gpus_are_not_asked_for_in_parts():
+    assert advised((300, 800, 1000, 100), request=(400, 800, 1000, 200)) is None

@@ -1,0 +1,108 @@
+"""What is kept of decisions: what is new, for as long as the settings say."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from lcm.lifecycle import SessionStatus
+from scheduling.models import Decision, Explanation, QueueOrder, Reservation, TickRun
+from scheduling.selectors.queue import Order, in_scheduler_order, order_of, waiting
+from scheduling.services.decisions import forget_decisions
+from tests.scheduling.fleet import active_of
+from tests.scheduling.scheduler_stage import FAILING, WORDY, status_of
+
+
+def test_a_placement_is_decided_once_with_its_scores(fleet, lab):
+    slot, session = fleet.slot(), lab()
+    fleet.clean_tick()
+    (decision,) = Decision.objects.all()
+    assert (decision.outcome, decision.slot_id, decision.position) == ("placed", slot.pk, 1)
+    assert {"binpack", "spot"} <= set(decision.scores)
+    assert decision.tick == TickRun.objects.get()
+    assert status_of(session) == SessionStatus.SCHEDULED
+
+
+@pytest.mark.parametrize("scheduler", ["", FAILING, WORDY])
+def test_decisions_that_say_the_same_do_not_grow_the_table(tuned, lab, scheduler):
+    fleet = tuned(max_slots=1, scheduler=scheduler)
+    fleet.slot(cordoned=True)
+    sessions = [lab() for _ in range(3)]
+    fleet.clean_tick()
+    first = list(Decision.objects.order_by("pk").values_list("pk", flat=True))
+    for _ in range(5):
+        fleet.clock.advance(seconds=10)
+        fleet.clean_tick()
+    assert list(Decision.objects.order_by("pk").values_list("pk", flat=True)) == first
+    assert len(first) == len(sessions)
+    assert Explanation.objects.count() == 1
+    assert all(len(row.verdict) <= 60 for row in Reservation.objects.all())
+
+
+def test_a_new_reason_is_a_new_decision(tuned, lab):
+    fleet = tuned(max_slots=1)
+    slot = fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    fleet.clock.advance(seconds=10)
+    type(slot).objects.filter(pk=slot.pk).update(cordoned=False, cpu_cores=1)
+    fleet.clean_tick()
+    sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
+    assert list(sentences) == [
+        "The only READY slot is cordoned.",
+        "The only READY slot lacks CPU: 4 cores asked, at most 1 free.",
+    ]
+    assert active_of(session).verdict == "waiting:cpu_cores"
+
+
+def test_decisions_go_by_age(fleet, lab, settings):
+    settings.CONFIG["DECISION_DAYS"] = 7
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    assert forget_decisions(now=fleet.clock() + timedelta(days=6)) == 0
+    assert forget_decisions(now=fleet.clock() + timedelta(days=8)) == 1
+    assert (Decision.objects.count(), Explanation.objects.count()) == (0, 0)
+
+
+def test_the_oldest_go_when_a_pool_has_too_many(fleet, lab, settings):
+    settings.CONFIG["DECISIONS_PER_POOL"] = 2
+    claim = active_of(lab())
+    for number in range(5):
+        at = fleet.clock() + timedelta(seconds=number)
+        Decision.objects.create(
+            reservation=claim, tick_id=uuid4(), pool=fleet.pool, at=at, outcome="waiting", position=number
+        )
+    forget_decisions(now=fleet.clock())
+    kept = Decision.objects.order_by("position").values_list("position", flat=True)
+    assert {3, 4} <= set(kept) <= {2, 3, 4}
+
+
+def test_the_order_of_those_that_wait_is_kept(tuned, lab):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    low, high, first = lab(priority=10), lab(priority=90), lab()
+    fleet.clean_tick()
+    claims = [active_of(session).pk for session in (high, first, low)]
+    order = order_of(fleet.pool)
+    assert list(order.keys()) == claims == in_scheduler_order(waiting())
+    assert [order.position_of(key) for key in claims] == [1, 2, 3]
+    assert order.position_of(uuid4()) is None
+    new = lab(priority=90)
+    assert in_scheduler_order(waiting()) == [*claims, active_of(new).pk]
+
+
+def test_an_empty_queue_has_an_empty_order(fleet, lab):
+    fleet.slot()
+    lab()
+    fleet.clean_tick()
+    assert len(order_of(fleet.pool)) == 0
+    assert QueueOrder.objects.count() == 1
+
+
+def test_an_id_is_found_only_where_one_begins():
+    one, two = uuid4(), uuid4()
+    between = (one.bytes + two.bytes)[8:24]
+    order = Order(None, one.bytes + two.bytes)
+    assert order.position_of(type(one)(bytes=between)) is None
+    assert order.position_of(two) == 2

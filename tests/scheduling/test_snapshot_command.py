@@ -1,0 +1,71 @@
+"""`scheduler_snapshot`: a pool's next cycle as a document that decides the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from scheduling.framework.documents import read_snapshot, write_snapshot
+from scheduling.models import Decision, Reservation
+
+RECLAIMING = """\
+actions: [allocate, reclaim]
+plugins: [cordon, leases, ports, resources, priority, fairshare, binpack]
+"""
+
+
+def written(pool: str) -> str:
+    out = StringIO()
+    call_command("scheduler_snapshot", pool, stdout=out)
+    return out.getvalue()
+
+
+def replayed(text: str, config: str, tmp_path) -> dict[UUID, dict]:
+    snapshot, configuration, out = tmp_path / "snapshot.json", tmp_path / "pool.yaml", StringIO()
+    snapshot.write_text(text)
+    configuration.write_text(config)
+    call_command("scheduler_replay", str(snapshot), "--config", str(configuration), "--json", stdout=out)
+    return {UUID(verdict["job"]): verdict for verdict in json.loads(out.getvalue())["verdicts"]}
+
+
+@pytest.mark.django_db
+def test_there_is_no_such_pool():
+    with pytest.raises(CommandError, match=r"There is no pool “nowhere”. There are: none."):
+        call_command("scheduler_snapshot", "nowhere")
+
+
+@pytest.mark.parametrize("config", ["", RECLAIMING], ids=["default", "with those that run"])
+def test_a_replay_decides_what_the_tick_decides(tuned, config, tmp_path):
+    fleet = tuned(scheduler=config, max_slots=2)
+    fleet.slot()
+    fleet.slot(cordoned=True)
+    running = fleet.reservation(10)
+    fleet.clean_tick()
+    waiting = [fleet.reservation(cores) for cores in (4, 8, 2, 16)]
+    text = written(fleet.pool.name)
+    assert write_snapshot(read_snapshot(text)) == text
+    verdicts = replayed(text, config, tmp_path)
+    assert running.pk not in verdicts
+    fleet.clean_tick()
+    decisions = {row.reservation_id: row for row in Decision.objects.order_by("at", "pk")}
+    for reservation in waiting:
+        row = Reservation.objects.select_related("slot").get(pk=reservation.pk)
+        verdict = verdicts[reservation.pk]
+        assert verdict["outcome"] == decisions[reservation.pk].outcome
+        assert list(verdict.get("nodes", {})) == ([f"cml-eu-{row.slot.number:02}"] if row.slot else [])
+    assert sorted(verdict["outcome"] for verdict in verdicts.values()) == [
+        "placed", "placed", "waiting", "waiting",
+    ]  # fmt: skip
+
+
+def test_taking_a_snapshot_changes_nothing(fleet):
+    fleet.slot()
+    reservation = fleet.reservation(2)
+    assert written(fleet.pool.name)
+    reservation.refresh_from_db()
+    assert reservation.slot is None
+    assert not Decision.objects.exists()
