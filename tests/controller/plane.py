@@ -100,10 +100,10 @@ class Plane:
         self.simulator = SimulatorProcess().start()
         settings = {
             "SIMULATOR_URL": self.simulator.url,
-            "TICK_INTERVAL": "0.5",
-            "RECONCILE_INTERVAL": "0.5",
+            "TICK_INTERVAL": "2",
+            "RECONCILE_INTERVAL": "1.5",
             "WEB_WORKERS": "1",
-            "WORKER_CONCURRENCY": "1",
+            "WORKER_CONCURRENCY": "2",
             "API_RATE": "100000/min",
             "DEBUG": "true",
             "LOG_LEVEL": "WARNING",
