@@ -11,8 +11,9 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from lcm.lifecycle import SessionStatus
-from lcm.models import DefinitionRevision, LabletDefinition
-from lcm.signals import definition_revised, sessions_moved
+from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
+from lcm.services.feed import note_sessions
+from lcm.signals import definition_revised, observation_requested, sessions_moved
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
 from observations.services.collecting import note_collecting
@@ -26,6 +27,12 @@ def follow(sender: Any, session_ids: list[UUID], new: SessionStatus, now: dateti
         note_collecting(session_ids=session_ids, now=now)
     elif new == SessionStatus.TERMINATED:
         forget_leaked(session_ids)
+
+
+@receiver(observation_requested)
+def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
+    """Someone wants it observed: its controller hears of it by the watch."""
+    note_sessions([session.pk], now=now)
 
 
 @receiver(definition_revised)
