@@ -6,6 +6,7 @@ from django.db import transaction
 
 from scheduling.framework.configuration import read_configuration
 from scheduling.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.models import Phase, Reservation
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.decisions import record_decisions, record_order
@@ -19,11 +20,11 @@ COMMIT = 2_000
 
 def place_waiting(tick: TickContext) -> None:
     """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
-    configuration = read_configuration(tick.pool.scheduler)
-    snapshot = snapshot_of(tick.pool, configuration, now=tick.now, limit=QUEUE_HEAD)
-    if not snapshot.jobs:
+    if not Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING).exists():
         record_order(tick.pool, [], now=tick.now)
         return
+    configuration = read_configuration(tick.pool.scheduler)
+    snapshot = snapshot_of(tick.pool, configuration, now=tick.now, limit=QUEUE_HEAD)
     cycle = run_cycle(snapshot, configuration)
     tick.plugins = _of_plugins(cycle)
     tick.unmet = cycle.unmet
