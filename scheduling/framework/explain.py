@@ -52,17 +52,8 @@ class Explanation:
         if not first.nodes:
             return first.text
         of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
-        said = (f"{count.nodes} {_agreeing(count)}" for count in rest if count.nodes)
-        return "; ".join([f"{of} {_agreeing(first)}", *said]) + "."
-
-
-# A summary is said of several nodes; of one its verb is another.
-_OF_ONE = {"lack": "lacks", "are": "is", "were": "was", "have": "has", "go": "goes", "run": "runs"}
-
-
-def _agreeing(count: Count) -> str:
-    verb, _, rest = count.text.partition(" ")
-    return f"{_OF_ONE.get(verb, verb)} {rest}" if count.nodes == 1 else count.text
+        others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
+        return "; ".join([f"{of} {first.text}", *others]) + "."
 
 
 def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:

@@ -76,7 +76,7 @@ class DryRunForm(PageForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
-        if any(data.get(name) is not None for name in AMOUNTS) != bool(named):
+        if not named and any(data.get(name) is not None for name in AMOUNTS):
             raise forms.ValidationError("Name a definition or a session, and what it would need.")
         if data.get("session") and not LabletSession.objects.filter(pk=data["session"]).exists():
             self.add_error("session", "There is no such session.")

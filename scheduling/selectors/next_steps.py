@@ -87,9 +87,10 @@ def _impossible(found: Rehearsed) -> NextStep:
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.ideal.rows, jobs=[]))
     ideal.open(found.configuration.plugins())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
-    reasons = ", and ".join(count.text for count in explain(ideal, task, found.job).counts)
-    pool = found.claim.pool
-    return NextStep("impossible", f"Nothing in {pool} can ever hold it: even empty, its slots {reasons}.")
+    counts = explain(ideal, task, found.job).counts
+    reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
+    text = f"Nothing in {found.claim.pool} can ever hold it: even when empty, {reasons}."
+    return NextStep("impossible", text)
 
 
 def _on_the_way(found: Rehearsed, moving: Sequence[Slot]) -> Iterator[NextStep]:

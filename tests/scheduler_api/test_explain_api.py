@@ -51,7 +51,9 @@ def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
     session = lab()
     fleet.clean_tick()
     found = why(session)
-    assert found["sentence"] == ("3 of 4 READY slots lack CPU: 4 cores asked, at most 3 free; 1 is cordoned.")
+    assert found["sentence"] == (
+        "3 of 4 READY slots lack CPU: 4 cores asked, at most 3 cores free; 1 is cordoned."
+    )
     assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
     assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
     assert found["by_slot"] == []
@@ -65,7 +67,7 @@ def test_all_reasons_by_slot_on_demand(tuned, lab, why):
     found = why(session, "?slots=true")
     by_name = {each["name"]: each["reasons"] for each in found["by_slot"]}
     assert by_name["cml-eu-01"] == [
-        "CPU: 4 cores asked, 1 cores free",
+        "CPU: 4 cores asked, 1 core free",
         "memory: 3.5 GB asked, 2 GB free",
     ]
     assert len(by_name["cml-eu-02"]) == 1
@@ -136,7 +138,8 @@ def test_what_nothing_can_ever_hold(fleet, lab, why):
     assert found["outcome"] == "impossible"
     assert kinds(found) == ["impossible"]
     assert found["next_steps"][0]["text"] == (
-        "Nothing in cml-eu can ever hold it: even empty, its slots lack memory: 3.5 GB asked, at most 2 free."
+        "Nothing in cml-eu can ever hold it: even when empty, a slot lacks memory: "
+        "3.5 GB asked, at most 2 GB free."
     )
 
 

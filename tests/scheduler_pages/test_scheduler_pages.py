@@ -144,6 +144,11 @@ def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by
     session = lab()
     page = by(operator).get(f"{reverse('dry_run')}?pool=cml-eu&session={session.pk}")
     assert page.context["form"]["session"].value() == str(session.pk)
+    # Without amounts it stays as it is.
+    ran = by(operator).post(
+        reverse("dry_run"), {"pool": "cml-eu", "session": str(session.pk), "add_slots": 1}
+    )
+    assert ran.context["found"].placed_after == 1
     assert active_of(session).phase == "PENDING"
 
 

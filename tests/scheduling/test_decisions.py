@@ -50,7 +50,7 @@ def test_a_new_reason_is_a_new_decision(tuned, lab):
     sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
     assert list(sentences) == [
         "The only READY slot is cordoned.",
-        "The only READY slot lacks CPU: 4 cores asked, at most 1 free.",
+        "The only READY slot lacks CPU: 4 cores asked, at most 1 core free.",
     ]
     assert active_of(session).verdict == "waiting:cpu_cores"
 
