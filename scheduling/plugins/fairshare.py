@@ -47,6 +47,7 @@ class _Standing:
         self._charged: dict[str, int] = dict.fromkeys(ssn.queues, 0)
         self._paths: dict[str, tuple[str, ...]] = {}
         self._dominant: dict[Amounts, float] = {}
+        self._costs: dict[Amounts, int] = {}
         self._held: dict[str, Amounts] = {}
         # What happened that is not in `_held` yet: only reclaim asks for it.
         # Who was asked to stop holds nothing any more.
@@ -68,13 +69,19 @@ class _Standing:
         self._change(job, part, -1)
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
-        amount = sign * round(self._rate * self._share_of(part.request) * FINE)
+        amount = sign * self._cost_of(part.request)
         queues, charges, entitled = self._queues, self._charged, self.entitled
         for name in self._path(job.leaf):
             charged = charges[name] = charges[name] + amount
             exponent = min(charged / FINE / entitled[name], MAX_EXPONENT)
             self._factors[name] = queues[name].factor * 2.0**-exponent
         self._log.append((job, part, sign))
+
+    def _cost_of(self, amounts: Amounts) -> int:
+        found = self._costs.get(amounts)
+        if found is None:
+            found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
+        return found
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
         """Those whose queues stay at or over their share without them, the job's staying within its own."""

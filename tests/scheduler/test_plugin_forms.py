@@ -20,7 +20,7 @@ from scheduling.framework.session import SchedulingSession
 from tests.scheduler.worlds import PACKED, RUTHLESS, busy_snapshots, of_one_plugin
 
 moderate = settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=9, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "binpack": [{}, {"storage_gb": 3, "gpu": 2, "weight": 5}, {"cpu_cores": 0, "memory_gb": 0}],
@@ -127,7 +127,7 @@ def test_all_reasons_of_a_node_are_told_exactly_when_it_is_refused(snapshot):
             assert bool(reasons_on(ssn, task, job, number)) != candidates.allows(number)
 
 
-@settings(moderate, max_examples=50)
+@settings(moderate, max_examples=30)
 @given(busy_snapshots(max_jobs=7), st.data())
 def test_a_rollback_restores_the_session_exactly(snapshot, data):
     ssn = SchedulingSession(snapshot)

@@ -25,9 +25,9 @@ from tests.scheduler.worlds import (
 )
 
 many = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-few = settings(many, max_examples=40)
+few = settings(many, max_examples=30)
 
 
 def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[Part]:
