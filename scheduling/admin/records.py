@@ -5,7 +5,17 @@ from __future__ import annotations
 from django.contrib import admin
 
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin
-from scheduling.models import Decision, HandlerFailure, Lease, ObserverRun, SimulatedInstance, TickRun
+from scheduling.models import (
+    Decision,
+    Explanation,
+    HandlerFailure,
+    Lease,
+    ObserverRun,
+    QueueOrder,
+    ReservationPart,
+    SimulatedInstance,
+    TickRun,
+)
 
 
 @admin.register(TickRun)
@@ -60,6 +70,34 @@ class DecisionAdmin(ReadOnlyAdmin):
     search_fields = ("reservation__id", "reservation__holder")
     ordering = ("-at", "-id")
     sortable_by = ("at",)
+
+
+@admin.register(Explanation)
+class ExplanationAdmin(ReadOnlyAdmin):
+    note = "Why something waits; shared by all decisions it holds for, and gone with the last of them."
+    note_page = "decision_list"
+    list_display = ("sentence", "dominant", "slots")
+    search_fields = ("sentence", "dominant")
+    ordering = ("digest",)
+
+
+@admin.register(QueueOrder)
+class QueueOrderAdmin(ReadOnlyAdmin):
+    note = "The order in which the last cycle saw those who wait."
+    note_page = "queue_list"
+    list_display = ("__str__", "at")
+    list_select_related = ("pool",)
+    ordering = ("pool__name",)
+    exclude = ("ids",)
+
+
+@admin.register(ReservationPart)
+class ReservationPartAdmin(ReadOnlyAdmin):
+    note = "What a reservation that is spread has on one slot; it ends with the reservation."
+    note_page = "reservation_list"
+    list_display = ("__str__", "kernels", "cpu_cores", "memory_gb", "storage_gb", "gpu")
+    list_select_related = ("reservation", "slot__pool")
+    ordering = ("id",)
 
 
 @admin.register(Lease)

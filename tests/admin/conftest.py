@@ -23,12 +23,17 @@ from fairshare.models import (
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
 from lcm.roles import Role
 from scheduling.models import (
+    Decision,
+    Explanation,
     HandlerFailure,
     LaunchAttempt,
     Lease,
     ObserverRun,
     Pool,
     PortAllocation,
+    QueueOrder,
+    Reservation,
+    ReservationPart,
     SimulatedInstance,
     Slot,
     SlotState,
@@ -77,7 +82,20 @@ def make_capacity(session: LabletSession, now: datetime) -> None:
     PortAllocation.objects.create(slot=slot, port=2000, name="r1_serial", leaked=True)
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=7)
     Lease.objects.create(name=f"tick:{pool.pk}", holder="worker-1", expires_at=now)
+    make_decision(pool, slot, session.reservations.get(), now)
     SimulatedInstance.objects.create(id="sim-1", pool=pool.name, slot_id="1", token="t1", launched_at=now)
+
+
+def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetime) -> None:
+    """What the scheduler keeps of one reservation."""
+    amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
+    ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
+    QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
+    why = Explanation.objects.create(digest="d1", dominant="memory_gb", sentence="No room.", slots=1)
+    Decision.objects.create(
+        reservation=reservation, pool=pool, tick=TickRun.objects.get(pool=pool), at=now, outcome="waiting",
+        position=1, why=why,
+    )  # fmt: skip
 
 
 def make_usage(session: LabletSession, now: datetime) -> None:

@@ -24,7 +24,7 @@ def logged_in(person):
 def test_every_model_of_lcm_is_there():
     ours = {
         model
-        for app in ("lcm", "scheduling", "observations")
+        for app in ("lcm", "scheduling", "fairshare", "observations")
         for model in apps.get_app_config(app).get_models()
     }
     assert ours | {Group} == set(MODELS)

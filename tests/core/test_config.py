@@ -114,7 +114,11 @@ def test_settings_read_nothing_from_the_environment_but_what_is_documented():
 
 
 def test_documented_settings_are_used():
-    files = [path for app in ("lcm", "scheduling", "observations") for path in (ROOT / app).rglob("*.py")]
+    files = [
+        path
+        for app in ("lcm", "scheduling", "fairshare", "observations")
+        for path in (ROOT / app).rglob("*.py")
+    ]
     texts = "".join(path.read_text() for path in files if path.name != "config.py")
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 

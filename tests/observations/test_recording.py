@@ -62,7 +62,7 @@ def test_a_total_that_is_incomplete_is_not_known(collecting, now):
     assert SessionObservation.objects.get(session=collecting).peak_cpu_used is None
 
 
-@pytest.mark.parametrize("status", set(SessionStatus) - {"RUNNING", "COLLECTING", "STOPPING"})
+@pytest.mark.parametrize("status", sorted(set(SessionStatus) - {"RUNNING", "COLLECTING", "STOPPING"}))
 def test_other_statuses_are_refused(status, active_definition, project, operator, now):
     session = make_session(active_definition, project, operator, status=status, now=now)
     with pytest.raises(StateConflict) as refused:

@@ -17,8 +17,9 @@ from kombu.exceptions import OperationalError
 from lcm.actors import SYSTEM
 from scheduling import tasks, wake
 from scheduling.models import SlotState
+from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.reservations import release_reservation
-from scheduling.services.slots import cordon_slot, note_heartbeat, note_interruption
+from scheduling.services.slots import cordon_slot, note_interruption
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def interruption(fleet, lab):
 
 
 def heartbeat(fleet, lab):
-    note_heartbeat(slot=fleet.slot(), now=fleet.clock())
+    note_heartbeat(slot=fleet.slot(), actor=SYSTEM, now=fleet.clock())
 
 
 def uncordon(fleet, lab):
