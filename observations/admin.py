@@ -61,6 +61,7 @@ class DriftReviewAdmin(ReadOnlyAdmin):
 class ObservationRequestAdmin(ReadOnlyAdmin):
     note = "Who wanted a session to be observed, and whether the controller answered."
     list_display = ("session", "state", "actor", "requested_at", "answered_at")
+    search_fields = ("actor",)
     list_filter = ("state", "requested_at")
     list_select_related = ("session",)
     ordering = ("-requested_at", "-id")

@@ -136,6 +136,8 @@ class FeedEntryAdmin(ReadOnlyAdmin):
 class FeedHeadAdmin(ReadOnlyAdmin):
     note = "How far the change feed goes, and what of it has been forgotten."
     list_display = ("revision", "forgotten")
+    search_fields = ("revision",)
+    ordering = ("pk",)
 
 
 def _full_id(text: str) -> str:

@@ -87,6 +87,7 @@ class QueueOrderAdmin(ReadOnlyAdmin):
     note_page = "queue_list"
     list_display = ("__str__", "at")
     list_select_related = ("pool",)
+    search_fields = ("pool__name",)
     ordering = ("pool__name",)
     exclude = ("ids",)
 
@@ -97,6 +98,7 @@ class ReservationPartAdmin(ReadOnlyAdmin):
     note_page = "reservation_list"
     list_display = ("__str__", "kernels", "cpu_cores", "memory_gb", "storage_gb", "gpu")
     list_select_related = ("reservation", "slot__pool")
+    search_fields = ("slot__pool__name",)
     ordering = ("id",)
 
 

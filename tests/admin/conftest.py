@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from django.contrib import admin as django_admin
@@ -22,6 +22,7 @@ from fairshare.models import (
 )
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
 from lcm.roles import Role
+from observations.models import DriftReview, ObservationRequest, ResourceAggregate, SessionObservation
 from scheduling.models import (
     Decision,
     Explanation,
@@ -65,6 +66,7 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
     make_person_token(viewer, "laptop")
     make_capacity(session, now)
     make_usage(session, now)
+    make_observations(session, now)
     Group.objects.get_or_create(name="Guests")
     return {
         str(model._meta.model_name): model._default_manager.order_by("pk").last()
@@ -119,3 +121,19 @@ def make_usage(session: LabletSession, now: datetime) -> None:
     FairShare.objects.create(pool=pool, **subject)
     ObserverRun.objects.create(observer="usage-record", started_at=now, duration_ms=3)
     HandlerFailure.objects.create(handler="end-running", session=session, last_at=now)
+
+
+def make_observations(session: LabletSession, now: datetime) -> None:
+    """One row of everything that is kept of what was seen."""
+    seen = {"definition": session.definition, "revision": session.revision, "epoch": "e1"}
+    moments = {"observed_at": now, "recorded_at": now}
+    SessionObservation.objects.create(
+        session=session, is_sample=True, observed_resources={}, **moments, **seen
+    )
+    ResourceAggregate.objects.create(**seen)
+    DriftReview.objects.create(
+        definition=session.definition, fingerprint="f1", kind="extra", name="r1_serial", first_seen=now,
+        last_seen=now,
+    )  # fmt: skip
+    later = now + timedelta(minutes=2)
+    ObservationRequest.objects.create(session=session, actor="otto", requested_at=now, expires_at=later)
