@@ -92,7 +92,11 @@ def test_wiping_and_deleting_only_in_the_right_state(ask, done, method, path, re
         assert (status, refusal in description) == (400, True)
 
 
-@pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=str)
+def named(route):
+    return f"{route.method} {route.pattern.pattern}"
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=named)
 def test_a_lab_that_is_not_there_is_named_in_the_404(ask, route):
     ids = {"lab": NO_LAB, "node": "n", "link": "l"}
     path = route.pattern.pattern
@@ -107,7 +111,7 @@ def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(ask):
     assert error(ask("POST", "/labs"))[0] == 405
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_call_but_the_open_ones_needs_a_token(controller, route):
     path = route.pattern.pattern.replace("(?P<", "").replace(">[^/]+)", "")
     reply = answer(controller, Request(route.method, path, body=b"{}"))
