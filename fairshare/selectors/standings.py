@@ -15,6 +15,8 @@ from scheduling.models import Pool
 def standings(pool: Pool) -> Standings:
     """(user, project) → standing as last calculated; who is not in it stands at the top, with weight 1."""
     above = _Above(pool)
+    if not above.weight:
+        return {}
     rows = FairShare.objects.filter(pool=pool, level=Level.USER)
     if above.all_alike:
         rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)

@@ -72,6 +72,7 @@ _UPSERT = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET " + ", ".join(
 def _copy(rows: Iterator[tuple[Any, ...]]) -> None:
     """Into a temporary table as a stream, then over in one statement: the quickest way in."""
     with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS pg_temp.new_shares")
         cursor.execute(
             f"CREATE TEMPORARY TABLE new_shares ON COMMIT DROP AS SELECT {_COLUMNS} FROM {_TABLE} LIMIT 0"  # noqa: S608
         )

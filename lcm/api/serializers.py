@@ -211,6 +211,7 @@ class DefinitionImportSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, allow_blank=True, default="")
     placement = serializers.ChoiceField(choices=Placement.choices, default=Placement.TOGETHER)
     preemptible = serializers.BooleanField(default=False)
+    slot_labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
     awaits_arrival = serializers.BooleanField(default=False)
     max_duration = serializers.DurationField(
         default=timedelta(hours=8), min_value=timedelta(minutes=1), max_value=MAX_DURATION

@@ -72,11 +72,18 @@ def template_of(pool: Pool) -> Node:
         name=f"{pool.name}-new",
         capacity=amounts_of(vars(resources_of(pool))),
         system=pool.system,
-        labels=pool.runtime_settings.get("labels", {}),
+        labels=_labels_at_launch(pool),
         spot=pool.spot_policy == SpotPolicy.ONLY,
         max_leases=pool.max_leases,
         ports=pool.port_count,
     )
+
+
+def _labels_at_launch(pool: Pool) -> Mapping[str, str]:
+    """What the pool's settings label its slots with; none where they are not what they should be."""
+    settings = pool.runtime_settings
+    labels = settings.get("labels") if isinstance(settings, dict) else None
+    return labels if isinstance(labels, dict) else {}
 
 
 def nodes_on_the_way(pool: Pool, slots: Iterable[Slot]) -> list[tuple[Slot, Node]]:

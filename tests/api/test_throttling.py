@@ -14,7 +14,7 @@ SESSIONS = "/api/lablet-sessions/"
 
 @pytest.fixture
 def three_a_minute(settings):
-    settings.CONFIG["API_RATE"] = "3/min"
+    settings.CONFIG["API_RATE"] = settings.CONFIG["CONTROLLER_RATE"] = "3/min"
 
 
 def statuses(client, times):

@@ -180,7 +180,7 @@ def test_bulk_actions_take_all_that_match_when_asked(open_page):
     page.get_by_label(re.compile("All .* matches")).check()
     page.locator(".bulk").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text(re.compile(r"Cancel (3[89]|[4-9]\d) sessions\?"))
+    expect(dialog).to_contain_text(re.compile(r"Cancel [\d,]+ sessions\?"))
     dialog.get_by_label("Reason").fill("Nothing is left to cancel in them")
     dialog.get_by_role("button", name=re.compile("Cancel .* sessions")).click()
     expect(page.locator(".toast")).to_contain_text("0 sessions cancelled")

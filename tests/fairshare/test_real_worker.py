@@ -67,7 +67,7 @@ def order_of_the_queue(stage: Stage) -> list[str]:
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
     ranked = sorted(
         waiting,
-        key=lambda each: tuple(-v for v in standings.get((each.owner_id, each.project_id), Standing())),
+        key=lambda each: tuple(-v for v in standings.get((each.owner_id, each.project_id), Standing())[:3]),
     )
     return [session.owner.username for session in ranked]
 
