@@ -81,6 +81,7 @@ def test_a_running_worker_records_aggregates_and_reorders_the_queue(processes, t
         stage.step(busy, status)
     stage.clock.now = timezone.now()
     stage.ask("ann", "ccna")
+    stage.clock.advance(seconds=1)
     stage.ask("cyd", "soc")
     assert order_of_the_queue(stage) == ["ann", "cyd"]
 

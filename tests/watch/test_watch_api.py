@@ -25,7 +25,7 @@ def test_what_cannot_be_read_is_refused(api, controller, query):
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_people_and_strangers_may_not(api, admin):
     assert api(None).get(WATCH).status_code == 401
     assert api(admin).get(WATCH).status_code == 403
