@@ -214,7 +214,7 @@ TABLE = PAGES | API
 QUERIES = {"api:internal-watch": "?wait=x"}
 # Answers everybody with 404.
 NO_CALL = "unknown_call"
-# It asks the database in threads of its own, which see only what is committed: see tests/watch/test_watch_api.py.
+# It asks the database in threads of its own, which see what is committed: tests/watch/test_watch_api.py.
 ELSEWHERE = {"api:internal-watch"}
 CASES = [
     (name, method, rule)
