@@ -13,12 +13,14 @@ from lcm.models import Domain, Heartbeat, IdempotentAnswer, LabletSession
 from lcm.periodic import beat_schedule, specs
 from lcm.services import housekeeping
 from lcm.tasks import beat_heartbeat, cancel_selected_sessions, clean_up
+from observations.periodic import specs as observation_specs
 from scheduling.periodic import specs as capacity_specs
 
 
 def test_the_schedule_has_an_entry_for_every_spec():
     schedule = beat_schedule()
-    assert {spec.name for spec in [*specs(), *capacity_specs(), *fair_share_specs()]} == set(schedule)
+    ours = [*specs(), *capacity_specs(), *fair_share_specs(), *observation_specs()]
+    assert {spec.name for spec in ours} == set(schedule)
     assert {"lcm.tasks.beat_heartbeat", "lcm.tasks.clean_up"} <= {
         entry["task"] for entry in schedule.values()
     }
