@@ -51,7 +51,9 @@ def test_priority_goes_before_fair_share(stage, tight):
 
 def test_a_pool_without_the_plugin_places_by_age_and_its_policy_is_warned_of(stage, tight):
     Pool.objects.filter(pk=stage.pool.pk).update(scheduler=WITHOUT)
-    first, second = stage.ask("ann", "ccna"), stage.ask("cyd", "soc")
+    first = stage.ask("ann", "ccna")
+    stage.clock.advance(seconds=1)
+    second = stage.ask("cyd", "soc")
     tight.clean_tick()
     assert placed(first, second) == [True, False]
     _, warnings = save_policy(pool=tight.fresh(), half_life_days=3, actor=SYSTEM)

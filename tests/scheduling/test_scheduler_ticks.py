@@ -109,6 +109,7 @@ def test_gpus_are_given_as_devices_and_given_back(tuned):
     fleet = tuned(gpu=2, max_slots=1)
     slot = fleet.slot()
     first, second = (fleet.reservation(resources={"gpu": Decimal("0.5")}) for _ in range(2))
+    fleet.clock.advance(seconds=1)
     whole = fleet.reservation(resources={"gpu": Decimal(1)})
     fleet.clean_tick()
     for row in (first, second, whole):
