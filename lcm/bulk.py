@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -28,16 +28,27 @@ def insert_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable
         _execute_many(f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})', columns, rows)  # noqa: S608
 
 
-def update_each(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """`rows` hold the primary key and a value for each field; one UPDATE … FROM a list of them."""
+def update_each(
+    model: type[models.Model],
+    fields: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    same: Mapping[str, Any] | None = None,
+) -> None:
+    """`rows` hold the primary key and a value for each field; one UPDATE … FROM a list of them.
+
+    What `same` names gets one value in all of them.
+    """
     key, *columns = _fields(model, [model._meta.pk.name, *fields])
+    common = {field: (same or {})[field.name] for field in _fields(model, list(same or ()))}
     if connection.vendor == "postgresql":
         for chunk in _chunks(rows):
-            _update_from_arrays(model, [key, *columns], chunk)
+            _update_from_arrays(model, [key, *columns], chunk, common)
     else:
-        assignments = ", ".join(f'"{field.column}" = %s' for field in columns)
+        assignments = ", ".join(f'"{field.column}" = %s' for field in (*common, *columns))
         query = f'UPDATE "{model._meta.db_table}" SET {assignments} WHERE "{key.column}" = %s'  # noqa: S608
-        _execute_many(query, [*columns, key], ((*values, pk) for pk, *values in rows))
+        values = tuple(common.values())
+        _execute_many(query, [*common, *columns, key], ((*values, *each, pk) for pk, *each in rows))
 
 
 def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
@@ -54,14 +65,16 @@ def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Se
 
 
 def _update_from_arrays(
-    model: type[models.Model], columns: Sequence[Field], rows: Sequence[Sequence[Any]]
+    model: type[models.Model],
+    columns: Sequence[Field],
+    rows: Sequence[Sequence[Any]],
+    common: Mapping[Field, Any],
 ) -> None:
     table = model._meta.db_table
     arrays = ", ".join(f"%s::{field.db_type(connection)}[]" for field in columns)
     names = ", ".join(f"v{index}" for index in range(len(columns)))
-    assignments = ", ".join(
-        f'"{field.column}" = new.v{index}' for index, field in enumerate(columns) if index
-    )
+    own = [f'"{field.column}" = new.v{index}' for index, field in enumerate(columns) if index]
+    assignments = ", ".join([*(f'"{field.column}" = %s' for field in common), *own])
     query = (
         f'UPDATE "{table}" SET {assignments} FROM unnest({arrays}) AS new({names}) '  # noqa: S608
         f'WHERE "{table}"."{columns[0].column}" = new.v0'
@@ -73,7 +86,8 @@ def _update_from_arrays(
         for field, column in zip(columns, zip(*rows, strict=True), strict=True)
     ]
     with connection.cursor() as cursor:
-        cursor.execute(query, values)
+        shared = [field.get_db_prep_save(value, connection) for field, value in common.items()]
+        cursor.execute(query, [*shared, *values])
 
 
 def _execute_many(query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
 NEVER = -np.inf
+FEW = 300
 NO_NUMBER = "a score is not a number"
 
 
@@ -28,6 +29,8 @@ class Fixed:
 
     open_to: Flags
     scores: Floats
+    # What each plugin gave, in the order they were asked.
+    by_plugin: Sequence[tuple[str, Floats]]
     # Set where every node has the same answer, so that it need not be looked up node by node.
     all_open: bool
     same_score: float | None
@@ -36,6 +39,7 @@ class Fixed:
 def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
     every = Nodes(ssn.nodes)
     open_to, scores = every.all(True), np.zeros(len(every))
+    by_plugin: list[tuple[str, Floats]] = []
     for fn in ssn.predicates:
         if fn.fixed:
             open_to &= allowed(ssn, fn, task, job, every)
@@ -46,8 +50,9 @@ def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
                 ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
                 found = np.nan_to_num(found)
             scores += found
+            by_plugin.append((score.plugin, found))
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
-    return Fixed(open_to, scores, bool(open_to.all()), same)
+    return Fixed(open_to, scores, by_plugin, bool(open_to.all()), same)
 
 
 class Candidates:
@@ -62,7 +67,7 @@ class Candidates:
 
     def __init__(self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed) -> None:
         self._ssn, self.task, self.job, self._fixed = ssn, task, job, fixed
-        self._seen = ssn.changes
+        self._seen = len(ssn.changed)
         # How much had been given back when nothing was left: until more is, nothing will be.
         self._exhausted = -1
         asked = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
@@ -110,22 +115,27 @@ class Candidates:
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
         """What each plugin gave a node, as it is now."""
-        one = Nodes(self._ssn.nodes, np.array([number], np.intp))
         found: dict[str, float] = {}
-        for fn in self._ssn.scores:
-            if not fn.fixed and len(self._scored) == 1:
-                score = float(self._scores[number] - self._fixed.scores[number])
-            else:
-                score = float(scored(self._ssn, fn, self.task, self.job, one)[0])
-            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        for plugin, scores in self._fixed.by_plugin:
+            found[plugin] = found.get(plugin, 0.0) + float(scores[number])
+        for plugin, score in self._changing_scores(number):
+            found[plugin] = found.get(plugin, 0.0) + score
         return found
 
+    def _changing_scores(self, number: int) -> list[tuple[str, float]]:
+        if len(self._scored) == 1:
+            return [(self._scored[0].plugin, float(self._scores[number] - self._fixed.scores[number]))]
+        one = Nodes(self._ssn.nodes, np.array([number], np.intp))
+        return [(fn.plugin, float(scored(self._ssn, fn, self.task, self.job, one)[0])) for fn in self._scored]
+
     def _refresh(self) -> None:
-        ssn, seen = self._ssn, self._seen
-        if seen == ssn.changes:
+        changed, seen = self._ssn.changed, self._seen
+        self._seen = len(changed)
+        if self._seen == seen:
             return
-        self._seen = ssn.changes
-        self._evaluate(np.flatnonzero(ssn.changed_at > seen))
+        at = np.frombuffer(changed[seen:], np.int64)
+        # A few that changed twice are looked at twice: cheaper than finding out.
+        self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
 
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
@@ -152,6 +162,12 @@ class Candidates:
         if self._scored:
             return fixed.same_score  # type: ignore[return-value]
         return np.full(len(nodes), fixed.same_score)
+
+
+def _each_once(numbers: Indexes, length: int) -> Indexes:
+    there = np.zeros(length, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there)
 
 
 def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> bool:

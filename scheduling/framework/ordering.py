@@ -49,10 +49,10 @@ def _while_nothing_changes(
         if job.leaf not in keys:
             keys[job.leaf] = _path_key(job.leaf, ssn.queues, queue_key)
     band.sort(key=lambda entry: (*keys[entry[2].leaf], 0, entry[1]))
-    before = ssn.changes
+    before = len(ssn.changed)
     for number, entry in enumerate(band, 1):
         yield entry[2]
-        if ssn.changes != before:
+        if len(ssn.changed) != before:
             return band[number:]
     return []
 

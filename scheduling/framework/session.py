@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from scheduling.framework.amounts import GPU, UNIT
 from scheduling.framework.callbacks import (
@@ -34,7 +33,7 @@ from scheduling.framework.callbacks import (
 )  # fmt: skip
 from scheduling.framework.candidates import Candidates, Fixed, fixed_answers
 from scheduling.framework.model import Job, Part, Queue, Snapshot, Task
-from scheduling.framework.nodes import Ints, NodeState, NodeTable, ideal
+from scheduling.framework.nodes import NodeState, NodeTable, ideal
 from scheduling.framework.plugin import Plugin
 from scheduling.framework.statement import Statement
 
@@ -64,9 +63,8 @@ class SchedulingSession:
         self.over_capacity: tuple[str, OverCapacity] | None = None
         self.failures = Failures()
         self.timings = Timings()
-        # How often something was placed or given back, and when that was last so for each node.
-        self.changes = 0
-        self.changed_at: Ints = np.zeros(len(self.nodes), np.int64)
+        # The number of the node of every placement and of everything given back, one after the other.
+        self.changed = array("q")
         self.given_back = 0
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
@@ -282,8 +280,7 @@ class SchedulingSession:
         else:
             number = self.nodes.give_back(part, leases=leases)
             self.given_back += 1
-        self.changes += 1
-        self.changed_at[number] = self.changes
+        self.changed.append(number)
         for handler in self._handlers:
             try:
                 (handler.allocate if taking else handler.deallocate)(job, part)

@@ -35,6 +35,18 @@ class FairSharePlugin(Plugin):
         ssn.add_reclaimable_fn(standing.reclaimable)
 
 
+class _Account:
+    """A queue's factor, with what was placed for it and those below it in this cycle."""
+
+    __slots__ = ("base", "charged", "factor", "share")
+
+    def __init__(self, factor: float) -> None:
+        self.base = self.factor = factor
+        # A whole number, so that a charge and its refund leave nothing behind.
+        self.charged = 0
+        self.share = 1.0
+
+
 class _Standing:
     """The factors of a cycle, with what was placed in it charged provisionally."""
 
@@ -42,9 +54,8 @@ class _Standing:
         self._ssn, self._rate = ssn, rate
         self._queues = ssn.queues
         self._total = ssn.nodes.total
-        self._factors = {name: queue.factor for name, queue in ssn.queues.items()}
-        # Whole numbers, so that a charge and its refund leave nothing behind.
-        self._charged: dict[str, int] = dict.fromkeys(ssn.queues, 0)
+        self._accounts = {name: _Account(queue.factor) for name, queue in ssn.queues.items()}
+        self._charged: dict[str, tuple[_Account, ...]] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
         self._dominant: dict[Amounts, float] = {}
         self._costs: dict[Amounts, int] = {}
@@ -56,7 +67,7 @@ class _Standing:
         ]
 
     def key(self, queue: Queue) -> float:
-        return -self._factors[queue.name]
+        return -self._accounts[queue.name].factor
 
     def compare(self, left: Queue, right: Queue) -> int:
         ours, theirs = self.key(left), self.key(right)
@@ -70,12 +81,19 @@ class _Standing:
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
         amount = sign * self._cost_of(part.request)
-        queues, charges, entitled = self._queues, self._charged, self.entitled
-        for name in self._path(job.leaf):
-            charged = charges[name] = charges[name] + amount
-            exponent = min(charged / FINE / entitled[name], MAX_EXPONENT)
-            self._factors[name] = queues[name].factor * 2.0**-exponent
+        for account in self._charged.get(job.leaf) or self._accounts_of(job.leaf):
+            account.charged += amount
+            account.factor = account.base * 2.0 ** -min(account.charged / account.share, MAX_EXPONENT)
         self._log.append((job, part, sign))
+
+    def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
+        """Those a placement for this queue is charged to: its own and those above it."""
+        found = []
+        for name in self._path(leaf):
+            account = self._accounts[name]
+            account.share = FINE * self.entitled[name]
+            found.append(account)
+        return self._charged.setdefault(leaf, tuple(found))
 
     def _cost_of(self, amounts: Amounts) -> int:
         found = self._costs.get(amounts)

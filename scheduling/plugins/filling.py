@@ -55,8 +55,12 @@ class Filling:
     def _changed(self, job: Job, part: Part) -> None:
         table = self._table
         number = table.index[part.node]
-        used = (table.capacity[number] - table.free[number]).tolist()
+        a, b, c, d = table.rows[number].capacity
+        free = table.levels[number].tolist()
         shares = self._same or self._per_unit[number].tolist()
         self._filled[number] = (
-            used[0] * shares[0] + used[1] * shares[1] + used[2] * shares[2] + used[3] * shares[3]
+            (a - free[0]) * shares[0]
+            + (b - free[1]) * shares[1]
+            + (c - free[2]) * shares[2]
+            + (d - free[3]) * shares[3]
         )

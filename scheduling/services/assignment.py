@@ -16,7 +16,7 @@ from lcm.models import LabletSession
 from lcm.services.sessions import move_sessions
 from scheduling.capacity import NAMES, resources_of
 from scheduling.framework.amounts import NOTHING, UNIT, amounts_of
-from scheduling.framework.cycle import Verdict
+from scheduling.framework.cycle import Outcome, Verdict
 from scheduling.framework.model import Part
 from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
 from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot
@@ -134,8 +134,15 @@ def _rooms(pool: Pool, slots: Mapping[str, Slot]) -> dict[str, _Room]:
 def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot], now: datetime) -> None:
     update_each(
         Reservation,
-        ["phase", "slot", "assigned_at", "held_slot", "held_until"],
-        [(claim.id, Phase.READY.value, slots[claim.parts[0].node].pk, now, None, None) for claim in claims],
+        ["slot"],
+        [(claim.id, slots[claim.parts[0].node].pk) for claim in claims],
+        same={
+            "phase": Phase.READY,
+            "assigned_at": now,
+            "held_slot": None,
+            "held_until": None,
+            "verdict": Outcome.PLACED,
+        },
     )
     with_devices = [(claim.id, claim.parts[0].devices) for claim in claims if claim.parts[0].devices]
     if with_devices:

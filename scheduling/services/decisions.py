@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from lcm.bulk import insert_rows, update_each
+from lcm.bulk import insert_rows
 from scheduling.framework import explain
 from scheduling.framework.cycle import Verdict
 from scheduling.models import Decision, Explanation, Pool, QueueOrder, Reservation
@@ -22,7 +22,7 @@ BATCH = 5_000
 
 
 def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, now: datetime) -> int:
-    """One decision each; the reservation remembers what was said of it."""
+    """One decision each."""
     if not verdicts:
         return 0
     with transaction.atomic():
@@ -45,9 +45,17 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
                 for verdict in verdicts
             ],
         )
-        said = ((verdict.job.id, verdict.summary) for verdict in verdicts)
-        update_each(Reservation, ["verdict"], said)
     return len(verdicts)
+
+
+def remember_verdicts(verdicts: Iterable[Verdict]) -> None:
+    """Each reservation keeps what was last said of it, so that only news is told again."""
+    by_summary: dict[str, list[UUID]] = {}
+    for verdict in verdicts:
+        by_summary.setdefault(verdict.summary, []).append(UUID(verdict.job.id))
+    for summary, keys in by_summary.items():
+        for start in range(0, len(keys), BATCH):
+            Reservation.objects.filter(pk__among=keys[start : start + BATCH]).update(verdict=summary)
 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:

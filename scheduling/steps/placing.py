@@ -9,7 +9,7 @@ from scheduling.framework.cycle import Cycle, Outcome, run_cycle
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
-from scheduling.services.decisions import record_decisions, record_order
+from scheduling.services.decisions import record_decisions, record_order, remember_verdicts
 from scheduling.services.displacing import displace_for
 from scheduling.steps.context import TickContext
 
@@ -46,7 +46,9 @@ def _commit(tick: TickContext, cycle: Cycle) -> None:
         tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
     waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
-    tick.decided += record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+    with transaction.atomic():
+        tick.decided += record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        remember_verdicts(changed)
     record_order(tick.pool, waiting, now=tick.now)
 
 

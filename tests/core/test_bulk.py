@@ -93,6 +93,19 @@ def test_each_row_gets_its_own_values(session):
         assert (found.reason, found.attempt) == (f"reason {number}", number + 1)
 
 
+def test_what_is_the_same_for_all_is_said_once(session):
+    rows = [step_of(session) for _ in range(3)]
+    insert(rows)
+    told = [(row["id"], number + 7) for number, row in enumerate(rows[:2])]
+    update_each(SessionTransition, ["attempt"], told, same={"reason": "moved", "actor": "tick"})
+    found = [SessionTransition.objects.get(pk=row["id"]) for row in rows]
+    assert [(row.attempt, row.reason, row.actor) for row in found[:2]] == [
+        (7, "moved", "tick"),
+        (8, "moved", "tick"),
+    ]
+    assert found[2].reason != "moved"
+
+
 def test_updates_of_unknown_rows_change_nothing(session):
     update_each(SessionTransition, ["reason"], [(uuid4(), "nobody")])
     assert not SessionTransition.objects.filter(reason="nobody").exists()
