@@ -28,8 +28,8 @@ class Filler:
         self.now = timezone.now()
         make_people()
         self.projects = [project.pk for project in make_organisation()]
-        make_pools(now=self.now)
-        definitions = make_definitions(now=self.now)
+        make_pools(now=self.now, live=False)
+        definitions = make_definitions(now=self.now, live=False)
         self.definitions = [(each.pk, each.current_revision_id) for each in definitions]
         User.objects.bulk_create([User(username=f"student-{number:05}") for number in range(USERS)])
         self.owners = list(User.objects.filter(username__startswith="student-").values_list("pk", flat=True))
