@@ -5,6 +5,8 @@ from random import Random
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
+from django.utils import timezone
 
 from lcm.demo import life
 from lcm.demo.fleet import MISJUDGED, load_demo
@@ -20,9 +22,26 @@ S = SessionStatus
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
+NOW = timezone.now().replace(microsecond=0)
+
+
+@pytest.fixture(scope="module")
+def loaded(django_db_setup, django_db_blocker):
+    """The fleet is made once; what a test does to it is undone when the test ends."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        load_demo(now=NOW, live=True)
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture
-def fleet(now):
-    load_demo(now=now, live=True)
+def fleet(loaded, db):
+    pass
+
+
+@pytest.fixture
+def now():
+    return NOW
 
 
 def active():
