@@ -45,6 +45,7 @@ class Feed:
 def feed(monkeypatch, settings):
     made = Feed()
     settings.CONFIG["WATCH_POLL"] = 0.05
+    monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
     monkeypatch.setattr(hub_module, "_read_after", made.read_after)
     monkeypatch.setattr(waiting, "_from_database", made.from_database)
     return made
