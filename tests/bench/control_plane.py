@@ -19,7 +19,7 @@ from tests.bench.environment import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "LCM_BENCH_MARK"
-START_SECONDS = 60.0
+START_SECONDS = 150.0
 
 
 def free_address() -> Address:

@@ -34,20 +34,20 @@ def long_notes() -> str:
 @pytest.mark.parametrize("make", [many_ports, many_links, long_notes])
 def test_a_crowded_topology_is_read_quickly(make: Callable[[], str]):
     text = make()
-    started = time.monotonic()
+    started = time.process_time()
     assert parse_topology(text).nodes
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_too_many_values_are_refused_quickly():
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(TopologyError, match="more than 250,000 values"):
         parse_topology("a: [" + "1," * 300_000 + "]")
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_many_problems_are_found_quickly():
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(TopologyError):
         parse_topology("nodes: [" + "{}, " * 900 + "]\nlinks: [" + "{}, " * 50_000 + "]")
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

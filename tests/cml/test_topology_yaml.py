@@ -108,9 +108,9 @@ def test_a_few_aliases_are_read_as_the_values_they_stand_for():
 
 def quick(text: str) -> str:
     """The complaint about a text, which must not take long."""
-    started = time.monotonic()
+    started = time.process_time()
     message = complaint(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     return message
 
 
@@ -130,7 +130,7 @@ def test_few_aliases_that_grow_to_too_many_values_are_refused_quickly():
     "number", ["1" + ":1" * 900_000, "0x" + "f" * 1_900_000, "9" * 1_900_000, "1_" * 900_000]
 )
 def test_numbers_that_cost_much_to_compute_are_not_computed(number):
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(TopologyError, match=r"nodes\[0\]\.ram"):
         parse_topology(f"nodes:\n- id: n0\n  label: R1\n  node_definition: iosv\n  ram: {number}\n")
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10

@@ -121,7 +121,7 @@ def test_one_exchange_has_its_time_and_the_whole_call_too():
     before = time.monotonic()
     with pytest.raises(CmlTimeout, match="w1: labs: no answer within"):
         run(go())
-    assert time.monotonic() - before < 2
+    assert time.monotonic() - before < 30
 
 
 def test_a_body_that_never_ends_is_cut_off():

@@ -166,7 +166,7 @@ class Plane:
     def steps(self, session_id: str) -> list[str]:
         return [step["to_status"] for step in self.session(session_id)["transitions"]]
 
-    def until(self, session_id: str, *statuses: str, seconds: float = 30) -> str:
+    def until(self, session_id: str, *statuses: str, seconds: float = 90) -> str:
         wait_until(
             lambda: self.status(session_id) in statuses,
             f"the session is {' or '.join(statuses)}",
@@ -217,7 +217,7 @@ class Plane:
         return found
 
 
-def wait_for_fault(plane: Plane, worker: str, seconds: float = 20) -> None:
+def wait_for_fault(plane: Plane, worker: str, seconds: float = 60) -> None:
     """Until the fault that was planted has befallen a call."""
     deadline = time.monotonic() + seconds
     while plane.simulator.admin.controllers()[worker]["faults"]:

@@ -366,8 +366,8 @@ def test_a_huge_tree_is_quick():
     subjects = [Subject((d,), None, NONE) for d in range(20)]
     subjects += [Subject((p % 20, p), None, NONE) for p in range(500)]
     subjects += [Subject((u % 20, u % 500, u), None, cpu(u % 97)) for u in range(100_000)]
-    begun = time.perf_counter()
+    begun = time.process_time()
     results = calculate(subjects, Policy())
-    assert time.perf_counter() - begun < 6
+    assert time.process_time() - begun < 6
     assert len(results) == 100_520
     assert sum(row.norm_share for row in results if len(row.path) == 3) == pytest.approx(1.0)

