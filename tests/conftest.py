@@ -40,6 +40,16 @@ SLOW_FOLDERS = (
     "scheduler_api",
     "controller",
 )
+# Long ones that hold whatever the database: make test runs them on PostgreSQL alone.
+ONCE = (
+    "test_admin_pages",
+    "test_bounded_calls",
+    "test_capacity_machine",
+    "test_conservation",
+    "test_life",
+    "test_permission_matrix",
+    "test_query_counts",
+)
 DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 
@@ -47,6 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
+        if item.path.stem in ONCE:
+            item.add_marker(pytest.mark.once)
         asked_for = set(getattr(item, "fixturenames", ()))
         if not asked_for & DATABASE and item.get_closest_marker("django_db") is None:
             item.add_marker(pytest.mark.plain)

@@ -53,5 +53,5 @@ def plan(
         return [Part("SQLite", base, lacking)]
     return [
         Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking),
-        Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "plain")),
+        Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "plain", "once")),
     ]

@@ -11,7 +11,7 @@ def test_everything_runs_on_postgresql_and_the_rest_on_sqlite_too() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=[])
     assert marks(parts) == [
         ("PostgreSQL", set()),
-        ("SQLite", {"browser", "integration", "plain", "postgres"}),
+        ("SQLite", {"browser", "integration", "once", "plain", "postgres"}),
     ]
     assert parts[0].env == {"DATABASE_URL": "postgres://x"}
     assert "DATABASE_URL" not in parts[1].env

@@ -66,6 +66,7 @@ def test_scale_down_never_takes_a_slot_with_a_lease(fleet):
 
 
 @pytest.mark.slow
+@pytest.mark.once
 def test_with_warm_2_and_no_demand_a_day_of_ticks_makes_2_launches(tuned):
     """Every minute a tick, its launches and a look at the instances; a slot is idle for most of the day."""
     fleet = tuned(warm_slots=2)
@@ -141,6 +142,7 @@ def test_a_refused_offering_is_remembered_and_the_demand_stays(fleet):
 
 
 @pytest.mark.slow
+@pytest.mark.once
 def test_every_launch_refused_for_an_hour_is_bounded_in_calls_and_recovers(tuned):
     fleet = tuned(max_slots=5)
     claims = [fleet.reservation(16, ttl=86_400) for _ in range(5)]
