@@ -1,4 +1,4 @@
-"""The examples of environment files name settings that exist, with values that can be read, and no secrets."""
+"""The examples of environment files name settings that exist, with values to be read, and no secrets."""
 
 from urllib.parse import urlsplit
 
