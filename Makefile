@@ -10,7 +10,7 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 	SECRET_KEY=only-for-checks-7b1f0c94e2d85a36d0f7c1e9a4b28c63f5
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format bench replay clean
+.PHONY: help run test test-fast lint format bench replay docs docs-images clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -30,6 +30,13 @@ bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
 	@exec $(BIN)/python -m observations.replay $(ARGS)
+
+docs: $(VENV)/.dev-installed ## build the documentation into var/site and check its links
+	@$(BIN)/mkdocs build --quiet --strict
+	@echo "Open var/site/index.html"
+
+docs-images: $(VENV)/.dev-installed ## take the pictures of the guide from a demo of its own
+	@exec $(BIN)/python -m tests.bench.pictures $(ARGS)
 
 lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
 	$(BIN)/ruff check

@@ -1,0 +1,75 @@
+"""A lablet controller: LCM_URL=http://127.0.0.1:8000 LCM_TOKEN=lcm_… python docs/examples/controller.py"""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+
+import httpx
+
+NAME = "example"
+KEY = {"Authorization": f"Bearer {os.environ['LCM_TOKEN']}"}
+LCM = httpx.Client(base_url=f"{os.environ['LCM_URL']}/api/internal/", headers=KEY, timeout=40)
+
+
+def call(method, path, **options):
+    return LCM.request(method, path, **options).raise_for_status().json()
+
+
+def move(session, to):
+    """Say what is next. LCM refuses with 409 when the session has moved on; then there is nothing to do."""
+    body = {"from_status": session["status"], "attempt": session["attempt"], "to_status": to}
+    key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
+    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
+    return None if answer.status_code == 409 else answer.raise_for_status().json()
+
+
+def observe(session):
+    """Tell what the lab holds and uses; these figures are made up, yours are measured."""
+    seen = {"observed_at": datetime.now(UTC).isoformat(), "observer": NAME, "lab_id": session["id"]}
+    used = {"total_cpu_cores": "2", "total_memory_mb": 4096, "used_cpu_cores": "1.2", "used_memory_mb": 3100}
+    body = {**seen, **used, "observed_ports": session["allocated_ports"]}
+    call("POST", f"lablet-sessions/{session['id']}/resource-observations", json=body)
+
+
+def step(session):
+    """Do what is due in the session's status; the session as it is then, or None when it has to wait."""
+    status, now = session["status"], datetime.now(UTC)
+    is_over = now >= datetime.fromisoformat(session["ends_at"])
+    is_near = now >= datetime.fromisoformat(session["starts_at"]) - timedelta(minutes=10)
+    if status == "SCHEDULED" and (is_over or is_near):
+        return move(session, "CANCELLED" if is_over else "INSTANTIATING")
+    if status == "INSTANTIATING":  # import session["topology"], give it its ports, start it; return when up
+        return move(session, "READY")
+    if status == "READY" and (session["arrived_at"] or not session["awaits_arrival"]):
+        return move(session, "RUNNING")
+    if status == "RUNNING" and session["requests"].get("observe"):
+        observe(session)
+    if status == "RUNNING" and is_over:
+        return move(session, "COLLECTING")
+    if status == "COLLECTING":
+        observe(session)
+        return move(session, "STOPPING")
+    if status == "STOPPING":  # take the lab down
+        return move(session, "TERMINATED")
+    return None
+
+
+def main():
+    revision = call("GET", "watch")["revision"]
+    while True:
+        mine = {each["pool"] for each in call("POST", "leases/hold", json={"holder": NAME}) if each["held"]}
+        for session in call("GET", "lablet-sessions", params={"page_size": 500})["results"]:
+            while session and session["pool"] in mine:
+                session = step(session)
+        # Sooner when something changes; 5 s at most, for the lease and the ends of timeslots.
+        answer = LCM.get("watch", params={"since": revision, "wait": 5})
+        revision = answer.json()["revision"] if answer.is_success else call("GET", "watch")["revision"]
+
+
+if __name__ == "__main__":
+    while True:
+        try:
+            main()
+        except httpx.HTTPError as error:  # LCM is away: labs go on, and we ask again
+            print(error)
+            time.sleep(2)

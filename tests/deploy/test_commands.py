@@ -1,0 +1,21 @@
+"""The checks of deploy/ can fail."""
+
+import pytest
+
+from tests.deploy.commands import problems
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["gunicorn-2", "lcm.asgi:application"], "gunicorn-2 is not installed"),
+        (["gunicorn", "-c", "python:lcm.gunicorn", "lcm.asgi:application"], "no module lcm.gunicorn"),
+        (["gunicorn", "lcm.wsgi:application"], "no module lcm.wsgi"),
+        (["celery", "-A", "lcm.tasks.celery", "worker"], "no module lcm.tasks.celery"),
+        (["python", "-m", "lcm.steering"], "no module lcm.steering"),
+        (["python", "manage.py", "migrat"], "no command migrat"),
+        (["sh", "-c", "mkdir /tmp/x && exec beater"], "beater is not installed"),
+    ],
+)
+def test_what_does_not_exist_is_named(argv, said):
+    assert said in "; ".join(problems(argv))

@@ -1,0 +1,43 @@
+"""The examples of environment files name settings that exist, with values to be read, and no secrets."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from lcm.config import read_settings
+from lcm.controller.config import read_config
+from tests.bench.environment import SETTINGS
+from tests.deploy.commands import DEPLOY, variables
+
+LCM = variables(DEPLOY / "lcm.env.example")
+CONTROLLER = variables(DEPLOY / "controller.env.example")
+
+
+def test_every_variable_is_a_setting():
+    assert set(LCM) <= SETTINGS
+
+
+def test_the_values_can_be_read(monkeypatch):
+    for name, value in LCM.items():
+        monkeypatch.setenv(name, value)
+    settings = read_settings()
+    assert settings["HTTPS"] is True
+    assert settings["ALLOWED_HOSTS"] == ["lcm.example.org", "127.0.0.1"]
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "METRICS_TOKEN"])
+def test_secrets_are_left_to_the_reader(name):
+    assert LCM[name] == ""
+
+
+def test_no_address_has_a_password():
+    assert [name for name, value in {**LCM, **CONTROLLER}.items() if urlsplit(value).password] == []
+
+
+def test_the_controller_understands_its_example():
+    config = read_config(None, {**CONTROLLER, "LCM_CONTROLLER_TOKEN": "key"})
+    assert config.lcm_url == "https://lcm.example.org"
+    assert config.workers.username == "lcm"
+    names = {f"LCM_CONTROLLER_{name}" for name in ("LCM_URL", "TOKEN_FILE", "DATA_DIR")}
+    worker = {f"LCM_CONTROLLER_WORKER_{name}" for name in ("USERNAME", "PASSWORD_FILE")}
+    assert set(CONTROLLER) == names | worker

@@ -1,0 +1,22 @@
+"""The commands of a page, to be run as they stand."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.bench.control_plane import ROOT
+
+
+def commands_of(page: str, section: str) -> list[str]:
+    """The blocks of shell commands in a section of a page, in their order."""
+    text = (ROOT / "docs" / page).read_text()
+    part = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert part, f"{page} has no section {section}"
+    return re.findall(r"^```sh\n(.*?)^```$", part[1], re.DOTALL | re.MULTILINE)
+
+
+def run(commands: str, folder: Path, env: dict[str, str]) -> str:
+    """What they print; fails with the first that fails."""
+    done = subprocess.run(["sh", "-ec", commands], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

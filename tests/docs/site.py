@@ -1,0 +1,37 @@
+"""The documentation, built in this process as `make docs` does, into a folder of one's own."""
+
+import re
+from pathlib import Path
+
+from markdown.extensions.toc import slugify
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+
+from tests.bench.control_plane import ROOT
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+HEAD = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def build_site(target: Path, docs: Path = ROOT / "docs", **changes: object) -> Path:
+    """Raises mkdocs.exceptions.Abort on any warning: a link, a picture or an anchor that is not there."""
+    config = load_config(
+        str(ROOT / "mkdocs.yml"), docs_dir=str(docs), site_dir=str(target), strict=True, **changes
+    )
+    build(config)
+    return target
+
+
+def links_of(page: Path) -> list[str]:
+    """Where a page of Markdown points to, on this machine."""
+    found = LINK.findall(CODE.sub("", page.read_text()))
+    return [link for link in found if not link.startswith(("http:", "https:"))]
+
+
+def is_broken(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    if not target.exists():
+        return True
+    return bool(anchor) and anchor not in {slugify(head, "-") for head in HEAD.findall(target.read_text())}

@@ -1,0 +1,18 @@
+"""Pages that repeat what is elsewhere say the same."""
+
+from tests.bench.control_plane import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def test_the_worked_controller_is_the_one_that_is_tested():
+    assert (DOCS / "examples" / "controller.py").read_text() in (DOCS / "own-controller.md").read_text()
+
+
+def test_the_index_of_decisions_has_each_record():
+    index = (DOCS / "decisions" / "README.md").read_text()
+    assert [record.name for record in DOCS.glob("decisions/0*.md") if f"({record.name})" not in index] == []
+
+
+def test_the_site_shows_the_change_log_itself():
+    assert (DOCS / "changelog.md").resolve() == ROOT / "CHANGELOG.md"
