@@ -137,3 +137,5 @@ def make_observations(session: LabletSession, now: datetime) -> None:
     )  # fmt: skip
     later = now + timedelta(minutes=2)
     ObservationRequest.objects.create(session=session, actor="otto", requested_at=now, expires_at=later)
+    Presence.objects.create(kind="web", name="w1", address="w1:8000", seen_at=now)
+    ScrapeTarget.objects.create(kind="web", name="w1", address="w1:8000", since=now)
