@@ -161,7 +161,7 @@ GROUPS: dict[str, list[Setting]] = {
             "METRICS_HOST",
             "text",
             "",
-            "Name under which Prometheus reaches this machine. Empty: the address listened on, or the host's name.",
+            "Name under which Prometheus reaches this machine. Empty: what is listened on, or its own name.",
         ),
         Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to log in again.", 1),
     ],

@@ -20,9 +20,7 @@ def serve_worker_metrics() -> None:
     if not bind:
         return
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
-        logger.error(
-            "WORKER_METRICS_BIND needs PROMETHEUS_MULTIPROC_DIR: tasks run in processes of their own"
-        )
+        logger.error("WORKER_METRICS_BIND needs PROMETHEUS_MULTIPROC_DIR: tasks run in other processes")
         return
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -75,9 +75,8 @@ class Config:
         if self.metrics_bind == "off":
             return ""
         host, _, port = self.metrics_bind.rpartition(":")
-        return (
-            self.metrics_address or f"{socket.gethostname() if host.strip('[]') in ANY_HOST else host}:{port}"
-        )
+        name = socket.gethostname() if host.strip("[]") in ANY_HOST else host
+        return self.metrics_address or f"{name}:{port}"
 
     def key(self) -> str:
         """The token for LCM's API; read anew each time, so that a rotated file is enough."""

@@ -77,10 +77,11 @@ class Prometheus:
         return Child("prometheus", argv, os.environ)
 
     def _configuration(self) -> dict[str, object]:
-        discovery = {
+        discovery: dict[str, object] = {
             "url": f"{self.web.url}api/internal/prometheus-targets",
             "refresh_interval": f"{SCRAPE_SECONDS}s",
-            "authorization": {"credentials_file": str(self._key)},
+            # Debian's Prometheus does not add the type by itself here.
+            "authorization": {"type": "Bearer", "credentials_file": str(self._key)},
         }
         jobs = [
             self._job("lcm-controllers", "controller", discovery),

@@ -38,7 +38,7 @@ class LiveSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=STATES)
     asked_at = serializers.DateTimeField()
     missing = serializers.ListField(child=serializers.CharField(), help_text="What could not be had.")
-    errors = serializers.ListField(child=serializers.CharField(), help_text="Why not.")
+    problems = serializers.ListField(child=serializers.CharField(), help_text="Why not.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="What Prometheus warns of.")
     dropped = serializers.IntegerField(help_text="Series that could not be used.")
     kernels = serializers.DictField(child=KernelLiveSerializer())
@@ -80,7 +80,7 @@ class HistorySerializer(serializers.Serializer[Any]):
     start = serializers.DateTimeField()
     end = serializers.DateTimeField()
     step = serializers.FloatField(help_text="Seconds between two points.")
-    errors = serializers.ListField(child=serializers.CharField())
+    problems = serializers.ListField(child=serializers.CharField())
     kernels = serializers.DictField(
         child=serializers.DictField(
             child=serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))

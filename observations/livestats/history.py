@@ -26,14 +26,14 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class History:
-    """By kernel and metric, values at steps of so many seconds; `errors` says what could not be had."""
+    """By kernel and metric, values at steps of so many seconds; `problems` says what could not be had."""
 
     state: State
     start: datetime
     end: datetime
     step: float
     kernels: dict[str, dict[str, Points]]
-    errors: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def step_for(seconds: float, least: float) -> float:
@@ -68,15 +68,15 @@ async def _query(options: Options, ids: Sequence[str], start: float, end: float,
         asked = (tried(client.query_range(text, start=start, end=end, step=step)) for text in texts)
         answers = await asyncio.gather(*asked)
     good = [answer for answer in answers if isinstance(answer, Answer)]
-    errors = tuple(dict.fromkeys(str(each) for each in answers if isinstance(each, PrometheusError)))
+    problems = tuple(dict.fromkeys(str(each) for each in answers if isinstance(each, PrometheusError)))
     kernels = _by_kernel([line for answer in good for line in answer.lines])
     if not good:
         state = State.FAILED
-    elif errors:
+    elif problems:
         state = State.PARTIAL
     else:
         state = State.OK if kernels else State.ABSENT
-    return _history(state, start, end, step, kernels, errors)
+    return _history(state, start, end, step, kernels, problems)
 
 
 def _by_kernel(lines: Iterable[Line]) -> dict[str, dict[str, Points]]:
@@ -98,7 +98,7 @@ def _history(
     end: float,
     step: float,
     kernels: dict[str, dict[str, Points]] | None = None,
-    errors: tuple[str, ...] = (),
+    problems: tuple[str, ...] = (),
 ) -> History:
-    moments = (datetime.fromtimestamp(each, UTC) for each in (start, end))
-    return History(state, *moments, step, kernels or {}, errors)
+    first, last = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
+    return History(state, first, last, step, kernels or {}, problems)

@@ -30,7 +30,7 @@ class LiveStats:
     kernels: dict[str, KernelStats]
     asked_at: datetime
     missing: tuple[str, ...] = ()
-    errors: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     dropped: int = 0
 
@@ -120,14 +120,14 @@ def _put_together(chunks: Sequence[Chunk], options: Options, now: datetime) -> L
             )
             kernels[kernel] = KernelStats(state, metrics, seen)
     failed = {kind for chunk in chunks for kind in chunk.failed}
-    errors = dict.fromkeys(error for chunk in chunks for error in chunk.failed.values())
-    if errors:
-        logger.warning("live_stats_failed", extra={"errors": list(errors)[:3], "queries": sorted(failed)})
+    problems = dict.fromkeys(error for chunk in chunks for error in chunk.failed.values())
+    if problems:
+        logger.warning("live_stats_failed", extra={"problems": list(problems)[:3], "queries": sorted(failed)})
     return LiveStats(
         kernels,
         now,
         missing=tuple(_words(failed)),
-        errors=tuple(errors),
+        problems=tuple(problems),
         warnings=tuple(dict.fromkeys(text for chunk in chunks for text in chunk.warnings)),
         dropped=dropped,
     )

@@ -40,16 +40,19 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """A session's nodes and their sum, with a line over the range that was chosen."""
     session, now = get_object_or_404(sessions(), pk=pk), timezone.now()
     chosen = request.GET.get("range", "")
-    chosen = chosen if chosen in RANGES else "1h"
+    if chosen not in RANGES:
+        chosen = selectors.usual_range(session, now)
     live = selectors.session_live(session)
     history = selectors.session_history(session, range=chosen, now=now)
+    rows = _rows(live, history)
     context = {
         "session": session,
         "polled": selectors.has_a_lab(session),
         "address": reverse("session_live", args=[pk]),
         "ranges": [(key, label, key == chosen) for key, label in RANGES.items()],
         "chosen": chosen,
-        "rows": _rows(live, history),
+        "rows": rows[:NODES_SHOWN],
+        "more_rows": rows[NODES_SHOWN:],
         **_shown(live, history),
         "crumbs": [
             ("Sessions", reverse("session_list")),

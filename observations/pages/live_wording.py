@@ -63,10 +63,10 @@ def notice_of(stats: LiveStats, now: datetime) -> Notice | None:
         return Notice(state, "Not configured", NOT_CONFIGURED)
     if state is State.FAILED:
         shown = f" These figures are {age} old." if age else " Nothing was known before."
-        return Notice(state, "Prometheus does not answer", f"{_first(stats.errors)}.{shown}")
+        return Notice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
     if state is State.PARTIAL:
         missing = " and ".join(stats.missing)
-        return Notice(state, "Incomplete", f"Missing: {missing}. {_first(stats.errors)}.")
+        return Notice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
     if state is State.STALE:
         text = f"The newest figures are {age} old: is the controller scraped, and does the worker answer?"
         return Notice(state, "Stale", text if age else "How old these figures are is not known.")
@@ -159,6 +159,6 @@ def _age(moment: datetime | None, now: datetime) -> str:
     return duration_text(max(now - moment, timedelta(0))) if moment else ""
 
 
-def _first(errors: Sequence[str]) -> str:
-    text = errors[0] if errors else "it did not say why"
+def _first(problems: Sequence[str]) -> str:
+    text = problems[0] if problems else "it did not say why"
     return text[:1].upper() + text[1:].rstrip(".")

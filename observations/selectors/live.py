@@ -76,6 +76,11 @@ def session_live(session: LabletSession) -> Live:
     return Live.of(list(session.kernels.order_by("node_label")))
 
 
+def usual_range(session: LabletSession, now: datetime) -> str:
+    """What is worth looking at first: all of a session that is younger than an hour, else its last hour."""
+    return WHOLE_SESSION if now - session.starts_at < RANGES["1h"] else "1h"
+
+
 def session_history(session: LabletSession, *, range: str, now: datetime) -> History:
     """Over the last hour or day, or since its lab was started; a session that has ended, up to its end."""
     kernels = list(session.kernels.values_list("pk", "started_at", "terminated_at"))

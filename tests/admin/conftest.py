@@ -22,7 +22,14 @@ from fairshare.models import (
 )
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
 from lcm.roles import Role
-from observations.models import DriftReview, ObservationRequest, ResourceAggregate, SessionObservation
+from observations.models import (
+    DriftReview,
+    ObservationRequest,
+    Presence,
+    ResourceAggregate,
+    ScrapeTarget,
+    SessionObservation,
+)
 from scheduling.models import (
     Decision,
     Explanation,

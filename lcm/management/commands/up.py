@@ -56,13 +56,11 @@ class Command(BaseCommand):
                 env |= prometheus.settings
             self._prepare(data_dir, fleet, prometheus)
             children = [services.web(env), services.worker(env), services.beat(env, data_dir)]
-            if prometheus:
-                children.append(prometheus.child())
             for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
                 is_ready=lambda: answers(address, "/healthz"),
-                on_ready=lambda: self._announce(address, prometheus),
+                on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
             self._say("Stopping; Ctrl-C again kills what is left at once")
         except KeyboardInterrupt:
@@ -91,6 +89,12 @@ class Command(BaseCommand):
         if prometheus:
             prometheus.prepare()
         _close_database()
+
+    def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
+        """LCM answers: what asks it can start, and people can be told."""
+        if prometheus:
+            supervisor.start(prometheus.child())
+        self._announce(address, prometheus)
 
     def _announce(self, address: Address, prometheus: Prometheus | None) -> None:
         self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")

@@ -32,5 +32,5 @@ class TargetViewSet(LcmViewSet[ScrapeTarget]):
 
     @extend_schema(responses=TargetGroupSerializer(many=True))
     def list(self, request: Request) -> Response:
-        """In the form of Prometheus' HTTP service discovery, for a token with the scope prometheus:targets."""
+        """In the form of Prometheus' HTTP service discovery, for the scope prometheus:targets."""
         return Response(http_sd_targets())

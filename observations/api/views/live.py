@@ -74,7 +74,7 @@ def _shown(stats: LiveStats) -> dict[str, Any]:
         "state": stats.state,
         "asked_at": stats.asked_at,
         "missing": stats.missing,
-        "errors": stats.errors,
+        "problems": stats.problems,
         "warnings": stats.warnings,
         "dropped": stats.dropped,
         "kernels": {
