@@ -88,7 +88,7 @@ class Prometheus:
             self._job("lcm", "web|worker", discovery),
         ]
         if settings.METRICS_TOKEN:
-            jobs[1]["authorization"] = {"credentials": settings.METRICS_TOKEN}
+            jobs[1]["authorization"] = {"type": "Bearer", "credentials": settings.METRICS_TOKEN}
         return {
             "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": f"{SCRAPE_SECONDS}s"},
             "rule_files": [str(settings.BASE_DIR / RULES)],

@@ -74,6 +74,7 @@ class PrometheusServer:
     scrape_seconds: float = 1.0
     address: Address = field(default_factory=free_address)
     process: subprocess.Popen[bytes] | None = None
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=10))
 
     @property
     def url(self) -> str:
@@ -92,10 +93,7 @@ class PrometheusServer:
         }
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    Path(prometheus()) / "prometheus",
-                    *(f"--{name}={value}" for name, value in options.items()),
-                ],
+                [f"{prometheus()}/prometheus", *(f"--{name}={value}" for name, value in options.items())],
                 stdout=log,
                 stderr=log,
                 preexec_fn=die_with_parent,
@@ -109,14 +107,14 @@ class PrometheusServer:
             self.process = None
 
     def query(self, promql: str) -> list[dict[str, Any]]:
-        answer = httpx.post(f"{self.url}/api/v1/query", data={"query": promql}, timeout=10)
+        answer = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["data"]["result"]
         return found
 
     def targets(self) -> list[dict[str, Any]]:
         """What it scrapes now."""
-        answer = httpx.get(f"{self.url}/api/v1/targets?state=active", timeout=10).json()
+        answer = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
         found: list[dict[str, Any]] = answer["data"]["activeTargets"]
         return found
 
@@ -124,7 +122,7 @@ class PrometheusServer:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "log").read_text()
         try:
-            return httpx.get(f"{self.url}/-/ready", timeout=1).status_code == 200
+            return self.http.get(f"{self.url}/-/ready").status_code == 200
         except httpx.HTTPError:
             return False
 
