@@ -6,6 +6,7 @@ class FairShareConfig(AppConfig):
     verbose_name = "Fair share"
 
     def ready(self) -> None:
+        from fairshare.metrics import usage_figures
         from fairshare.observers import (
             FairShareCalculationObserver,
             UsageAggregationObserver,
@@ -13,12 +14,14 @@ class FairShareConfig(AppConfig):
         )
         from fairshare.selectors.standings import standings
         from fairshare.services import allocations  # noqa: F401  (sessions open and close them)
+        from lcm import metrics
         from scheduling.coordinator import register_observer
         from scheduling.fairness import register_standings
 
         for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
             register_observer(observer())
         register_standings(standings)
+        metrics.FLEET.append(usage_figures)
         _show_on_pages()
 
 

@@ -9,11 +9,15 @@ from lcm.roles import Role
 
 @dataclass(frozen=True)
 class Rule:
-    """The role a person needs (none: everybody), and whether controllers may, within their scopes."""
+    """The role a person needs (none: everybody), and whether controllers may, within their scopes.
+
+    With a `scope` only tokens that have it may, whatever else they may see.
+    """
 
     role: Role
     controllers: bool = False
     people: bool = True
+    scope: str = ""
 
 
 PUBLIC = Rule(Role.NONE)
@@ -22,3 +26,5 @@ OPERATOR = Rule(Role.OPERATOR)
 ADMIN = Rule(Role.ADMIN)
 VIEWER_OR_CONTROLLER = Rule(Role.VIEWER, controllers=True)
 CONTROLLER = Rule(Role.ADMIN, controllers=True, people=False)
+PROMETHEUS_SCOPE = "prometheus:targets"
+PROMETHEUS = Rule(Role.ADMIN, scope=PROMETHEUS_SCOPE)

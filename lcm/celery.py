@@ -42,6 +42,13 @@ def prove_at_once(**kwargs: Any) -> None:
             app.send_task(spec.task, args=spec.args, countdown=delay, expires=delay + spec.expires)
 
 
+@signals.worker_ready.connect
+def serve_metrics(**kwargs: Any) -> None:
+    from lcm.worker_metrics import serve_worker_metrics
+
+    serve_worker_metrics()
+
+
 @signals.task_prerun.connect
 def note_task(task_id: str, **kwargs: Any) -> None:
     logs.task_id.set(task_id)

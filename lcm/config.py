@@ -157,6 +157,12 @@ GROUPS: dict[str, list[Setting]] = {
             "",
             "Bearer token that `/metrics` asks for. Empty: open to whoever reaches the server.",
         ),
+        Setting(
+            "METRICS_HOST",
+            "text",
+            "",
+            "Name under which Prometheus reaches this machine. Empty: what is listened on, or its own name.",
+        ),
         Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to log in again.", 1),
     ],
     "API": [
@@ -184,6 +190,12 @@ GROUPS: dict[str, list[Setting]] = {
     ],
     "Background work": [
         Setting("WORKER_CONCURRENCY", "whole number", 2, "Processes of one Celery worker.", 1),
+        Setting(
+            "WORKER_METRICS_BIND",
+            "text",
+            "",
+            "Address and port at which a worker answers Prometheus, on a machine without a web process.",
+        ),
         Setting(
             "BEAT_HEARTBEAT_INTERVAL",
             "seconds",
@@ -287,6 +299,59 @@ GROUPS: dict[str, list[Setting]] = {
             900.0,
             "How often snoozed reviews are looked at and old waste is dropped.",
             1,
+        ),
+    ],
+    "Live statistics": [
+        Setting(
+            "PROMETHEUS_URL",
+            "text",
+            "",
+            "Where Prometheus answers: `http://prometheus:9090`. Empty: pages say that there is none.",
+        ),
+        Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
+        Setting("PROMETHEUS_USER", "text", "", "Name for Prometheus, where it asks for a password."),
+        Setting("PROMETHEUS_PASSWORD", "text", "", "The password that belongs to `PROMETHEUS_USER`."),
+        Setting(
+            "PROMETHEUS_CA_FILE", "text", "", "Whom to trust for Prometheus. Empty: the system's authorities."
+        ),
+        Setting("PROMETHEUS_CLIENT_CERTIFICATE", "text", "", "File of a certificate to show to Prometheus."),
+        Setting("PROMETHEUS_CLIENT_KEY", "text", "", "File of the key of `PROMETHEUS_CLIENT_CERTIFICATE`."),
+        Setting(
+            "PROMETHEUS_LABELS",
+            "list",
+            [],
+            "Labels that LCM's series have on a Prometheus shared with others: `cluster=lab,env=prod`.",
+        ),
+        Setting("PROMETHEUS_TIMEOUT", "seconds", 5.0, "How long a query may take.", 0.1),
+        Setting(
+            "PROMETHEUS_SCRAPE_INTERVAL",
+            "seconds",
+            15.0,
+            "How often Prometheus scrapes controllers. Figures older than two of these are stale.",
+            0.1,
+        ),
+        Setting(
+            "LIVE_STATS_WINDOW",
+            "seconds",
+            60.0,
+            "Over which growth, speed, highest and mean are taken; at least four scrapes.",
+            0.4,
+        ),
+        Setting("LIVE_STATS_STEP", "seconds", 15.0, "The smallest step of charts; at least a scrape.", 0.1),
+        Setting("LIVE_STATS_CHUNK", "whole number", 500, "Kernels that one query asks for.", 1),
+        Setting(
+            "LIVE_STATS_CACHE",
+            "seconds",
+            5.0,
+            "How long an answer is good for all who look at the same; 0 asks each time.",
+            0,
+        ),
+        Setting(
+            "SERVICE_DISCOVERY_INTERVAL",
+            "seconds",
+            15.0,
+            "How often the list of what Prometheus scrapes is brought up to date.",
+            0.1,
         ),
     ],
     "Logs": [

@@ -25,6 +25,13 @@ loglevel = "warning"
 control_socket_disable = True
 
 
+def post_worker_init(worker: Any) -> None:
+    """A web process says where it can be scraped."""
+    from lcm.presence import keep_telling, reached_at
+
+    keep_telling("web", reached_at(bind))
+
+
 def child_exit(server: Any, worker: Any) -> None:
     """Drop the live gauges of a web process that has ended."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

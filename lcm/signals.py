@@ -10,3 +10,7 @@ sessions_moved = Signal()
 definition_revised = Signal()
 # session, now: someone wants a running session observed; its controller has to hear of it.
 observation_requested = Signal()
+# kind, name, address, now: a process lives, and its metrics are at this address.
+process_seen = Signal()
+# kind, name: a process has ended.
+process_gone = Signal()

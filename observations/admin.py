@@ -9,7 +9,9 @@ from observations.models import (
     DefinitionAssessment,
     DriftReview,
     ObservationRequest,
+    Presence,
     ResourceAggregate,
+    ScrapeTarget,
     SessionObservation,
 )
 
@@ -65,3 +67,22 @@ class ObservationRequestAdmin(ReadOnlyAdmin):
     list_filter = ("state", "requested_at")
     list_select_related = ("session",)
     ordering = ("-requested_at", "-id")
+
+
+@admin.register(Presence)
+class PresenceAdmin(ReadOnlyAdmin):
+    note = "Processes that said where their metrics are, and when they last did."
+    list_display = ("name", "kind", "address", "seen_at")
+    list_filter = ("kind",)
+    search_fields = ("name", "address")
+    ordering = ("kind", "name", "id")
+
+
+@admin.register(ScrapeTarget)
+class ScrapeTargetAdmin(ReadOnlyAdmin):
+    note = "What Prometheus is told to scrape; the observer service-discovery keeps it."
+    note_page = "observer_list"
+    list_display = ("name", "kind", "address", "since")
+    list_filter = ("kind",)
+    search_fields = ("name", "address")
+    ordering = ("kind", "name", "id")

@@ -8,12 +8,15 @@ class ObservationsConfig(AppConfig):
     def ready(self) -> None:
         from lcm import metrics
         from lcm.selectors import for_controllers
-        from observations import wiring  # noqa: F401  (observations follow sessions)
+        from observations import checks, wiring  # noqa: F401  (settings are checked, sessions followed)
         from observations.filters import add_filters
         from observations.metrics import observation_figures
+        from observations.observers import ServiceDiscoveryObserver
         from observations.selectors.requests import open_requests
+        from scheduling.coordinator import register_observer
 
         metrics.FLEET.append(observation_figures)
+        register_observer(ServiceDiscoveryObserver())
         for_controllers.REQUESTS["observe"] = open_requests
         add_filters()
         _show_on_pages()
@@ -27,6 +30,7 @@ def _show_on_pages() -> None:
     from lcm.web.needs import register_needs
     from observations.pages import lists
     from observations.pages.needs import needs_of_observations
+    from observations.selectors.live import has_a_lab
 
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
@@ -34,4 +38,10 @@ def _show_on_pages() -> None:
     navigation.register_entry("Plan", entry, after="capacity")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
     panels.register_panel(page="definition", name="drift", title="Port drift", url_name="definition_drift")
+    panels.register_panel(
+        page="session-wide", name="live", title="Live", url_name="session_live", when=has_a_lab
+    )
+    panels.register_panel(
+        page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0
+    )
     panels.register_panel(page="session", name="observed", title="Observed", url_name="session_observed")

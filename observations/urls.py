@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from observations.pages import drift, review, sessions, setting_aside
+from observations.pages import drift, live, review, sessions, setting_aside
 
 urlpatterns = [
     path("definitions/<uuid:pk>/review", review.definition_review, name="definition_review"),
@@ -12,6 +12,9 @@ urlpatterns = [
     path("definitions/<uuid:pk>/review/dismiss", setting_aside.review_dismiss, name="review_dismiss"),
     path("definitions/<uuid:pk>/drift", drift.definition_drift, name="definition_drift"),
     path("sessions/<uuid:pk>/observed", sessions.session_observed, name="session_observed"),
+    path("sessions/<uuid:pk>/live", live.session_live, name="session_live"),
+    path("slots/<uuid:pk>/live", live.slot_live, name="slot_live"),
+    path("live/busiest", live.busiest_sessions, name="busiest_sessions"),
     path("sessions/<uuid:pk>/observe", sessions.session_observe, name="session_observe"),
     path("sessions/<uuid:pk>/exclude", sessions.session_exclude, name="session_exclude"),
     path("sessions/<uuid:pk>/include", sessions.session_include, name="session_include"),

@@ -13,11 +13,18 @@ from django.dispatch import receiver
 from lcm.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 from lcm.services.feed import note_sessions
-from lcm.signals import definition_revised, observation_requested, sessions_moved
+from lcm.signals import (
+    definition_revised,
+    observation_requested,
+    process_gone,
+    process_seen,
+    sessions_moved,
+)
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
 from observations.services.collecting import note_collecting
 from observations.services.ports import forget_leaked
+from observations.services.presence import forget_presence, note_presence
 
 
 @receiver(sessions_moved)
@@ -33,6 +40,16 @@ def follow(sender: Any, session_ids: list[UUID], new: SessionStatus, now: dateti
 def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
     """Someone wants it observed: its controller hears of it by the watch."""
     note_sessions([session.pk], now=now)
+
+
+@receiver(process_seen)
+def hear_of(sender: Any, kind: str, name: str, address: str, now: datetime, **kwargs: Any) -> None:
+    note_presence(kind=kind, name=name, address=address, now=now)
+
+
+@receiver(process_gone)
+def hear_no_more(sender: Any, kind: str, name: str, **kwargs: Any) -> None:
+    forget_presence(kind=kind, name=name)
 
 
 @receiver(definition_revised)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count, Min, Sum
+from django.db.models import Count, Max, Min, Sum
 from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
 
 if TYPE_CHECKING:
     from scheduling.tick import TickReport
@@ -54,6 +54,8 @@ def capacity_figures() -> Iterator[Metric]:
     )
     yield from _queues()
     yield from _leases()
+    yield _ticks()
+    yield from _observers()
 
 
 def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
@@ -93,3 +95,40 @@ def _leases() -> Iterator[Metric]:
         limit.add_metric([name], most)
         warm.add_metric([name], max(wanted - idle.get(name, 0), 0) if enabled else 0)
     yield from (used, limit, warm)
+
+
+def _ticks() -> Metric:
+    """Of pools that are to be looked at; one that never was has no figure."""
+    family = GaugeMetricFamily(
+        "lcm_last_tick_timestamp_seconds", "When a pool was last looked at.", labels=["pool"]
+    )
+    rows = TickRun.objects.filter(pool__enabled=True).order_by().values_list("pool__name")
+    for pool, at in rows.annotate(Max("started_at")):
+        family.add_metric([pool], at.timestamp())
+    return family
+
+
+def _observers() -> Iterator[Metric]:
+    from scheduling.selectors.observing import observed
+
+    labels = ["observer", "kind"]
+    last = GaugeMetricFamily(
+        "lcm_observer_last_run_timestamp_seconds", "When an observer or handler last ran.", labels=labels
+    )
+    interval = GaugeMetricFamily(
+        "lcm_observer_interval_seconds", "How often an observer or handler is to run.", labels=labels
+    )
+    lag = GaugeMetricFamily(
+        "lcm_observer_lag_seconds", "How far an observer's records are behind.", labels=labels
+    )
+    failures = GaugeMetricFamily(
+        "lcm_observer_last_failures", "What failed in the last run of an observer or handler.", labels=labels
+    )
+    for each in observed(timezone.now()):
+        names = [each.name, each.kind.value]
+        interval.add_metric(names, each.interval.total_seconds())
+        lag.add_metric(names, each.lag.total_seconds() if each.lag else 0)
+        if each.last is not None:
+            last.add_metric(names, each.last.started_at.timestamp())
+            failures.add_metric(names, each.last.failure_count)
+    yield from (last, interval, lag, failures)

@@ -35,7 +35,9 @@ class AccessRule(BasePermission):
         rule = rule_of(view)
         principal: Any = request.user
         if isinstance(principal, Controller):
-            return rule.controllers
+            if rule.scope:
+                return rule.scope in principal.token.scopes
+            return rule.controllers and bool(principal.pools)
         if not principal.is_authenticated:
             return False
         return rule.people and role_of(principal) >= rule.role

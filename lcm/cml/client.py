@@ -214,6 +214,11 @@ class CmlClient:
         call = Call("layer3_addresses", "GET", _lab(lab_id, "layer3_addresses"))
         return results.Layer3Addresses.read(await self._mapping(call))
 
+    async def link_ends(self, lab_id: str) -> dict[str, results.LinkEnds]:
+        """Which nodes the links of a lab connect, by the id of the link."""
+        call = Call("topology", "GET", _lab(lab_id, "topology"), params={"exclude_configurations": "true"})
+        return results.LinkEnds.read_all(await self._mapping(call))
+
     async def get_lab_simulation_stats(self, lab_id: str) -> results.SimulationStats:
         """Usage of nodes and links by id."""
         call = Call("simulation_stats", "GET", _lab(lab_id, "simulation_stats"))

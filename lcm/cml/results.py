@@ -230,6 +230,26 @@ class NodeStatistics:
 
 
 @dataclass(frozen=True)
+class LinkEnds:
+    """The nodes at both ends of a link."""
+
+    a: str
+    b: str
+
+    @classmethod
+    def read_all(cls, topology: Json) -> dict[str, LinkEnds]:
+        """By the id of the link; a link that does not say where it leads is left out."""
+        found = {}
+        links = topology.get("links")
+        for link in links if isinstance(links, list) else ():
+            values = as_mapping(link)
+            names = [as_text(values.get(key)) for key in ("id", "n1", "n2")]
+            if all(names):
+                found[names[0] or ""] = cls(names[1] or "", names[2] or "")
+        return found
+
+
+@dataclass(frozen=True)
 class SimulationStats:
     """Statistics of nodes and links by id."""
 

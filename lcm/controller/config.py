@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 PREFIX = "LCM_CONTROLLER_"
+ANY_HOST = ("", "0.0.0.0", "::")  # noqa: S104 (compared, never bound)
 
 
 class ConfigError(Exception):
@@ -40,12 +42,13 @@ class Config:
     name: str = ""
     data_dir: str = "controller"
     metrics_bind: str = "127.0.0.1:9108"
+    metrics_address: str = ""
     log_level: str = "INFO"
 
     concurrency: int = 64
     heartbeat_seconds: float = 10.0
     survey_seconds: float = 60.0
-    stats_seconds: float = 15.0
+    stats_seconds: float = 10.0
     boot_poll_seconds: float = 2.0
     running_check_seconds: float = 60.0
     resync_seconds: float = 300.0
@@ -66,6 +69,14 @@ class Config:
 
     def credentials_for(self, slot: str, pool: str) -> Credentials:
         return self.overrides.get(slot) or self.overrides.get(pool) or self.workers
+
+    def scraped_at(self) -> str:
+        """Host and port under which Prometheus reaches the metrics; empty when there are none."""
+        if self.metrics_bind == "off":
+            return ""
+        host, _, port = self.metrics_bind.rpartition(":")
+        name = socket.gethostname() if host.strip("[]") in ANY_HOST else host
+        return self.metrics_address or f"{name}:{port}"
 
     def key(self) -> str:
         """The token for LCM's API; read anew each time, so that a rotated file is enough."""

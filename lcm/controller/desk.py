@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lcm.cml.observation import ResourceObservation
 from lcm.cml.observe import observe_lab
-from lcm.cml.results import Entries, Node
+from lcm.cml.results import Entries, LinkEnds, Node
 from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmError
@@ -38,6 +38,7 @@ class Memory:
     why_missing: str = ""
     answered_request: str | None = None
     nodes: Entries[Node] | None = None
+    links: Mapping[str, LinkEnds] = field(default_factory=dict)
     failing_call: str = ""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
 

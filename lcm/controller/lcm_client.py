@@ -100,8 +100,11 @@ class LcmClient:
         return int(answer["revision"]), [Change(each["kind"], each["id"]) for each in answer["changes"]]
 
     async def hold(self, holder: str) -> list[Lease]:
-        """Take or renew the leases of our pools."""
-        rows = await self._call("POST", "leases/hold", json={"holder": holder})
+        """Take or renew the leases of our pools, and say where we can be scraped."""
+        body = {"holder": holder}
+        if address := self._config.scraped_at():
+            body["metrics_address"] = address
+        rows = await self._call("POST", "leases/hold", json=body)
         return [Lease(row["pool"], row["held"], row["holder"]) for row in rows]
 
     async def release(self, holder: str) -> None:

@@ -6,25 +6,40 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from lcm.cml.calling import CallRecord
 from lcm.cml.observation import NodeObservation
 
 UTILIZATION = "lcm_container_utilization"
+BYTES = "lcm_container_bytes"
+OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
+TOTAL = "total"
 MB = 1024 * 1024
 BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One figure of a kernel: `metric` is cpu_util, mem or disk; `value_type` current, capacity or pct."""
+    """One figure of a kernel.
+
+    `value_type` is current, capacity or pct of cpu_util, mem and disk; or total, of what only grows:
+    disk_read, disk_write, net_rx and net_tx.
+    """
 
     kernel_id: str
     metric: str
     value_type: str
     value: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a session's nodes showed at a moment, in seconds of the clock."""
+
+    at: float
+    samples: tuple[Sample, ...]
 
 
 def samples_of(kernel_id: str, node: NodeObservation) -> list[Sample]:
@@ -54,26 +69,39 @@ class Utilization(Collector):
     """The newest figures of each running session; a session that is removed leaves no series."""
 
     def __init__(self) -> None:
-        self._samples: dict[str, tuple[Sample, ...]] = {}
+        self._readings: dict[str, Reading] = {}
 
-    def put(self, session_id: str, samples: Iterable[Sample]) -> None:
-        self._samples[session_id] = tuple(samples)
+    def put(self, session_id: str, samples: Iterable[Sample], at: float) -> None:
+        self._readings[session_id] = Reading(at, tuple(samples))
 
     def remove(self, session_id: str) -> None:
-        self._samples.pop(session_id, None)
+        self._readings.pop(session_id, None)
 
     def keep_only(self, session_ids: Iterable[str]) -> None:
-        for gone in set(self._samples) - set(session_ids):
+        for gone in set(self._readings) - set(session_ids):
             self.remove(gone)
 
     def collect(self) -> Iterator[Metric]:
-        labels = ["kernel_id", "session_id", "metric", "value_type"]
-        family = GaugeMetricFamily(UTILIZATION, "What the nodes of running labs use and have.", labels=labels)
-        for session_id, samples in list(self._samples.items()):
-            for each in samples:
-                names = [each.kernel_id, session_id, each.metric, each.value_type]
-                family.add_metric(names, each.value)
-        yield family
+        labels = ["kernel_id", "session_id", "metric"]
+        used = GaugeMetricFamily(
+            UTILIZATION, "What the nodes of running labs use and have.", labels=[*labels, "value_type"]
+        )
+        moved = CounterMetricFamily(
+            BYTES,
+            "Bytes that nodes of running labs have read, written, received, sent.",
+            labels=labels,
+        )
+        seen = GaugeMetricFamily(OBSERVED_AT, "When a node's figures were read from CML.", labels=labels[:2])
+        for session_id, reading in list(self._readings.items()):
+            for each in reading.samples:
+                names = [each.kernel_id, session_id, each.metric]
+                if each.value_type == TOTAL:
+                    moved.add_metric(names, each.value)
+                else:
+                    used.add_metric([*names, each.value_type], each.value)
+            for kernel_id in dict.fromkeys(each.kernel_id for each in reading.samples):
+                seen.add_metric([kernel_id, session_id], reading.at)
+        yield from (used, moved, seen)
 
 
 class Metrics:

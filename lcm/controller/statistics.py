@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
 from lcm.cml.call_errors import CmlError, CmlNotFound
 from lcm.cml.node_figures import observe_node
-from lcm.cml.results import Entries, Node, SimulationStats
+from lcm.cml.results import Entries, LinkEnds, Node, SimulationStats
 from lcm.controller.desk import Desk
 from lcm.controller.leasing import Leases
 from lcm.controller.metrics import Sample, samples_of
 from lcm.controller.model import HAS_A_LAB, Session
+from lcm.controller.traffic import bytes_moved
 from lcm.controller.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ class Statistics:
                 logger.info("session %s has no figures: %s", session.short, error)
                 samples = []
         if session.id in self._desk.world.sessions:
-            self._desk.metrics.utilization.put(session.id, samples)
+            self._desk.metrics.utilization.put(session.id, samples, time.time())
 
     async def _samples(self, session: Session, worker: Worker) -> list[Sample]:
         memory = self._desk.memory(session)
@@ -62,13 +64,28 @@ class Statistics:
             return []
         if memory.nodes is None:
             memory.nodes = await worker.cml.nodes(lab_id)
-        return _samples(session, memory.nodes, await worker.cml.get_lab_simulation_stats(lab_id))
+            memory.links = await self._links(session, worker, lab_id)
+        stats = await worker.cml.get_lab_simulation_stats(lab_id)
+        return _samples(session, memory.nodes, memory.links, stats)
+
+    async def _links(self, session: Session, worker: Worker, lab_id: str) -> Mapping[str, LinkEnds]:
+        """What is linked; without it all figures but those of the network are there."""
+        try:
+            return await worker.cml.link_ends(lab_id)
+        except CmlNotFound:
+            raise
+        except CmlError as error:
+            logger.info("session %s has no figures of its network: %s", session.short, error)
+            return {}
 
 
-def _samples(session: Session, nodes: Entries[Node], stats: SimulationStats) -> list[Sample]:
+def _samples(
+    session: Session, nodes: Entries[Node], links: Mapping[str, LinkEnds], stats: SimulationStats
+) -> list[Sample]:
     found: list[Sample] = []
     for node in nodes.items:
         if kernel_id := session.kernels.get(node.label):
             seen = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
             found += samples_of(kernel_id, seen)
+            found += bytes_moved(kernel_id, node.id, links, stats)
     return found

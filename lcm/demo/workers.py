@@ -6,12 +6,14 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from lcm.access import PROMETHEUS_SCOPE
 from lcm.actors import SYSTEM
 from lcm.models import ApiToken, TokenKind
 from lcm.services.tokens import create_token, find_token, revoke_token
 from scheduling.models import Pool, Slot
 
-NAME = "demo-controller"
+CONTROLLER = "demo-controller"
+PROMETHEUS = "demo-prometheus"
 LIFE = timedelta(days=365)
 
 
@@ -24,14 +26,22 @@ def point_workers_at(url: str) -> None:
 
 def controller_key(path: Path, *, now: datetime) -> None:
     """Keep a controller's key for all simulated pools in a file that only we can read."""
-    scopes = [f"pool:{name}" for name in _pools()]
+    _keep_key(path, CONTROLLER, [f"pool:{name}" for name in _pools()], now)
+
+
+def prometheus_key(path: Path, *, now: datetime) -> None:
+    """Keep a key to the list of what there is to scrape in such a file."""
+    _keep_key(path, PROMETHEUS, [PROMETHEUS_SCOPE], now)
+
+
+def _keep_key(path: Path, name: str, scopes: list[str], now: datetime) -> None:
     found = find_token(key=path.read_text().strip(), now=now) if path.exists() else None
     if found is not None and found.scopes == scopes:
         return
-    for old in ApiToken.objects.filter(name=NAME, revoked_at=None):
+    for old in ApiToken.objects.filter(name=name, revoked_at=None):
         revoke_token(token=old, actor=SYSTEM, now=now, reason="the demo starts anew")
     _, key = create_token(
-        name=NAME,
+        name=name,
         kind=TokenKind.CONTROLLER,
         scopes=scopes,
         expires_at=now + LIFE,

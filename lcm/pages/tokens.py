@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
+from lcm.access import PROMETHEUS_SCOPE
 from lcm.models import ApiToken, TokenKind
 from lcm.pages.lists import TOKENS
 from lcm.roles import Role
@@ -34,6 +35,11 @@ class TokenForm(PageForm):
         max_length=2000,
         help_text="For a controller: the pools it serves, with commas between them.",
     )
+    prometheus = forms.BooleanField(
+        required=False,
+        label="For Prometheus",
+        help_text="A controller's token that may read what there is to scrape; without pools, nothing else.",
+    )
     user = NamedField(
         find=names.find_person,
         suggest="people",
@@ -44,7 +50,8 @@ class TokenForm(PageForm):
     expires_at = LocalDateTimeField(label="Expires")
 
     def scopes(self) -> list[str]:
-        return [f"pool:{name.strip()}" for name in self.cleaned_data["pools"].split(",") if name.strip()]
+        pools = [f"pool:{name.strip()}" for name in self.cleaned_data["pools"].split(",") if name.strip()]
+        return [*pools, PROMETHEUS_SCOPE] if self.cleaned_data["prometheus"] else pools
 
 
 @require_GET

@@ -53,6 +53,7 @@ class DemoFleet:
             "metrics_bind": str(self.metrics),
             "worker_password": "simulated",
             "survey_seconds": "30",
+            "stats_seconds": "3",
             "log_level": "WARNING",
         }
         return [

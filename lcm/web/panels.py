@@ -24,7 +24,11 @@ _panels: dict[str, dict[str, Panel]] = {}
 def register_panel(
     *, page: str, name: str, title: str, url_name: str, when: Callable[[Any], bool] | None = None
 ) -> None:
-    """Show a panel on a page (`session`, above the rest `session-first`); called when an app is ready."""
+    """Show a panel on a page, called when an app is ready.
+
+    Pages are `definition`, `slot` and `session`; on the last also `session-first`, above the rest, and
+    `session-wide`, under its life.
+    """
     _panels.setdefault(page, {})[name] = Panel(name, title, url_name, when)
 
 

@@ -2,6 +2,7 @@
 
 from observations.models.aggregates import DefinitionAssessment, ResourceAggregate
 from observations.models.drift import DriftReview, ReviewState
+from observations.models.monitoring import Presence, ScrapeTarget, TargetKind
 from observations.models.requests import ObservationRequest, RequestState
 from observations.models.sessions import LeftOut, SessionObservation
 
@@ -10,8 +11,11 @@ __all__ = [
     "DriftReview",
     "LeftOut",
     "ObservationRequest",
+    "Presence",
     "RequestState",
     "ResourceAggregate",
     "ReviewState",
+    "ScrapeTarget",
     "SessionObservation",
+    "TargetKind",
 ]

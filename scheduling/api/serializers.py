@@ -191,6 +191,13 @@ class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
 
 class HolderSerializer(StrictSerializer):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
+    metrics_address = serializers.RegexField(
+        r"^[^\s/]+:\d{1,5}$",
+        max_length=200,
+        required=False,
+        default="",
+        help_text="Host and port at which Prometheus can scrape it.",
+    )
 
 
 class PoolLeaseSerializer(serializers.Serializer[Any]):

@@ -22,7 +22,14 @@ from fairshare.models import (
 )
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
 from lcm.roles import Role
-from observations.models import DriftReview, ObservationRequest, ResourceAggregate, SessionObservation
+from observations.models import (
+    DriftReview,
+    ObservationRequest,
+    Presence,
+    ResourceAggregate,
+    ScrapeTarget,
+    SessionObservation,
+)
 from scheduling.models import (
     Decision,
     Explanation,
@@ -137,3 +144,5 @@ def make_observations(session: LabletSession, now: datetime) -> None:
     )  # fmt: skip
     later = now + timedelta(minutes=2)
     ObservationRequest.objects.create(session=session, actor="otto", requested_at=now, expires_at=later)
+    Presence.objects.create(kind="web", name="w1", address="w1:8000", seen_at=now)
+    ScrapeTarget.objects.create(kind="web", name="w1", address="w1:8000", since=now)

@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks: `postgres_server`, `valkey_server`, a Chromium."""
+"""Real servers for tests and benchmarks: `postgres_server`, `valkey_server`, a Chromium, a Prometheus."""
 
 from tests.bench.errors import Missing
 from tests.bench.postgres import postgres_server

@@ -12,6 +12,7 @@ from tests.bench import Missing, postgres_server, valkey_server
 from tests.bench.chromium import chromium
 from tests.bench.environment import clean_environment
 from tests.bench.parts import plan
+from tests.bench.prometheus import prometheus
 
 
 @dataclass
@@ -36,6 +37,11 @@ def chromium_path() -> Iterator[str]:
     yield chromium()
 
 
+@contextmanager
+def prometheus_folder() -> Iterator[str]:
+    yield prometheus()
+
+
 def main(arguments: list[str], environ: Mapping[str, str]) -> int:
     fast = "--fast" in arguments
     extra = [argument for argument in arguments if argument != "--fast"]
@@ -45,6 +51,8 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
         redis = bench.get(valkey_server, "integration")
         postgres = None if fast else bench.get(postgres_server, "postgres")
         browser = None if fast else bench.get(chromium_path, "browser")
+        if not fast:
+            bench.get(prometheus_folder, "prometheus")
         base = clean_environment(DATA_DIR=data_dir, REDIS_URL=redis, CHROMIUM=browser)
         parts = plan(base=base, postgres=postgres, lacking=bench.lacking, fast=fast)
         outcomes = [part.run(extra) for part in parts]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-NEEDS_REAL_PROCESSES = ("browser", "integration")
+NEEDS_REAL_PROCESSES = ("browser", "integration", "prometheus")
 
 
 @dataclass(frozen=True)

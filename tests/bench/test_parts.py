@@ -11,7 +11,7 @@ def test_everything_runs_on_postgresql_and_the_rest_on_sqlite_too() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=[])
     assert marks(parts) == [
         ("PostgreSQL", set()),
-        ("SQLite", {"browser", "integration", "once", "plain", "postgres"}),
+        ("SQLite", {"browser", "integration", "once", "plain", "postgres", "prometheus"}),
     ]
     assert parts[0].env == {"DATABASE_URL": "postgres://x"}
     assert "DATABASE_URL" not in parts[1].env
@@ -28,7 +28,7 @@ def test_without_postgresql_all_else_runs_on_sqlite() -> None:
 
 def test_the_fast_run_starts_nothing_real() -> None:
     parts = plan(base={}, postgres=None, lacking=[], fast=True)
-    assert marks(parts) == [("SQLite", {"browser", "integration", "postgres", "slow"})]
+    assert marks(parts) == [("SQLite", {"browser", "integration", "postgres", "prometheus", "slow"})]
 
 
 def test_marks_become_a_pytest_expression() -> None:

@@ -11,11 +11,11 @@ from django.contrib.auth.models import Group
 from lcm.services.definitions import import_definition
 from lcm.services.tokens import create_token
 from scheduling.services.pools import create_pool
-from tests.factories import LAB
+from tests.factories import LAB, PASSWORD
 
 now = timezone.now()
 ends = now + timedelta(days=1)
-boss = User.objects.create_user("boss")
+boss = User.objects.create_user("boss", password=PASSWORD)
 boss.groups.add(Group.objects.get(name="Admin"))
 domain = Domain.objects.create(name="academy")
 project = Project.objects.create(domain=domain, name="ccna")
@@ -38,8 +38,12 @@ for pool in ("cml-eu", "cml-us"):
     _, keys[pool] = create_token(
         name=pool, kind=TokenKind.CONTROLLER, scopes=[f"pool:{pool}"], expires_at=ends, actor=SYSTEM, now=now
     )
+_, discovery = create_token(
+    name="prometheus", kind=TokenKind.CONTROLLER, scopes=["prometheus:targets"], expires_at=ends,
+    actor=SYSTEM, now=now,
+)
 print("READ " + json.dumps({
-    "person": person, "controllers": keys, "project": str(project.pk),
+    "person": person, "controllers": keys, "discovery": discovery, "project": str(project.pk),
     "definition": str(definition.pk), "waiting": str(waiting.pk),
 }))
 """

@@ -98,7 +98,15 @@ class Plane:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.simulator = SimulatorProcess().start()
+        # Where a test may start a Prometheus; the others do without.
+        self.prometheus_address = free_address()
         settings = {
+            "PROMETHEUS_URL": f"http://{self.prometheus_address}",
+            "PROMETHEUS_SCRAPE_INTERVAL": "1",
+            "LIVE_STATS_WINDOW": "6",
+            "LIVE_STATS_STEP": "1",
+            "LIVE_STATS_CACHE": "0.2",
+            "SERVICE_DISCOVERY_INTERVAL": "1",
             "SIMULATOR_URL": self.simulator.url,
             "TICK_INTERVAL": "2",
             "RECONCILE_INTERVAL": "1.5",
@@ -112,6 +120,8 @@ class Plane:
         self.lcm.start_and_wait()
         self.url = f"http://{self.lcm.address}"
         self.known = self._bootstrap()
+        headers = {"Authorization": f"Bearer {self.known['person']}"}
+        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=30)
         self._controllers: list[ControllerProcess] = []
 
     def close(self) -> None:
@@ -138,8 +148,8 @@ class Plane:
         self.lcm.start_and_wait()
 
     def call(self, method: str, path: str, body: Any = None, key: str = "") -> httpx.Response:
-        headers = {"Authorization": f"Bearer {key or self.known['person']}"}
-        return httpx.request(method, f"{self.url}/api/{path}", json=body, headers=headers, timeout=30)
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        return self.http.request(method, f"/api/{path}", json=body, headers=headers)
 
     def ask(self, seconds: float = 60, **fields: Any) -> str:
         """Ask for a session whose timeslot ends so many seconds from now."""

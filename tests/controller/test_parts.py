@@ -1,6 +1,7 @@
 """Marks, tags, waiting, the work queue: the small parts by table and by property."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -8,12 +9,16 @@ from uuid import UUID, uuid4
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import generate_latest
 
 from lcm.cml.observation import NodeObservation
+from lcm.cml.results import LinkEnds, SimulationStats
 from lcm.controller.backoff import Backoff
+from lcm.controller.config import Config
 from lcm.controller.marks import LONGEST_TITLE, mark_in, title_for
-from lcm.controller.metrics import Metrics, Utilization, samples_of
+from lcm.controller.metrics import Metrics, Sample, Utilization, samples_of
 from lcm.controller.tagging import TemplateMismatch, tags_to_write
+from lcm.controller.traffic import bytes_moved
 from lcm.controller.work_queue import WorkQueue
 
 # --- marks ---------------------------------------------------------------------------------------------
@@ -275,14 +280,80 @@ def test_figures_of_a_node_are_cores_bytes_and_percent():
 def test_series_end_with_their_session():
     node = NodeObservation(id="n0", label="r1", node_definition="iosv", memory_mb=512)
     utilization = Utilization()
-    utilization.put("one", samples_of("k1", node))
-    utilization.put("two", samples_of("k2", node))
+    utilization.put("one", samples_of("k1", node), 1000)
+    utilization.put("two", [*samples_of("k2", node), Sample("k2", "net_rx", "total", 7)], 2000)
     utilization.keep_only(["two"])
-    (family,) = utilization.collect()
-    assert [sample.labels["session_id"] for sample in family.samples] == ["two"]
-    assert set(family.samples[0].labels) == {"kernel_id", "session_id", "metric", "value_type"}
+    used, moved, seen = utilization.collect()
+    assert [sample.labels["session_id"] for sample in used.samples] == ["two"]
+    assert set(used.samples[0].labels) == {"kernel_id", "session_id", "metric", "value_type"}
+    assert [(sample.name, sample.value) for sample in moved.samples] == [("lcm_container_bytes_total", 7)]
+    assert [(sample.labels, sample.value) for sample in seen.samples] == [
+        ({"kernel_id": "k2", "session_id": "two"}, 2000)
+    ]
     utilization.remove("two")
-    assert next(iter(utilization.collect())).samples == []
+    assert [family.samples for family in utilization.collect()] == [[], [], []]
+
+
+def test_the_exposition_says_what_series_are():
+    metrics = Metrics()
+    metrics.utilization.put("one", [Sample("k1", "net_rx", "total", 7), Sample("k1", "mem", "pct", 5)], 1000)
+    text = generate_latest(metrics.registry).decode()
+    for name, kind in (
+        ("lcm_container_utilization", "gauge"),
+        ("lcm_container_bytes_total", "counter"),
+        ("lcm_container_observed_timestamp_seconds", "gauge"),
+    ):
+        assert re.search(rf"^# HELP {name} \w", text, re.MULTILINE)
+        assert f"# TYPE {name} {kind}\n" in text
+
+
+STATS = SimulationStats.read(
+    {
+        "nodes": {"n0": {"block0_rd_bytes": 10, "block1_rd_bytes": 5, "block0_wr_bytes": 3}, "n1": {}},
+        "links": {
+            "l0": {"readbytes": 100, "writebytes": 40},
+            "l1": {"readbytes": 7, "writebytes": -1},
+            "loop": {"readbytes": 9, "writebytes": 9},
+        },
+    }
+)
+LINKS = {"l0": LinkEnds("n0", "n1"), "l1": LinkEnds("n1", "n0"), "loop": LinkEnds("n0", "n0")}
+
+
+@pytest.mark.parametrize(
+    ("node", "totals"),
+    [
+        ("n0", {"disk_read": 15, "disk_write": 3, "net_rx": 100, "net_tx": 47}),
+        ("n1", {"net_rx": 47, "net_tx": 100}),
+        ("n2", {}),
+    ],
+)
+def test_what_a_node_moved_is_summed_over_its_disks_and_links(node, totals):
+    found = {each.metric: each.value for each in bytes_moved("k", node, LINKS, STATS)}
+    assert found == totals
+
+
+def test_links_are_read_from_a_topology_of_any_form():
+    good = {"id": "l0", "n1": "a", "n2": "b"}
+    assert LinkEnds.read_all({"links": [good, {"id": "l1", "n1": "a"}, None, 5]}) == {
+        "l0": LinkEnds("a", "b")
+    }
+    assert LinkEnds.read_all({"links": "nonsense"}) == LinkEnds.read_all({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("bind", "address", "told"),
+    [
+        ("127.0.0.1:9108", "", "127.0.0.1:9108"),
+        ("0.0.0.0:9108", "", "this-host:9108"),
+        ("[::]:9108", "", "this-host:9108"),
+        ("0.0.0.0:9108", "eu-1.example.org:9108", "eu-1.example.org:9108"),
+        ("off", "eu-1.example.org:9108", ""),
+    ],
+)
+def test_a_controller_says_where_it_can_be_scraped(monkeypatch, bind, address, told):
+    monkeypatch.setattr("socket.gethostname", lambda: "this-host")
+    assert Config(metrics_bind=bind, metrics_address=address).scraped_at() == told
 
 
 def test_two_controllers_fit_into_one_process():

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from scheduling.metrics import TickMetrics, capacity_figures
-from scheduling.models import SlotState
+from scheduling.models import ObserverRun, SlotState, TickRun
 from scheduling.runtimes.base import CapacityRefused
 from scheduling.tick import scheduling_tick
 from tests.scheduling.fakes import START
@@ -32,6 +32,19 @@ def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
     assert seen["lcm_oldest_pending_seconds"][("cml-eu",)] >= 0
     assert (seen["lcm_leases_used"], seen["lcm_leases_limit"]) == ({("cml-eu",): 1}, {("cml-eu",): 20})
     assert seen["lcm_warm_deficit"] == {("cml-eu",): 2}
+
+
+def test_ticks_and_observers_have_their_times(tuned):
+    fleet = tuned()
+    TickRun.objects.create(pool=fleet.pool, started_at=START, duration_ms=1)
+    ObserverRun.objects.create(observer="usage-record", started_at=START, duration_ms=1, failure_count=2)
+    seen = figures()
+    assert seen["lcm_last_tick_timestamp_seconds"] == {("cml-eu",): START.timestamp()}
+    mine = ("usage-record", "observer")
+    assert seen["lcm_observer_last_run_timestamp_seconds"] == {mine: START.timestamp()}
+    assert seen["lcm_observer_last_failures"] == {mine: 2}
+    assert seen["lcm_observer_interval_seconds"][mine] == 300
+    assert ("service-discovery", "observer") in seen["lcm_observer_lag_seconds"]
 
 
 NAMES = ["unmet_demand", "oldest_pending_seconds", "leases_used", "leases_limit", "warm_deficit"]

@@ -14,6 +14,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrappe
 from lcm.supervisor import lock, services, valkey
 from lcm.supervisor.address import Address, AddressError, answers
 from lcm.supervisor.demo import DemoFleet
+from lcm.supervisor.prometheus import HOW_TO_ADD, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 
 
@@ -50,12 +51,16 @@ class Command(BaseCommand):
             fleet = DemoFleet.planned(address, data_dir) if _is_alive() else None
             if fleet:
                 env["SIMULATOR_URL"] = settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
-            self._prepare(data_dir, fleet)
+            prometheus = Prometheus.planned(address, data_dir) if _wants_prometheus() else None
+            if prometheus:
+                env |= prometheus.settings
+            self._prepare(data_dir, fleet, prometheus)
             children = [services.web(env), services.worker(env), services.beat(env, data_dir)]
             for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
-                is_ready=lambda: answers(address, "/healthz"), on_ready=lambda: self._announce(address)
+                is_ready=lambda: answers(address, "/healthz"),
+                on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
             self._say("Stopping; Ctrl-C again kills what is left at once")
         except KeyboardInterrupt:
@@ -70,7 +75,7 @@ class Command(BaseCommand):
         supervisor.start(broker)
         valkey.wait_for(socket, lambda: broker.is_running)
 
-    def _prepare(self, data_dir: Path, fleet: DemoFleet | None) -> None:
+    def _prepare(self, data_dir: Path, fleet: DemoFleet | None, prometheus: Prometheus | None) -> None:
         metrics = data_dir / "metrics"
         shutil.rmtree(metrics, ignore_errors=True)
         metrics.mkdir()
@@ -81,15 +86,27 @@ class Command(BaseCommand):
             call_command("load_demo")
         if fleet:
             fleet.prepare()
+        if prometheus:
+            prometheus.prepare()
         _close_database()
 
-    def _announce(self, address: Address) -> None:
+    def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
+        """LCM answers: what asks it can start, and people can be told."""
+        if prometheus:
+            supervisor.start(prometheus.child())
+        self._announce(address, prometheus)
+
+    def _announce(self, address: Address, prometheus: Prometheus | None) -> None:
         self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
         if settings.DEMO:
             from lcm.demo.people import DEMO_LOGINS
 
             for name, password, role in DEMO_LOGINS:
                 self._say(f"  log in as {name} with password {password}: {role}")
+        if prometheus:
+            self._say(f"  Prometheus runs at http://{prometheus.address}/")
+        elif _wants_prometheus():
+            self._say(f"  {HOW_TO_ADD}")
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -98,6 +115,10 @@ class Command(BaseCommand):
 
 def _is_alive() -> bool:
     return bool(settings.DEMO and settings.CONFIG["DEMO_LIVE"])
+
+
+def _wants_prometheus() -> bool:
+    return _is_alive() and not settings.CONFIG["PROMETHEUS_URL"]
 
 
 def _close_database() -> None:

@@ -75,20 +75,18 @@ class LeaseViewSet(LcmViewSet[Lease]):
     @action(detail=False, methods=["post"])
     def hold(self, request: Request) -> Response:
         """Take or renew; to be repeated well before the leases end."""
-        holder, pools = self._asked(request)
-        leases = hold_pools(pools=pools, holder=holder, now=self.now())
+        principal: Any = request.user
+        data = self.taken(s.HolderSerializer, request)
+        leases = hold_pools(pools=principal.pools, **data, now=self.now())
         return Response([asdict(lease) for lease in leases])
 
     @extend_schema(request=s.HolderSerializer, responses={204: None})
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
-        holder, pools = self._asked(request)
-        release_pools(pools=pools, holder=holder)
-        return Response(status=204)
-
-    def _asked(self, request: Request) -> tuple[str, list[str]]:
         principal: Any = request.user
-        return self.taken(s.HolderSerializer, request)["holder"], principal.pools
+        holder = self.taken(s.HolderSerializer, request)["holder"]
+        release_pools(pools=principal.pools, holder=holder)
+        return Response(status=204)
 
 
 @extend_schema(tags=["for controllers"])

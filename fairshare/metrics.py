@@ -1,0 +1,24 @@
+"""What Prometheus learns of usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+
+def usage_figures() -> Iterator[Metric]:
+    """What the last comparison of records with buckets came to."""
+    from fairshare.models import UsageCheck
+
+    differences = GaugeMetricFamily(
+        "lcm_usage_check_differences", "Buckets that differ from their records, by the last comparison."
+    )
+    checked = GaugeMetricFamily(
+        "lcm_usage_check_timestamp_seconds", "When records and buckets were last compared."
+    )
+    last = UsageCheck.objects.order_by("-checked_at", "-pk").first()
+    if last is not None:
+        differences.add_metric([], last.difference_count)
+        checked.add_metric([], last.checked_at.timestamp())
+    yield from (differences, checked)

@@ -1,0 +1,89 @@
+"""What the calls of live statistics take and show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from observations.livestats.states import State
+from observations.selectors.live import RANGES, WHOLE_SESSION
+
+MOST_KERNELS = 5_000
+STATES = [(state.value, state.value) for state in State]
+
+
+class MetricValueSerializer(serializers.Serializer[Any]):
+    """`current` is what to show, by the kind of metric: a value, the growth over the window, or a speed."""
+
+    current = serializers.FloatField(allow_null=True)
+    capacity = serializers.FloatField(allow_null=True)
+    pct = serializers.FloatField(allow_null=True)
+    unit = serializers.CharField()
+    rate = serializers.FloatField(allow_null=True, help_text="Growth each second, of what grows.")
+    max = serializers.FloatField(allow_null=True, help_text="Highest over the window.")
+    avg = serializers.FloatField(allow_null=True, help_text="Mean over the window.")
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was read from the lab.")
+
+
+class KernelLiveSerializer(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(choices=STATES)
+    observed_at = serializers.DateTimeField(allow_null=True)
+    metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By the name of the metric.")
+
+
+class LiveSerializer(serializers.Serializer[Any]):
+    """Live statistics by kernel; every kernel that was asked for is there."""
+
+    state = serializers.ChoiceField(choices=STATES)
+    asked_at = serializers.DateTimeField()
+    missing = serializers.ListField(child=serializers.CharField(), help_text="What could not be had.")
+    problems = serializers.ListField(child=serializers.CharField(), help_text="Why not.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="What Prometheus warns of.")
+    dropped = serializers.IntegerField(help_text="Series that could not be used.")
+    kernels = serializers.DictField(child=KernelLiveSerializer())
+
+
+class SessionLiveSerializer(LiveSerializer):
+    nodes = serializers.DictField(child=serializers.CharField(), help_text="Labels of nodes by kernel.")
+    totals = serializers.DictField(child=MetricValueSerializer(), help_text="All nodes together.")
+
+
+class BatchLiveSerializer(LiveSerializer):
+    sessions = serializers.DictField(
+        child=serializers.ListField(child=serializers.UUIDField()),
+        help_text="The kernels of the sessions that were asked for.",
+    )
+
+
+class BatchSerializer(serializers.Serializer[Any]):
+    """Ids of kernels, of sessions, or both; not more than 5,000 kernels in all."""
+
+    kernels = serializers.ListField(
+        child=serializers.UUIDField(), max_length=MOST_KERNELS, required=False, default=list
+    )
+    sessions = serializers.ListField(
+        child=serializers.UUIDField(), max_length=MOST_KERNELS, required=False, default=list
+    )
+
+
+class HistoryRangeSerializer(serializers.Serializer[Any]):
+    range = serializers.ChoiceField(
+        choices=[*RANGES, WHOLE_SESSION], default="1h", help_text="The last hour or day, or all of it."
+    )
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """Values over time, in no more than 240 points each."""
+
+    state = serializers.ChoiceField(choices=STATES)
+    start = serializers.DateTimeField()
+    end = serializers.DateTimeField()
+    step = serializers.FloatField(help_text="Seconds between two points.")
+    problems = serializers.ListField(child=serializers.CharField())
+    kernels = serializers.DictField(
+        child=serializers.DictField(
+            child=serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))
+        ),
+        help_text="By kernel and metric: pairs of a moment, in seconds since 1970, and a value.",
+    )

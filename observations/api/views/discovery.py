@@ -1,0 +1,36 @@
+"""What Prometheus asks LCM: where there is something to scrape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import PROMETHEUS
+from lcm.api.views.base import LcmViewSet
+from observations.models import ScrapeTarget
+from observations.selectors.discovery import http_sd_targets
+
+
+class TargetGroupSerializer(serializers.Serializer[Any]):
+    targets = serializers.ListField(child=serializers.CharField())
+    labels = serializers.DictField(child=serializers.CharField())
+
+
+@extend_schema(tags=["for Prometheus"])
+class TargetViewSet(LcmViewSet[ScrapeTarget]):
+    """Controllers, web and worker processes and READY slots."""
+
+    queryset = ScrapeTarget.objects.none()
+    serializer_class = TargetGroupSerializer
+    pagination_class = None
+    filter_backends = ()
+    access = {"list": PROMETHEUS}
+
+    @extend_schema(responses=TargetGroupSerializer(many=True))
+    def list(self, request: Request) -> Response:
+        """In the form of Prometheus' HTTP service discovery, for the scope prometheus:targets."""
+        return Response(http_sd_targets())

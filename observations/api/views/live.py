@@ -1,0 +1,88 @@
+"""Live statistics over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import VIEWER
+from lcm.api.views.base import LcmViewSet
+from lcm.errors import InvalidInput
+from lcm.models import Kernel, LabletSession
+from observations.api import live_serializers as s
+from observations.livestats.live import kernel_live_stats
+from observations.livestats.querying import LiveStats
+from observations.selectors import live as selectors
+
+
+@extend_schema(tags=["live statistics"])
+class SessionLiveViewSet(LcmViewSet[LabletSession]):
+    """What a session does now, and did a while ago."""
+
+    queryset = LabletSession.objects.all()
+    serializer_class = s.SessionLiveSerializer
+    pagination_class = None
+    filter_backends = ()
+    access = {"live_stats": VIEWER, "history": VIEWER}
+
+    @extend_schema(responses=s.SessionLiveSerializer)
+    @action(detail=True, url_path="live-stats", url_name="stats")
+    def live_stats(self, request: Request, pk: str) -> Response:
+        live = selectors.session_live(self.get_object())
+        nodes = {str(node.kernel.pk): node.kernel.node_label for node in live.nodes}
+        totals = {name: value.to_json() for name, value in live.totals.items()}
+        return Response({**_shown(live.stats), "nodes": nodes, "totals": totals})
+
+    @extend_schema(parameters=[s.HistoryRangeSerializer], responses=s.HistorySerializer)
+    @action(detail=True, url_path="live-stats/history")
+    def history(self, request: Request, pk: str) -> Response:
+        form = s.HistoryRangeSerializer(data=request.query_params)
+        form.is_valid(raise_exception=True)
+        found = selectors.session_history(self.get_object(), **form.validated_data, now=self.now())
+        return Response(s.HistorySerializer(found).data)
+
+
+@extend_schema(tags=["live statistics"])
+class LiveViewSet(LcmViewSet[Kernel]):
+    """What many kernels do now."""
+
+    queryset = Kernel.objects.none()
+    serializer_class = s.BatchLiveSerializer
+    pagination_class = None
+    filter_backends = ()
+    access = {"create": VIEWER}
+
+    @extend_schema(request=s.BatchSerializer, responses=s.BatchLiveSerializer)
+    def create(self, request: Request) -> Response:
+        data = self.taken(s.BatchSerializer, request)
+        sessions = selectors.kernels_of(data["sessions"])
+        ids = {*data["kernels"], *(key for kernels in sessions.values() for key in kernels)}
+        if len(ids) > s.MOST_KERNELS:
+            many = f"These are {len(ids):,} kernels; ask for {s.MOST_KERNELS:,} at most."
+            raise InvalidInput({"sessions": many})
+        shown = {str(key): [str(each) for each in kernels] for key, kernels in sessions.items()}
+        return Response({**_shown(kernel_live_stats(ids)), "sessions": shown})
+
+
+def _shown(stats: LiveStats) -> dict[str, Any]:
+    """As LiveSerializer says; written by hand, for 5,000 kernels are many."""
+    return {
+        "state": stats.state,
+        "asked_at": stats.asked_at,
+        "missing": stats.missing,
+        "problems": stats.problems,
+        "warnings": stats.warnings,
+        "dropped": stats.dropped,
+        "kernels": {
+            kernel: {
+                "state": each.state,
+                "observed_at": each.observed_at,
+                "metrics": {name: value.to_json() for name, value in each.metrics.items()},
+            }
+            for kernel, each in stats.kernels.items()
+        },
+    }

@@ -1,0 +1,15 @@
+"""What must be true of the settings of observations before LCM starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import Error, register
+
+from observations.livestats.options import problems
+
+
+@register()
+def live_stats_can_be_asked(**kwargs: Any) -> list[Error]:
+    return [Error(problem, id="observations.E001") for problem in problems(settings.CONFIG)]

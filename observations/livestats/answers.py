@@ -1,0 +1,109 @@
+"""Reading what Prometheus answers; what cannot be used is dropped and counted, never guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+
+class PrometheusError(Exception):
+    """A query failed; the text says why, for people."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value of a series at a moment (in seconds), with its labels."""
+
+    labels: Mapping[str, str]
+    at: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series over time: moments in seconds, and values."""
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query came to."""
+
+    samples: tuple[Sample, ...] = ()
+    lines: tuple[Line, ...] = ()
+    dropped: int = 0
+    warnings: tuple[str, ...] = field(default=())
+
+
+def read_answer(body: Any) -> Answer:
+    """The body of a successful query; raises PrometheusError for one of another form."""
+    data = body.get("data") if isinstance(body, dict) and body.get("status") == "success" else None
+    if not isinstance(data, dict) or not isinstance(data.get("result"), list):
+        raise PrometheusError("its answer is not that of a query")
+    warnings = tuple(str(each) for each in body.get("warnings") or ())
+    kind, result = data.get("resultType"), data["result"]
+    if kind == "vector":
+        samples = [_sample(each) for each in result]
+        kept = tuple(each for each in samples if each is not None)
+        return Answer(samples=kept, dropped=len(samples) - len(kept), warnings=warnings)
+    if kind == "matrix":
+        lines = [_line(each) for each in result]
+        found = tuple(each for each in lines if each is not None and each.points)
+        return Answer(lines=found, dropped=len(lines) - len(found), warnings=warnings)
+    # A scalar or a string: nothing that belongs to a kernel.
+    return Answer(dropped=1, warnings=warnings)
+
+
+def refusal(body: Any) -> str:
+    """What Prometheus says in the body of an error, or nothing."""
+    if not isinstance(body, dict) or body.get("status") != "error":
+        return ""
+    parts = [str(body[key]) for key in ("errorType", "error") if body.get(key)]
+    return ": ".join(parts)[:300]
+
+
+def kernel_of(labels: Mapping[str, str]) -> str | None:
+    """The id of the kernel a series is about, in its usual form."""
+    try:
+        return str(UUID(labels["kernel_id"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def _sample(entry: Any) -> Sample | None:
+    try:
+        at, value = _point(entry["value"])
+        return Sample(_labels(entry), at, value)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _line(entry: Any) -> Line | None:
+    try:
+        return Line(_labels(entry), tuple(_points(entry["values"])))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _points(values: Iterable[Any]) -> Iterable[tuple[float, float]]:
+    for each in values:
+        try:
+            yield _point(each)
+        except (TypeError, ValueError):
+            continue
+
+
+def _point(pair: Any) -> tuple[float, float]:
+    at, value = float(pair[0]), float(pair[1])
+    if not (math.isfinite(at) and math.isfinite(value)):
+        raise ValueError("not a finite number")
+    return at, value
+
+
+def _labels(entry: Any) -> dict[str, str]:
+    return {str(name): str(value) for name, value in entry["metric"].items()}

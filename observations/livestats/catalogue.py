@@ -1,0 +1,48 @@
+"""The metrics that are asked for, and how each is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+UTILIZATION = "lcm_container_utilization"
+BYTES = "lcm_container_bytes_total"
+OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
+
+
+class Kind(StrEnum):
+    """How a metric is read: as it is, by how much it grew over the window, or how fast it grows."""
+
+    GAUGE = "gauge"
+    DIFF = "diff"
+    RATE = "rate"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`capacity` names the metric whose capacity it is measured against; none where nothing limits it."""
+
+    name: str
+    kind: Kind
+    label: str
+    unit: str
+    capacity: str | None = None
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("cpu_util", Kind.GAUGE, "CPU", "cores", "cpu_util"),
+        Metric("mem", Kind.GAUGE, "Memory", "bytes", "mem"),
+        Metric("disk", Kind.GAUGE, "Disk", "bytes", "disk"),
+        Metric("disk_read", Kind.DIFF, "Read from disk", "bytes"),
+        Metric("disk_write", Kind.DIFF, "Written to disk", "bytes"),
+        Metric("net_rx", Kind.RATE, "Received", "bytes/s"),
+        Metric("net_tx", Kind.RATE, "Sent", "bytes/s"),
+    )
+}
+
+
+def names(*kinds: Kind) -> list[str]:
+    """The metrics of these kinds, in the order of the catalogue."""
+    return [metric.name for metric in METRICS.values() if metric.kind in kinds]

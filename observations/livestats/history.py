@@ -1,0 +1,104 @@
+"""Figures over time, for charts: never more points than a chart can show."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from observations.livestats.answers import Answer, Line, PrometheusError, kernel_of
+from observations.livestats.catalogue import METRICS
+from observations.livestats.client import PrometheusClient
+from observations.livestats.live import MARGIN_SECONDS
+from observations.livestats.options import Options
+from observations.livestats.promql import Queries
+from observations.livestats.querying import tried
+from observations.livestats.sharing import key_of, shared
+from observations.livestats.states import State
+
+MOST_POINTS = 240
+MOST_KERNELS = 500
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """By kernel and metric, values at steps of so many seconds; `problems` says what could not be had."""
+
+    state: State
+    start: datetime
+    end: datetime
+    step: float
+    kernels: dict[str, dict[str, Points]]
+    problems: tuple[str, ...] = ()
+
+
+def step_for(seconds: float, least: float) -> float:
+    """The step that shows a length of time in no more than MOST_POINTS points, in whole scrapes."""
+    return least * max(math.ceil(seconds / (MOST_POINTS - 1) / least), 1)
+
+
+def kernel_history(kernel_ids: Iterable[UUID | str], *, start: datetime, end: datetime) -> History:
+    """How these kernels did between two moments; those who look at the same within a step share an answer."""
+    options = Options.from_settings()
+    ids = sorted({str(each) for each in kernel_ids})[:MOST_KERNELS]
+    span = max((end - start).total_seconds(), options.step)
+    step = step_for(span, options.step)
+    # Whole steps, so that the same moment of the same kernel is the same point in every answer.
+    last = math.floor(end.timestamp() / step) * step
+    first = last - math.ceil(span / step) * step
+    if not options.is_configured:
+        return _history(State.NOT_CONFIGURED, first, last, step)
+
+    def load(before: History | None) -> History:
+        found = asyncio.run(_query(options, ids, first, last, step))
+        return before if found.state is State.FAILED and before is not None else found
+
+    key = key_of("history", [*ids, f"{last - first:.3f}", f"{step:.3f}"])
+    return shared(key, load, fresh=step, patience=options.timeout + MARGIN_SECONDS)
+
+
+async def _query(options: Options, ids: Sequence[str], start: float, end: float, step: float) -> History:
+    queries = Queries(window=options.window, labels=options.labels)
+    texts = (queries.gauges_over_time(ids), queries.rates(ids, over=max(options.window, step)))
+    async with PrometheusClient(options) as client:
+        asked = (tried(client.query_range(text, start=start, end=end, step=step)) for text in texts)
+        answers = await asyncio.gather(*asked)
+    good = [answer for answer in answers if isinstance(answer, Answer)]
+    problems = tuple(dict.fromkeys(str(each) for each in answers if isinstance(each, PrometheusError)))
+    kernels = _by_kernel([line for answer in good for line in answer.lines])
+    if not good:
+        state = State.FAILED
+    elif problems:
+        state = State.PARTIAL
+    else:
+        state = State.OK if kernels else State.ABSENT
+    return _history(state, start, end, step, kernels, problems)
+
+
+def _by_kernel(lines: Iterable[Line]) -> dict[str, dict[str, Points]]:
+    """Lines of a controller that took over from another are one line."""
+    found: dict[tuple[str, str], dict[float, float]] = {}
+    for line in sorted(lines, key=lambda each: each.labels.get("instance", "")):
+        kernel, metric = kernel_of(line.labels), line.labels.get("metric", "")
+        if kernel is not None and metric in METRICS:
+            found.setdefault((kernel, metric), {}).update(line.points)
+    kernels: dict[str, dict[str, Points]] = {}
+    for (kernel, metric), points in found.items():
+        kernels.setdefault(kernel, {})[metric] = tuple(sorted(points.items()))
+    return kernels
+
+
+def _history(
+    state: State,
+    start: float,
+    end: float,
+    step: float,
+    kernels: dict[str, dict[str, Points]] | None = None,
+    problems: tuple[str, ...] = (),
+) -> History:
+    first, last = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
+    return History(state, first, last, step, kernels or {}, problems)

@@ -1,0 +1,107 @@
+"""PromQL from plain values: every label value is escaped, nothing is pasted into a query as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from observations.livestats.catalogue import BYTES, OBSERVED_AT, UTILIZATION, Kind, names
+
+# Of each series these labels are kept: the rest would only make the answer longer.
+KEPT = "kernel_id, metric, value_type, instance"
+NOW, MAX, AVG, SEEN = "now", "max", "avg", "seen"
+_ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+_SPECIAL = frozenset("\\.+*?()|[]{}^$")
+
+
+def quoted(value: str) -> str:
+    """A string of PromQL that stands for exactly this text."""
+    return '"' + "".join(_ESCAPED.get(letter) or _written(letter) for letter in value) + '"'
+
+
+def one_of(values: Iterable[str]) -> str:
+    """A regular expression that matches these texts and no others."""
+    return "|".join("".join(f"\\{each}" if each in _SPECIAL else each for each in value) for value in values)
+
+
+def duration(seconds: float) -> str:
+    """A length of time; PromQL knows whole milliseconds."""
+    return f"{max(round(seconds * 1000), 1)}ms"
+
+
+class Queries:
+    """The queries for a set of kernels: extra labels go into every selector, the window into every range."""
+
+    def __init__(self, *, window: float, labels: Mapping[str, str] | None = None) -> None:
+        self._window = duration(window)
+        self._labels = dict(labels or {})
+
+    def gauges(self, kernel_ids: Iterable[str]) -> str:
+        """What is now, the highest and the mean over the window, and when it was read: one query.
+
+        The newest value within the window, so that what has just stopped is stale and not absent.
+        """
+        ids = list(kernel_ids)
+        gauges = self._selector(UTILIZATION, ids, names(Kind.GAUGE))
+        current = self._selector(UTILIZATION, ids, names(Kind.GAUGE), value_type="current")
+        seen = self._selector(OBSERVED_AT, ids)
+        return " or ".join(
+            (
+                _marked(NOW, f"last_over_time({gauges}[{self._window}])"),
+                _marked(MAX, f"max_over_time({current}[{self._window}])"),
+                _marked(AVG, f"avg_over_time({current}[{self._window}])"),
+                _marked(SEEN, f"last_over_time({seen}[{self._window}])"),
+            )
+        )
+
+    def diffs(self, kernel_ids: Iterable[str]) -> str:
+        """By how much counters grew over the window."""
+        return self._grown("increase", kernel_ids, names(Kind.DIFF), self._window)
+
+    def rates(self, kernel_ids: Iterable[str], *, over: float | None = None) -> str:
+        """How fast counters grow, each second; `over` another length of time than the window."""
+        window = self._window if over is None else duration(over)
+        return self._grown("rate", kernel_ids, names(Kind.RATE), window)
+
+    def gauges_over_time(self, kernel_ids: Iterable[str]) -> str:
+        """For a range: current values alone."""
+        selected = self._selector(UTILIZATION, kernel_ids, names(Kind.GAUGE), value_type="current")
+        return f"max by ({KEPT}) ({selected})"
+
+    def busiest(self, metric: str, count: int) -> str:
+        """The sessions that use most of something, and how much."""
+        wanted = {"metric": metric, "value_type": "current", **self._labels}
+        selected = UTILIZATION + "{" + _matchers(wanted) + "}"
+        each = f"max by (session_id, kernel_id) ({selected})"
+        return f"topk({int(count)}, sum by (session_id) ({each}))"
+
+    def _grown(self, function: str, kernel_ids: Iterable[str], metrics: list[str], window: str) -> str:
+        return f"max by ({KEPT}) ({function}({self._selector(BYTES, kernel_ids, metrics)}[{window}]))"
+
+    def _selector(
+        self, name: str, kernel_ids: Iterable[str], metrics: Iterable[str] | None = None, **equal: str
+    ) -> str:
+        parts = [f"kernel_id=~{quoted(one_of(kernel_ids))}"]
+        if metrics is not None:
+            parts.append(f"metric=~{quoted(one_of(metrics))}")
+        if wanted := _matchers({**equal, **self._labels}):
+            parts.append(wanted)
+        return name + "{" + ",".join(parts) + "}"
+
+
+def _matchers(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={quoted(value)}" for name, value in labels.items())
+
+
+def _marked(mark: str, vector: str) -> str:
+    """The kept labels, and one that tells what the value is."""
+    return f'label_replace(max by ({KEPT}) ({vector}), "stat", {quoted(mark)}, "", "")'
+
+
+def _written(letter: str) -> str:
+    """Control characters have no form of their own in a query."""
+    return letter if letter.isprintable() or letter == " " else _code(letter)
+
+
+def _code(letter: str) -> str:
+    number = ord(letter)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

@@ -1,0 +1,54 @@
+"""What Prometheus can scrape: who said where it answers, and the list that is made of it."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from lcm.models.base import IdModel
+
+
+class TargetKind(models.TextChoices):
+    CONTROLLER = "controller", "Controller"
+    WEB = "web", "Web"
+    WORKER = "worker", "Worker"
+    SLOT = "slot", "Slot"
+
+
+class Presence(IdModel):
+    """A process that was heard of, and where its metrics are."""
+
+    kind = models.CharField(max_length=10, choices=TargetKind)
+    name = models.CharField(max_length=200)
+    address = models.CharField(max_length=200)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["kind", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name"], name="presence_once"),
+            models.CheckConstraint(name="presence_kind_known", condition=Q(kind__in=TargetKind.values)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class ScrapeTarget(IdModel):
+    """An address that Prometheus is told of, with its labels."""
+
+    kind = models.CharField(max_length=10, choices=TargetKind)
+    name = models.CharField(max_length=200)
+    address = models.CharField(max_length=200)
+    labels = models.JSONField(default=dict, blank=True)
+    since = models.DateTimeField()
+
+    class Meta:
+        ordering = ["kind", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name"], name="scrape_target_once"),
+            models.CheckConstraint(name="scrape_target_kind_known", condition=Q(kind__in=TargetKind.values)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"

@@ -1,0 +1,156 @@
+"""What sessions and slots do now: panels that come again every few seconds while someone looks."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from lcm.roles import Role
+from lcm.selectors.sessions import sessions
+from lcm.web.access import role_required
+from observations.livestats.history import History
+from observations.livestats.totals import total
+from observations.pages.live_wording import (
+    NOT_CONFIGURED,
+    bytes_text,
+    cores_text,
+    lines_together,
+    notice_of,
+    readings,
+    traffic_text,
+)
+from observations.selectors import live as selectors
+from observations.selectors.live import Live
+from scheduling.selectors.capacity import slots
+
+RANGES = {"1h": "1 hour", "24h": "24 hours", selectors.WHOLE_SESSION: "Session"}
+NODES_SHOWN = 12
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """A session's nodes and their sum, with a line over the range that was chosen."""
+    session, now = get_object_or_404(sessions(), pk=pk), timezone.now()
+    chosen = request.GET.get("range", "")
+    if chosen not in RANGES:
+        chosen = selectors.usual_range(session, now)
+    live = selectors.session_live(session)
+    history = selectors.session_history(session, range=chosen, now=now)
+    rows = _rows(live, history)
+    context = {
+        "session": session,
+        "polled": selectors.has_a_lab(session),
+        "address": reverse("session_live", args=[pk]),
+        "ranges": [(key, label, key == chosen) for key, label in RANGES.items()],
+        "chosen": chosen,
+        "rows": rows[:NODES_SHOWN],
+        "more_rows": rows[NODES_SHOWN:],
+        **_shown(live, history),
+        "crumbs": [
+            ("Sessions", reverse("session_list")),
+            (session.short_id, reverse("session_detail", args=[pk])),
+            ("Live", ""),
+        ],
+    }
+    return _answer(request, "observations/live_session.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """All that runs on a slot together, and its sessions, the busiest first."""
+    slot = get_object_or_404(slots(), pk=pk)
+    live = selectors.slot_live(slot)
+    context = {
+        "slot": slot,
+        "sessions": _by_session(live),
+        **_shown(live, None),
+        "crumbs": [
+            ("Capacity", reverse("pool_list")),
+            (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
+            (slot.name, reverse("slot_detail", args=[pk])),
+            ("Live", ""),
+        ],
+    }
+    return _answer(request, "observations/live_slot.html", context)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def busiest_sessions(request: HttpRequest) -> HttpResponseBase:
+    """For the overview, and a page of its own."""
+    found = selectors.busiest_sessions()
+    rows = [(busy.session, cores_text(busy.cores)) for busy in found.sessions]
+    context = {
+        "found": found,
+        "rows": rows,
+        "what_to_set": NOT_CONFIGURED,
+        "crumbs": [("Sessions", reverse("session_list")), ("Busiest", "")],
+    }
+    return _answer(request, "observations/busiest.html", context)
+
+
+def _answer(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponseBase:
+    name = f"{template}#panel" if request.htmx else template  # type: ignore[attr-defined]
+    return render(request, name, context)
+
+
+def _shown(live: Live, history: History | None) -> dict[str, Any]:
+    """What the panels of sessions and slots have in common."""
+    now = timezone.now()
+    lines = lines_together(history) if history else {}
+    return {
+        "live": live,
+        "state": live.stats.state,
+        "notice": notice_of(live.stats, now),
+        "readings": readings(live.totals, lines, history),
+        "traffic": traffic_text(live.totals, settings.CONFIG["LIVE_STATS_WINDOW"]),
+        "observed_at": live.stats.observed_at,
+    }
+
+
+def _rows(live: Live, history: History) -> list[dict[str, Any]]:
+    """Nodes with figures of their own, the busiest first."""
+    order = sorted(live.nodes, key=lambda node: (-_cores(node.stats.metrics), node.kernel.node_label))
+    return [
+        {
+            "kernel": node.kernel,
+            "state": node.stats.state,
+            "readings": readings(node.stats.metrics, history.kernels.get(str(node.kernel.pk), {}), history),
+        }
+        for node in order
+        if node.stats.metrics
+    ]
+
+
+def _by_session(live: Live) -> list[dict[str, Any]]:
+    by_session: dict[UUID, list[Any]] = {}
+    for node in live.nodes:
+        by_session.setdefault(node.kernel.session_id, []).append(node)
+    rows = []
+    for nodes in by_session.values():
+        values = total(node.stats.metrics for node in nodes)
+        memory = values.get("mem")
+        rows.append(
+            {
+                "session": nodes[0].kernel.session,
+                "nodes": len(nodes),
+                "cores": cores_text(_cores(values)) if "cpu_util" in values else "",
+                "memory": bytes_text(memory.current) if memory and memory.current is not None else "",
+                "busy": _cores(values),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["busy"])
+
+
+def _cores(values: Any) -> float:
+    found = values.get("cpu_util")
+    return (found.current or 0.0) if found else 0.0

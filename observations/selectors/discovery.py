@@ -1,0 +1,95 @@
+"""What there is to scrape: processes that were heard of lately, and slots with a worker that lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from django.db.models import Exists, OuterRef, Q
+
+from lcm.models import Kernel
+from lcm.models.sessions import KernelStatus
+from observations.models import Presence, ScrapeTarget, TargetKind
+from scheduling.models import Lease, Phase, Pool, Reservation, Slot, SlotState
+from scheduling.services.controller_leases import LEASE_PREFIX
+
+# Processes tell every 15 s at most, controllers of their workers every 10 s.
+HEARD_WITHIN = timedelta(seconds=60)
+SLOT_HEARD_WITHIN = timedelta(minutes=3)
+PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that can be scraped."""
+
+    name: str
+    address: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def candidates(kind: TargetKind, now: datetime) -> list[Candidate]:
+    """All of a kind that are there now."""
+    return list(_slots(now) if kind == TargetKind.SLOT else _processes(kind, now))
+
+
+def http_sd_targets() -> list[dict[str, object]]:
+    """The list in the form of Prometheus' HTTP service discovery."""
+    return [
+        {
+            "targets": [row.address],
+            "labels": {"__meta_lcm_kind": row.kind, "__meta_lcm_name": row.name, **row.labels},
+        }
+        for row in ScrapeTarget.objects.order_by("kind", "name")
+    ]
+
+
+def _processes(kind: TargetKind, now: datetime) -> Iterator[Candidate]:
+    heard = Presence.objects.filter(kind=kind, seen_at__gt=now - HEARD_WITHIN).order_by("name")
+    served = _served(now) if kind == TargetKind.CONTROLLER else {}
+    for row in heard:
+        yield Candidate(row.name, row.address, _labels(served.get(row.name, ())))
+
+
+def _served(now: datetime) -> dict[str, list[str]]:
+    """The pools of each controller, by its leases."""
+    found: dict[str, list[str]] = {}
+    leases = Lease.objects.filter(name__startswith=LEASE_PREFIX, expires_at__gt=now).order_by("name")
+    for name, holder in leases.values_list("name", "holder"):
+        found.setdefault(holder, []).append(name.removeprefix(LEASE_PREFIX))
+    return found
+
+
+def _labels(pools: Iterable[str]) -> dict[str, str]:
+    """Several are one text, as labels have one value."""
+    names = list(pools)
+    if not names:
+        return {}
+    systems = sorted(set(Pool.objects.filter(name__in=names).values_list("system", flat=True)))
+    return {"pool": ",".join(names), "system": ",".join(systems)}
+
+
+def _slots(now: datetime) -> Iterator[Candidate]:
+    """READY slots that a controller has seen lately, or on which kernels run."""
+    kernels = Kernel.objects.filter(session=OuterRef("session"), status=KernelStatus.RUNNING)
+    busy = Reservation.objects.filter(Exists(kernels), slot=OuterRef("pk"), phase=Phase.READY)
+    alive = Q(last_heartbeat__gt=now - SLOT_HEARD_WITHIN) | Exists(busy)
+    rows = Slot.objects.filter(alive, state=SlotState.READY).exclude(endpoint="").select_related("pool")
+    for slot in rows.order_by("pk"):
+        if address := _address_of(slot.endpoint):
+            yield Candidate(slot.name, address, {"pool": slot.pool.name, "system": slot.pool.system})
+
+
+def _address_of(endpoint: str) -> str:
+    """`host:port` of an address; empty when it cannot be read."""
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return ""
+    if not parts.hostname or port is None:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{host}:{port}"

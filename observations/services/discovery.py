@@ -1,0 +1,34 @@
+"""The list of what Prometheus scrapes, kept as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from observations.models import ScrapeTarget
+from observations.selectors.discovery import Candidate
+
+
+def keep_targets(kind: str, wanted: Sequence[Candidate], *, now: datetime) -> int:
+    """Add, change and remove targets of a kind until the list is what is wanted; tells how many changed."""
+    listed = {row.name: row for row in ScrapeTarget.objects.filter(kind=kind)}
+    names = {each.name for each in wanted}
+    gone = [row.pk for name, row in listed.items() if name not in names]
+    new, changed = [], []
+    for each in wanted:
+        row = listed.get(each.name)
+        if row is None:
+            made = ScrapeTarget(
+                kind=kind, name=each.name, address=each.address, labels=each.labels, since=now
+            )
+            new.append(made)
+        elif (row.address, row.labels) != (each.address, each.labels):
+            row.address, row.labels, row.since = each.address, each.labels, now
+            changed.append(row)
+    with transaction.atomic():
+        ScrapeTarget.objects.filter(pk__in=gone).delete()
+        ScrapeTarget.objects.bulk_create(new, ignore_conflicts=True)
+        ScrapeTarget.objects.bulk_update(changed, ["address", "labels", "since"], batch_size=500)
+    return len(gone) + len(new) + len(changed)

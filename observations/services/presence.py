@@ -1,0 +1,19 @@
+"""Who is there to be scraped: processes say so themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from observations.models import Presence
+
+
+def note_presence(*, kind: str, name: str, address: str, now: datetime) -> None:
+    """A process lives, and its metrics are at this address."""
+    Presence.objects.update_or_create(
+        kind=kind, name=name[:200], defaults={"address": address[:200], "seen_at": now}
+    )
+
+
+def forget_presence(*, kind: str, name: str) -> None:
+    """A process has ended."""
+    Presence.objects.filter(kind=kind, name=name[:200]).delete()

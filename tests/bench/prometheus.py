@@ -1,0 +1,141 @@
+"""A Prometheus for the tests: the machine's own program, or Debian's when we may install it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from lcm.supervisor.address import Address
+from lcm.supervisor.children import die_with_parent
+from tests.bench.control_plane import free_address, wait_until
+from tests.bench.errors import Missing
+
+POLICY = Path("/usr/sbin/policy-rc.d")
+# What Debian's tools read as: no service may be started now.
+NO_SERVICES = "#!/bin/sh\nexit 101\n"
+
+
+def prometheus() -> str:
+    """The folder of `prometheus` and `promtool`; raises Missing when they cannot be had."""
+    found = _find()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _install()
+        found = _find()
+    if found is None:
+        raise Missing("Prometheus: install prometheus (it brings promtool) so that both are in the PATH")
+    return found
+
+
+def _find() -> str | None:
+    programs = [shutil.which(name) for name in ("prometheus", "promtool")]
+    return str(Path(programs[0]).parent) if programs[0] and programs[1] else None
+
+
+def _install() -> None:
+    """Debian's package brings a service; it is neither started now nor at the next boot."""
+    print("Prometheus is missing: installing it with apt-get", flush=True)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    with _no_services():
+        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "prometheus"]):
+            subprocess.run(["apt-get", "-qq", *arguments], env=env, check=False)
+    if shutil.which("systemctl"):
+        subprocess.run(["systemctl", "disable", "--quiet", "prometheus"], check=False)
+
+
+@contextmanager
+def _no_services() -> Iterator[None]:
+    if POLICY.exists():
+        yield
+        return
+    POLICY.write_text(NO_SERVICES)
+    POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        POLICY.unlink()
+
+
+@dataclass
+class PrometheusServer:
+    """A server on a port and in a folder of its own, to be stopped and started again."""
+
+    folder: Path
+    jobs: list[dict[str, Any]]
+    scrape_seconds: float = 1.0
+    address: Address = field(default_factory=free_address)
+    process: subprocess.Popen[bytes] | None = None
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=10))
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.address}"
+
+    def start(self) -> None:
+        interval = f"{round(self.scrape_seconds * 1000)}ms"
+        config = {"global": {"scrape_interval": interval}, "scrape_configs": self.jobs}
+        # JSON is YAML, too.
+        (self.folder / "prometheus.yml").write_text(json.dumps(config))
+        options = {
+            "config.file": self.folder / "prometheus.yml",
+            "storage.tsdb.path": self.folder / "data",
+            "web.listen-address": self.address,
+            "log.level": "error",
+        }
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [f"{prometheus()}/prometheus", *(f"--{name}={value}" for name, value in options.items())],
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent,
+            )
+        wait_until(self._is_ready, "Prometheus is ready", 30, lambda: (self.folder / "log").read_text())
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def query(self, promql: str) -> list[dict[str, Any]]:
+        answer = self.http.post(f"{self.url}/api/v1/query", data={"query": promql})
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["data"]["result"]
+        return found
+
+    def targets(self) -> list[dict[str, Any]]:
+        """What it scrapes now."""
+        answer = self.http.get(f"{self.url}/api/v1/targets?state=active").json()
+        found: list[dict[str, Any]] = answer["data"]["activeTargets"]
+        return found
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "log").read_text()
+        try:
+            return self.http.get(f"{self.url}/-/ready").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+
+@contextmanager
+def prometheus_server(
+    jobs: list[dict[str, Any]], *, scrape_seconds: float = 1.0
+) -> Iterator[PrometheusServer]:
+    """A running server that is gone after the block."""
+    with tempfile.TemporaryDirectory(prefix="lcm-prometheus-", ignore_cleanup_errors=True) as name:
+        server = PrometheusServer(Path(name), jobs, scrape_seconds)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()

@@ -1,0 +1,155 @@
+"""A stand-in for Prometheus that answers as it is told, and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+
+K1, K2, K3 = (f"0f0f0f0f-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
+
+
+@dataclass(frozen=True)
+class Asked:
+    path: str
+    form: dict[str, str]
+    headers: dict[str, str]
+
+    @property
+    def query(self) -> str:
+        return self.form["query"]
+
+    @property
+    def kind(self) -> str:
+        for kind, word in (("rate", "rate("), ("diff", "increase("), ("busiest", "topk(")):
+            if word in self.query:
+                return kind
+        return "gauge"
+
+
+@dataclass(frozen=True)
+class Says:
+    """An answer: its body, as bytes or as JSON, a delay before it, and one between each of its pieces."""
+
+    body: Any
+    status: int = 200
+    delay: float = 0.0
+    drip: float = 0.0
+
+    def content(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+def vector(*samples: tuple[dict[str, str], Any], **more: Any) -> dict[str, Any]:
+    result = [{"metric": labels, "value": [time.time(), str(value)]} for labels, value in samples]
+    return {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+
+
+def matrix(*lines: tuple[dict[str, str], list[tuple[float, float]]]) -> dict[str, Any]:
+    result = [
+        {"metric": labels, "values": [[at, str(value)] for at, value in points]} for labels, points in lines
+    ]
+    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
+def refused(kind: str, error: str) -> dict[str, Any]:
+    return {"status": "error", "errorType": kind, "error": error}
+
+
+def gauge(kernel: str, metric: str, value: float, value_type: str = "current", **labels: str) -> Any:
+    return {"kernel_id": kernel, "metric": metric, "value_type": value_type, "stat": "now", **labels}, value
+
+
+def read_at(kernel: str, moment: float, **labels: str) -> Any:
+    return {"kernel_id": kernel, "stat": "seen", **labels}, moment
+
+
+def grown(kernel: str, metric: str, value: float, **labels: str) -> Any:
+    return {"kernel_id": kernel, "metric": metric, **labels}, value
+
+
+@dataclass
+class StandIn:
+    """`answer` is asked for what to say to each query; all may come at the same time."""
+
+    url: str
+    answer: Callable[[Asked], Says]
+    asked: list[Asked] = field(default_factory=list)
+
+
+def always(says: Says) -> Callable[[Asked], Says]:
+    return lambda _: says
+
+
+def usual(asked: Asked) -> Says:
+    """One kernel that is well."""
+    if asked.path.endswith("query_range"):
+        start, step = float(asked.form["start"]), float(asked.form["step"])
+        metric = "net_rx" if asked.kind == "rate" else "cpu_util"
+        points = [(start + step * index, 0.5 + index / 10) for index in range(5)]
+        return Says(matrix(({"kernel_id": K1, "metric": metric}, points)))
+    if asked.kind == "rate":
+        return Says(vector(grown(K1, "net_rx", 2048.0), grown(K1, "net_tx", 1024.0)))
+    if asked.kind == "diff":
+        return Says(vector(grown(K1, "disk_read", 6000.0)))
+    return Says(
+        vector(
+            gauge(K1, "cpu_util", 1.5),
+            gauge(K1, "cpu_util", 2.0, "capacity"),
+            gauge(K1, "cpu_util", 75.0, "pct"),
+            gauge(K1, "cpu_util", 1.9, stat="max"),
+            gauge(K1, "cpu_util", 1.2, stat="avg"),
+            gauge(K1, "mem", 512.0),
+            gauge(K1, "mem", 1024.0, "capacity"),
+            read_at(K1, time.time() - 1),
+        )
+    )
+
+
+@contextmanager
+def stand_in(answer: Callable[[Asked], Says] = usual) -> Iterator[StandIn]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            asked = Asked(
+                self.path,
+                {name: values[0] for name, values in parse_qs(body).items()},
+                {name.lower(): value for name, value in self.headers.items()},
+            )
+            made.asked.append(asked)
+            says = made.answer(asked)
+            time.sleep(says.delay)
+            content = says.content()
+            self.send_response(says.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            try:
+                for piece in [content[at : at + 1] for at in range(len(content))] if says.drip else [content]:
+                    self.wfile.write(piece)
+                    time.sleep(says.drip)
+            except OSError:
+                self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    made = StandIn(f"http://127.0.0.1:{server.server_port}", answer)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
