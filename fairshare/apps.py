@@ -24,8 +24,10 @@ class FairShareConfig(AppConfig):
 
 def _show_on_pages() -> None:
     """What fair share adds to the side bar and the change log's filter."""
-    from lcm.web import filters, navigation
+    from fairshare.pages.overview import needs_of_usage
+    from lcm.web import filters, navigation, needs
 
+    needs.register_needs("usage", needs_of_usage)
     places = ("/fair-share/", "/usage/")
     entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")
     navigation.register_entry("Plan", entry, after="capacity")

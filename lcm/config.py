@@ -210,6 +210,13 @@ GROUPS: dict[str, list[Setting]] = {
         Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
         Setting(
+            "HEARTBEAT_LATE",
+            "seconds",
+            120.0,
+            "The overview names ready workers whose controller has been silent this long.",
+            1,
+        ),
+        Setting(
             "SESSION_ATTEMPTS",
             "whole number",
             3,

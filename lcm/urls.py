@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from lcm.pages import account, definition_import, definitions, organisation, sessions, tokens
+from lcm.pages import account, definition_import, definitions, organisation, overview, sessions, tokens
 from lcm.web import errors, health
 
 handler400 = errors.bad_request
@@ -12,7 +12,7 @@ handler404 = errors.not_found
 handler500 = errors.server_error
 
 urlpatterns = [
-    path("", account.home, name="home"),
+    path("", overview.home, name="home"),
     path("login", account.log_in, name="login"),
     path("logout", account.log_out, name="logout"),
     path("theme", account.set_theme, name="set_theme"),

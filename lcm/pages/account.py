@@ -1,4 +1,4 @@
-"""Log-in, theme, suggestions, the change log and the way home."""
+"""Log-in, theme, suggestions and the change log."""
 
 from __future__ import annotations
 
@@ -55,12 +55,6 @@ log_in = public(
     LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True)
 )
 log_out = public(LogoutView.as_view())
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def home(request: HttpRequest) -> HttpResponseBase:
-    return redirect("session_list")
 
 
 @require_GET

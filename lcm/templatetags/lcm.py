@@ -135,6 +135,15 @@ def ago(moment: datetime | None) -> SafeString:
 
 
 @register.filter
+def age(moment: datetime, now: datetime) -> SafeString:
+    """How long something has been so, with its beginning on hover."""
+    local = timezone.localtime(moment)
+    exact = f"since {local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    text = duration_text(max(now - moment, timedelta(0)), units=1)
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
+
+
+@register.filter
 def clock(moment: datetime | None) -> SafeString:
     """A time of day, with the date when it is not today's."""
     if moment is None:

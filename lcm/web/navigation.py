@@ -9,6 +9,8 @@ from lcm.roles import Role
 
 @dataclass(frozen=True)
 class Entry:
+    """An entry is current on addresses that begin with its prefix; one without, on its own alone."""
+
     key: str
     label: str
     url_name: str
@@ -24,7 +26,13 @@ class NavGroup:
 
 
 GROUPS = (
-    NavGroup("", [Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle")]),
+    NavGroup(
+        "",
+        [
+            Entry("overview", "Overview", "home", "", "squares-2x2"),
+            Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
+        ],
+    ),
     NavGroup(
         "Plan",
         [
