@@ -7,3 +7,6 @@ class LcmConfig(AppConfig):
 
     def ready(self) -> None:
         from lcm import celery, checks, wiring  # noqa: F401  (loads the Celery app, registers checks and receivers)
+        from lcm.pages.search import register_finders
+
+        register_finders()

@@ -3,7 +3,16 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from lcm.pages import account, definition_import, definitions, organisation, overview, sessions, tokens
+from lcm.pages import (
+    account,
+    definition_import,
+    definitions,
+    organisation,
+    overview,
+    search,
+    sessions,
+    tokens,
+)
 from lcm.web import errors, health
 
 handler400 = errors.bad_request
@@ -13,6 +22,7 @@ handler500 = errors.server_error
 
 urlpatterns = [
     path("", overview.home, name="home"),
+    path("search", search.search_page, name="search"),
     path("login", account.log_in, name="login"),
     path("logout", account.log_out, name="logout"),
     path("theme", account.set_theme, name="set_theme"),

@@ -26,6 +26,7 @@ RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
 # The least role for each method; "public" is for everybody, "controller" for controllers alone.
 PAGES: dict[str, dict[str, str]] = {
     "home": {"GET": "viewer"},
+    "search": {"GET": "viewer"},
     "login": {"GET": "public", "POST": "public"},
     "logout": {"POST": "public"},
     "set_theme": {"POST": "public"},
