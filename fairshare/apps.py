@@ -25,8 +25,9 @@ class FairShareConfig(AppConfig):
 def _show_on_pages() -> None:
     """What fair share adds to the side bar and the change log's filter."""
     from fairshare.pages.overview import needs_of_usage
-    from lcm.web import filters, navigation, needs
+    from lcm.web import filters, navigation, needs, overview
 
+    overview.register_part(overview.LaterPart("usage", "wide", "Usage by domain", "overview_usage"))
     needs.register_needs("usage", needs_of_usage)
     places = ("/fair-share/", "/usage/")
     entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from fairshare.pages import policies, shares, usage, weights
+from fairshare.pages import overview, policies, shares, usage, weights
 
 urlpatterns = [
+    path("overview/usage", overview.overview_usage, name="overview_usage"),
     path("fair-share/", shares.fair_share, name="fair_share"),
     path("fair-share/weights/bar", weights.weights_bar, name="fair_share_weights_bar"),
     path("fair-share/weights", weights.weights_save, name="fair_share_weights"),

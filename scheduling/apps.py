@@ -38,6 +38,7 @@ def _show_on_pages() -> None:
     search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
     needs.register_needs("capacity", needs_of_capacity)
     overview.register_part(overview.Part("pools", "wide", "overview/pools.html", pools_part))
+    overview.register_part(overview.LaterPart("ticks", "side", "Tick duration", "overview_ticks"))
     overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part))
 
     queue = navigation.Entry(

@@ -14,7 +14,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from fairshare.levels import Level
-from fairshare.pages.charts import stacked
 from fairshare.pages.lists import SHARES
 from fairshare.pages.wording import sentence, weights_text
 from fairshare.selectors.names import with_names
@@ -27,6 +26,7 @@ from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.errors import LcmError
 from lcm.roles import Role
 from lcm.web.access import role_required
+from lcm.web.charts.columns import stacked
 from lcm.web.export import export
 from lcm.web.form_pages import Done, go
 from scheduling.models import Pool

@@ -26,10 +26,10 @@ from lcm.selectors.sessions import sessions
 from lcm.services import definitions as services
 from lcm.web.access import role_required
 from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.charts.topology import picture_of
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
-from lcm.web.topology import picture_of
 from lcm.web.wording import amount_text
 
 

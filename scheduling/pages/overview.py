@@ -6,16 +6,26 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
 
+from lcm.roles import Role
+from lcm.web.access import role_required
 from lcm.web.charts.bars import Share, share_bar
+from lcm.web.charts.lines import Point, line_chart
 from lcm.web.needs import Look, Need
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
+from scheduling.selectors.capacity import ticks_since
 from scheduling.selectors.fleet import PoolLine, fleet
 from scheduling.selectors.observing import troubled_runs
 
 POOLS_SHOWN = 25
+TICKS_SHOWN = timedelta(hours=1)
+MOST_TICKS = 2_000
 
 
 def needs_of_capacity(look: Look) -> Iterator[Need]:
@@ -45,6 +55,21 @@ def queue_part(look: Look) -> Mapping[str, Any]:
         "ready": sum(line.by_state.get(SlotState.READY, 0) for line in lines),
         "most": sum(line.pool.max_slots for line in lines if line.pool.enabled),
     }
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def overview_ticks(request: HttpRequest) -> HttpResponseBase:
+    """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
+    ticks = ticks_since(timezone.now() - TICKS_SHOWN, limit=MOST_TICKS)
+    points = [Point(tick.started_at, tick.duration_ms, tick.pool.name) for tick in ticks]
+    context = {
+        "chart": line_chart(points, title="Duration of the ticks of the last hour", unit="ms"),
+        "placed": sum(tick.counts.get("placed", 0) for tick in ticks),
+        "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
+    }
+    template = "overview/ticks.html#panel" if request.htmx else "overview/ticks.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
 
 
 def _states(line: PoolLine) -> list[Share]:

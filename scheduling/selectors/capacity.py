@@ -120,6 +120,11 @@ def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
 
 
+def ticks_since(moment: datetime, *, limit: int) -> list[TickRun]:
+    """The newest of them, with their pools."""
+    return list(ticks().filter(started_at__gte=moment).order_by("-started_at", "-pk")[:limit])
+
+
 def attempts_of(slot: Slot, limit: int) -> list[LaunchAttempt]:
     return list(slot.attempts.order_by("-requested_at", "-pk")[:limit])
 

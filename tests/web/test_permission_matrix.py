@@ -27,6 +27,8 @@ RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
 PAGES: dict[str, dict[str, str]] = {
     "home": {"GET": "viewer"},
     "search": {"GET": "viewer"},
+    "overview_ticks": {"GET": "viewer"},
+    "overview_usage": {"GET": "viewer"},
     "login": {"GET": "public", "POST": "public"},
     "logout": {"POST": "public"},
     "set_theme": {"POST": "public"},
