@@ -12,13 +12,15 @@ class FairShareConfig(AppConfig):
             UsageRecordObserver,
         )
         from fairshare.selectors.standings import standings
-        from fairshare.services import allocations  # noqa: F401  (sessions open and close them)
+        from fairshare.services import allocations, rebuilding  # noqa: F401  (sessions open and close them)
+        from lcm.services.jobs import register_job
         from scheduling.coordinator import register_observer
         from scheduling.fairness import register_standings
 
         for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
             register_observer(observer())
         register_standings(standings)
+        register_job(rebuilding.KIND, rebuilding.rebuild_step)
         _show_on_pages()
 
 

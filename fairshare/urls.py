@@ -11,5 +11,6 @@ urlpatterns = [
     path("fair-share/weights", weights.weights_save, name="fair_share_weights"),
     path("fair-share/policy", policies.policy_edit, name="fair_share_policy"),
     path("fair-share/check", shares.usage_check, name="usage_check"),
+    path("fair-share/rebuild", shares.usage_rebuild, name="usage_rebuild"),
     path("usage/", usage.usage_explorer, name="usage_explorer"),
 ]

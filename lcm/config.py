@@ -198,9 +198,10 @@ GROUPS: dict[str, list[Setting]] = {
             "CLEANUP_INTERVAL",
             "seconds",
             3600.0,
-            "How often expired idempotency answers and log-ins are removed.",
+            "How often expired idempotency answers, log-ins and jobs are removed.",
             1,
         ),
+        Setting("JOB_DAYS", "whole number", 7, "Days that jobs are kept after they ended.", 1),
     ],
     "Capacity": [
         Setting("DECISION_DAYS", "whole number", 14, "Days that scheduling decisions are kept.", 1),

@@ -7,7 +7,7 @@ from typing import Any
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition
 from lcm.roles import Role
-from lcm.selectors import definitions, organisation, sessions
+from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 
@@ -171,6 +171,35 @@ TOKENS = ListPage(
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
+)
+
+
+def _jobs_lead() -> str:
+    count = jobs.unfinished_jobs().count()
+    if not count:
+        return "**Nothing is being worked on.** Long work that people start is found here for some days."
+    return f"**{count:,} {'job is' if count == 1 else 'jobs are'} not finished.**"
+
+
+JOBS = ListPage(
+    title="Jobs",
+    noun="job",
+    plural="jobs",
+    rows=jobs.jobs,
+    filterset=filters.JobFilter,
+    columns=[
+        Column("Job", lambda row: row.title),
+        Column("State", lambda row: row.get_state_display(), sort="state"),
+        Column("Progress", lambda row: row.worked_on, export_label="Worked on"),
+        Column("Started by", lambda row: row.actor),
+        Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="jobs/row.html",
+    default_sort="-created_at",
+    search_hint="Title, person",
+    icon="briefcase",
+    empty_hint="What is done to more than 500 rows at once, or takes long, runs here in the background.",
+    lead=_jobs_lead,
 )
 
 CHANGES = ListPage(

@@ -82,6 +82,8 @@ LOOKS: dict[str, tuple[str, str]] = {
     "waiting": ("clock", "idle"),
     "held": ("half", "busy"),
     "impossible": ("oct", "bad"),
+    "queued": ("clock", "idle"),
+    "done": ("check", "ok"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),

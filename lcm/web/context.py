@@ -10,6 +10,7 @@ from django.urls import reverse
 from lcm.lifecycle import ACTIVE
 from lcm.models import LabletDefinition, LabletSession, Theme
 from lcm.roles import Role, role_of
+from lcm.selectors.jobs import unfinished_jobs
 from lcm.web.navigation import GROUPS, Entry, NavGroup
 from lcm.web.paging import capped_counts
 
@@ -59,5 +60,8 @@ def _is_here(path: str, entry: Entry) -> bool:
 def _counts() -> dict[str, str]:
     """Counted in one query, and each no further than people read."""
     sessions = LabletSession.objects.filter(status__in=ACTIVE)
-    counts = capped_counts({"sessions": sessions, "definitions": LabletDefinition.objects.all()})
-    return {name: f"{count:,}{'+' if more else ''}" for name, (count, more) in counts.items()}
+    counts = capped_counts(
+        {"sessions": sessions, "definitions": LabletDefinition.objects.all(), "jobs": unfinished_jobs()}
+    )
+    shown = {name: f"{count:,}{'+' if more else ''}" for name, (count, more) in counts.items()}
+    return shown if counts["jobs"][0] else {**shown, "jobs": ""}

@@ -19,6 +19,8 @@ from lcm.models import (
     ChangeLog,
     DefinitionStatus,
     Domain,
+    Job,
+    JobState,
     LabletDefinition,
     LabletSession,
     Priority,
@@ -210,6 +212,16 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
 
     class Meta:
         model = User
+        fields: list[str] = []
+
+
+class JobFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("title", "actor")
+    state = ChoicesFilter(choices=JobState.choices, label="State")
+    created = PeriodFilter(field_name="created_at", label="Started")
+
+    class Meta:
+        model = Job
         fields: list[str] = []
 
 

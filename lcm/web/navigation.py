@@ -45,6 +45,7 @@ GROUPS = (
         "System",
         [
             Entry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
+            Entry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
             Entry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
         ],
     ),

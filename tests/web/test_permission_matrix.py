@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from lcm.models import ChangeLog
+from lcm.models import ChangeLog, Job
 from observations.models import DriftReview
 from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
@@ -66,6 +66,9 @@ PAGES: dict[str, dict[str, str]] = {
     "token_create": {"GET": "admin", "POST": "admin"},
     "token_rotate": {"GET": "admin", "POST": "admin"},
     "token_revoke": {"GET": "admin", "POST": "admin"},
+    "job_list": {"GET": "viewer"},
+    "job_detail": {"GET": "viewer"},
+    "job_retry": {"POST": "operator"},
     "change_list": {"GET": "viewer"},
     "change_detail": {"GET": "viewer"},
     "pool_list": {"GET": "viewer"},
@@ -105,6 +108,7 @@ PAGES: dict[str, dict[str, str]] = {
     "fair_share_weights": {"POST": "admin"},
     "fair_share_policy": {"GET": "admin", "POST": "admin"},
     "usage_check": {"POST": "operator"},
+    "usage_rebuild": {"GET": "admin", "POST": "admin"},
     "usage_explorer": {"GET": "viewer"},
     "definition_review": {"GET": "viewer"},
     "definition_preview": {"GET": "viewer"},
@@ -289,6 +293,7 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
         "review": {"pk": definition.pk},
         "drift": {"pk": drift.pk},
+        "job": {"pk": Job.objects.create(kind="bulk", title="Cancel", actor="otto").pk},
     }
     special = {
         "suggest": {"kind": "people"},
