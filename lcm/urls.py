@@ -10,6 +10,7 @@ from lcm.pages import (
     jobs,
     organisation,
     overview,
+    people,
     search,
     sessions,
     tokens,
@@ -63,6 +64,10 @@ urlpatterns = [
     path(
         "projects/<uuid:pk>/members/<uuid:user_pk>/remove", organisation.member_remove, name="member_remove"
     ),
+    path("profile", people.profile, name="profile"),
+    path("profile/password", people.password_change, name="password_change"),
+    path("people/", people.person_list, name="person_list"),
+    path("people/<uuid:pk>/role", people.person_role, name="person_role"),
     path("tokens/", tokens.token_list, name="token_list"),
     path("tokens/new", tokens.token_create, name="token_create"),
     path("tokens/<uuid:pk>/rotate", tokens.token_rotate, name="token_rotate"),

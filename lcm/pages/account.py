@@ -74,10 +74,15 @@ def set_theme(request: HttpRequest) -> HttpResponseBase:
         back = reverse("home")
     response = redirect(back)
     if theme in Theme.values:
-        response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
+        remember_theme(request, response, theme)
         if request.user.is_authenticated:
             User.objects.filter(pk=request.user.pk).update(theme=theme)
     return response
+
+
+def remember_theme(request: HttpRequest, response: HttpResponseBase, theme: str) -> None:
+    """This browser shows pages like that from now on."""
+    response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
 
 
 SUGGESTERS = {

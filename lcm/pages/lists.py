@@ -150,6 +150,28 @@ PROJECTS = ListPage(
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
+PEOPLE = ListPage(
+    title="People",
+    noun="person",
+    plural="people",
+    rows=organisation.people,
+    filterset=filters.PersonFilter,
+    columns=[
+        Column("Person", lambda row: row.username, sort="username"),
+        Column("Role", lambda row: row.role.label),
+        Column("Account", lambda row: "open" if row.is_active else "closed"),
+        Column("Email", lambda row: row.email),
+        Column("Last log-in", lambda row: row.last_login, numeric=True),
+        Column("Joined", lambda row: row.date_joined, sort="-date_joined", numeric=True),
+    ],
+    row_template="people/row.html",
+    default_sort="username",
+    search_hint="Name, email",
+    icon="users",
+    empty_hint="People are made in django-admin and given a role here.",
+    lead=lambda: "Viewers look, Operators look after sessions and slots, Admins decide everything.",
+)
+
 TOKENS = ListPage(
     title="Tokens",
     noun="token",

@@ -52,7 +52,8 @@ class BulkWork:
     danger: bool = False
 
     def told(self, handled: Handled) -> str:
-        rest = f"; {handled.refused:,} could not be, as they are now" if handled.refused else ""
+        are = "it is" if handled.refused == 1 else "they are"
+        rest = f"; {handled.refused:,} could not be, as {are} now" if handled.refused else ""
         return f"{handled.done:,} {self.page.named(handled.done)} {self.past}{rest}."
 
 

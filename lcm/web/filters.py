@@ -28,6 +28,7 @@ from lcm.models import (
     TokenKind,
     User,
 )
+from lcm.roles import GROUPS as ROLE_GROUPS
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 
 SEARCHED_CHANGES = 100_000
@@ -213,6 +214,13 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
     class Meta:
         model = User
         fields: list[str] = []
+
+
+class PersonFilter(UserFilter):
+    role = df.ChoiceFilter(
+        field_name="groups__name", choices=[(name, name) for name in ROLE_GROUPS], label="Role"
+    )
+    is_active = FlagFilter(label="May log in")
 
 
 class JobFilter(df.FilterSet):  # type: ignore[misc]

@@ -44,6 +44,7 @@ GROUPS = (
     NavGroup(
         "System",
         [
+            Entry("people", "People", "person_list", "/people/", "users", Role.ADMIN),
             Entry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
             Entry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
             Entry("changes", "Change log", "change_list", "/changes/", "list-bullet"),

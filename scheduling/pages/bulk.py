@@ -62,7 +62,7 @@ UNCORDON = _action(
 DRAIN = _action(
     "drain-slots",
     "Drain",
-    "being drained",
+    "set to drain",
     "Sessions on them run to their end; then the workers are ended.",
     services.drain_slot,
     danger=True,
