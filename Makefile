@@ -10,11 +10,11 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 	SECRET_KEY=only-for-checks-7b1f0c94e2d85a36d0f7c1e9a4b28c63f5
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format bench replay docs docs-images clean
+.PHONY: help run test test-fast lint format bench screenshots replay docs docs-images clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
-		printf '  make %-10s %s\n' "$$name" "$$text"; done
+		printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 run: $(VENV)/.run-installed ## start LCM with a demo fleet on http://127.0.0.1:8000/
 	@DEBUG=$${DEBUG:-true} DEMO=$${DEMO:-true} exec $(BIN)/python manage.py up
@@ -27,6 +27,9 @@ test-fast: $(VENV)/.dev-installed ## run the tests that need no browser and no p
 
 bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
+
+screenshots: $(VENV)/.dev-installed ## take every page of the demo at three widths in both themes, into var/screenshots
+	@exec $(BIN)/python -m tests.pictures $(ARGS)
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
 	@exec $(BIN)/python -m observations.replay $(ARGS)

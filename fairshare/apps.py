@@ -13,8 +13,9 @@ class FairShareConfig(AppConfig):
             UsageRecordObserver,
         )
         from fairshare.selectors.standings import standings
-        from fairshare.services import allocations  # noqa: F401  (sessions open and close them)
+        from fairshare.services import allocations, rebuilding  # noqa: F401  (sessions open and close them)
         from lcm import metrics
+        from lcm.services.jobs import register_job
         from scheduling.coordinator import register_observer
         from scheduling.fairness import register_standings
 
@@ -22,13 +23,17 @@ class FairShareConfig(AppConfig):
             register_observer(observer())
         register_standings(standings)
         metrics.FLEET.append(usage_figures)
+        register_job(rebuilding.KIND, rebuilding.rebuild_step)
         _show_on_pages()
 
 
 def _show_on_pages() -> None:
     """What fair share adds to the side bar and the change log's filter."""
-    from lcm.web import filters, navigation
+    from fairshare.pages.overview import needs_of_usage
+    from lcm.web import filters, navigation, needs, overview
 
+    overview.register_part(overview.LaterPart("usage", "wide", "Usage by domain", "overview_usage"))
+    needs.register_needs("usage", needs_of_usage)
     places = ("/fair-share/", "/usage/")
     entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")
     navigation.register_entry("Plan", entry, after="capacity")

@@ -7,3 +7,8 @@ class LcmConfig(AppConfig):
 
     def ready(self) -> None:
         from lcm import celery, checks, wiring  # noqa: F401  (loads the Celery app, registers checks and receivers)
+        from lcm.pages.bulk import register_actions
+        from lcm.pages.search import register_finders
+
+        register_actions()
+        register_finders()

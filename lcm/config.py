@@ -210,9 +210,10 @@ GROUPS: dict[str, list[Setting]] = {
             "CLEANUP_INTERVAL",
             "seconds",
             3600.0,
-            "How often expired idempotency answers and log-ins are removed.",
+            "How often expired idempotency answers, log-ins and jobs are removed.",
             1,
         ),
+        Setting("JOB_DAYS", "whole number", 7, "Days that jobs are kept after they ended.", 1),
     ],
     "Capacity": [
         Setting("DECISION_DAYS", "whole number", 14, "Days that scheduling decisions are kept.", 1),
@@ -221,6 +222,13 @@ GROUPS: dict[str, list[Setting]] = {
         ),
         Setting("TICK_INTERVAL", "seconds", 5.0, "How often each pool is looked at, at least.", 0.1),
         Setting("RECONCILE_INTERVAL", "seconds", 5.0, "How often slots and instances are compared.", 0.1),
+        Setting(
+            "HEARTBEAT_LATE",
+            "seconds",
+            120.0,
+            "The overview names ready workers whose controller has been silent this long.",
+            1,
+        ),
         Setting(
             "SESSION_ATTEMPTS",
             "whole number",

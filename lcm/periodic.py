@@ -47,6 +47,7 @@ def specs() -> list[SchedulerTaskSpec]:
     return [
         SchedulerTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
         SchedulerTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
+        SchedulerTaskSpec("drive-jobs", "lcm.tasks.drive_jobs", timedelta(minutes=1)),
         SchedulerTaskSpec("forget-changes", "lcm.tasks.forget_changes", timedelta(minutes=10)),
     ]
 

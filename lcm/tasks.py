@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime
-from uuid import UUID
+from datetime import timedelta
 
 from celery import shared_task
-from django.http import QueryDict
 from django.utils import timezone
 
-from lcm.actors import Actor
-from lcm.lifecycle import CANCEL_TO
-from lcm.models import LabletSession
-from lcm.services import housekeeping
+from lcm.services import housekeeping, jobs
 from lcm.services.feed import forget_entries
-from lcm.services.sessions import cancel_sessions
-from lcm.web.filters import SessionFilter
 
-CANCEL_BATCH = 500
-CANCEL_BATCHES = 20
-logger = logging.getLogger(__name__)
+# How long a task works on one job before others get their turn.
+JOB_TURN = timedelta(seconds=60)
 
 
 @shared_task
@@ -41,22 +32,18 @@ def forget_changes() -> None:
 
 
 @shared_task
-def cancel_selected_sessions(
-    filter_query: str, asked_at: str, actor_label: str, user_id: str, reason: str
-) -> None:
-    """Cancel the sessions that matched a list's filters when it was asked for, some thousands a run.
-
-    A second run finds nothing left to do; what is left after a run is done by the next one.
-    """
-    actor = Actor(label=actor_label, user_id=UUID(user_id))
-    filters = SessionFilter(QueryDict(filter_query), queryset=LabletSession.objects.all())
-    if not filters.is_valid():
-        logger.error("bulk_cancel_refused", extra={"filters": filter_query, "errors": dict(filters.errors)})
+def run_job(key: str) -> None:
+    """Work on a job for a while; what is left then is another task's. A second run finds it taken."""
+    job = jobs.claim_job(key=key, now=timezone.now())
+    if job is None:
         return
-    rows = filters.qs.filter(status__in=list(CANCEL_TO), created_at__lte=datetime.fromisoformat(asked_at))
-    for _ in range(CANCEL_BATCHES):
-        batch = list(rows.order_by("pk")[:CANCEL_BATCH])
-        cancelled, _missed = cancel_sessions(sessions=batch, actor=actor, now=timezone.now(), reason=reason)
-        if not cancelled:
+    until = timezone.now() + JOB_TURN
+    while jobs.work_on(job, now=timezone.now()):
+        if timezone.now() > until:
+            jobs.let_go(job)
             return
-    cancel_selected_sessions.delay(filter_query, asked_at, actor_label, user_id, reason)
+
+
+@shared_task
+def drive_jobs() -> None:
+    jobs.send_abandoned(now=timezone.now())

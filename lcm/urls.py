@@ -3,7 +3,18 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from lcm.pages import account, definition_import, definitions, organisation, sessions, tokens
+from lcm.pages import (
+    account,
+    definition_import,
+    definitions,
+    jobs,
+    organisation,
+    overview,
+    people,
+    search,
+    sessions,
+    tokens,
+)
 from lcm.web import errors, health
 
 handler400 = errors.bad_request
@@ -12,7 +23,8 @@ handler404 = errors.not_found
 handler500 = errors.server_error
 
 urlpatterns = [
-    path("", account.home, name="home"),
+    path("", overview.home, name="home"),
+    path("search", search.search_page, name="search"),
     path("login", account.log_in, name="login"),
     path("logout", account.log_out, name="logout"),
     path("theme", account.set_theme, name="set_theme"),
@@ -52,10 +64,17 @@ urlpatterns = [
     path(
         "projects/<uuid:pk>/members/<uuid:user_pk>/remove", organisation.member_remove, name="member_remove"
     ),
+    path("profile", people.profile, name="profile"),
+    path("profile/password", people.password_change, name="password_change"),
+    path("people/", people.person_list, name="person_list"),
+    path("people/<uuid:pk>/role", people.person_role, name="person_role"),
     path("tokens/", tokens.token_list, name="token_list"),
     path("tokens/new", tokens.token_create, name="token_create"),
     path("tokens/<uuid:pk>/rotate", tokens.token_rotate, name="token_rotate"),
     path("tokens/<uuid:pk>/revoke", tokens.token_revoke, name="token_revoke"),
+    path("jobs/", jobs.job_list, name="job_list"),
+    path("jobs/<uuid:pk>/", jobs.job_detail, name="job_detail"),
+    path("jobs/<uuid:pk>/retry", jobs.job_retry, name="job_retry"),
     path("changes/", account.change_list, name="change_list"),
     path("changes/<int:pk>/", account.change_detail, name="change_detail"),
     path("favicon.ico", account.favicon, name="favicon"),

@@ -30,7 +30,18 @@ def _tell_controllers() -> None:
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the session's page and the change log's filter."""
     from lcm.lifecycle import SessionStatus
-    from lcm.web import filters, navigation, panels
+    from lcm.web import filters, navigation, needs, overview, panels, search
+    from scheduling.pages.bulk import register_actions
+    from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part
+    from scheduling.pages.search import find_pools, find_slots
+
+    register_actions()
+    search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
+    search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
+    needs.register_needs("capacity", needs_of_capacity)
+    overview.register_part(overview.Part("pools", "wide", "overview/pools.html", pools_part))
+    overview.register_part(overview.LaterPart("ticks", "side", "Tick duration", "overview_ticks"))
+    overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part))
 
     queue = navigation.Entry(
         "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"

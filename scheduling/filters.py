@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
-from uuid import UUID
 
 import django_filters as df
 from django.db.models import Q, QuerySet
@@ -12,6 +10,7 @@ from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
+from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
 from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
 from scheduling.models import (
@@ -25,10 +24,7 @@ from scheduling.models import (
     SlotState,
     TickRun,
 )
-from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state
-
-_ID_START = re.compile(r"^[0-9a-f]{4,32}$")
-_SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
+from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state, search_slots
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]
@@ -75,13 +71,7 @@ class SlotFilter(PoolChoices):
         fields: list[str] = []
 
     def search(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
-        """By what is written on the tile: name, instance, address, offering."""
-        found = Q()
-        for column in ("pool__name", "instance_id", "endpoint", "offering"):
-            found |= Q(**{f"{column}__icontains": value})
-        if named := _SLOT_NAME.match(value):
-            found |= Q(pool__name=named["pool"], number=int(named["number"]))
-        return qs.filter(found)
+        return search_slots(qs, value)
 
     def only_interrupted(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
         return qs.filter(interruption_deadline__isnull=value != "true")
@@ -103,12 +93,7 @@ class ReservationFilter(PoolChoices):
 
     def search(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
         """By the start of its or its session's id, or by the holder."""
-        found = Q(holder__icontains=value)
-        start = value.lower().replace("-", "")
-        if _ID_START.match(start):
-            first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
-            found |= Q(pk__range=(first, last)) | Q(session__gte=first, session__lte=last)
-        return qs.filter(found)
+        return qs.filter(Q(holder__icontains=value) | by_id(value) | by_id(value, "session"))
 
     def only_active(self, qs: QuerySet[Reservation], name: str, value: str) -> QuerySet[Reservation]:
         return qs.filter(phase__in=ACTIVE_PHASES) if value == "true" else qs.exclude(phase__in=ACTIVE_PHASES)
@@ -156,13 +141,8 @@ class DecisionFilter(PoolChoices):
 
     def search(self, qs: QuerySet[Decision], name: str, value: str) -> QuerySet[Decision]:
         """By the start of the reservation's or its session's id, or by the holder."""
-        found = Q(reservation__holder__icontains=value)
-        start = value.lower().replace("-", "")
-        if _ID_START.match(start):
-            first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
-            found |= Q(reservation__gte=first, reservation__lte=last)
-            found |= Q(reservation__session__gte=first, reservation__session__lte=last)
-        return qs.filter(found)
+        found = by_id(value, "reservation") | by_id(value, "reservation__session")
+        return qs.filter(found | Q(reservation__holder__icontains=value))
 
 
 class TickFilter(PoolChoices):

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from scheduling.pages import dry_run, observers, pools, queue, reservations, slots
+from scheduling.pages import dry_run, observers, overview, pools, queue, reservations, slots
 
 urlpatterns = [
+    path("overview/ticks", overview.overview_ticks, name="overview_ticks"),
     path("pools/", pools.pool_list, name="pool_list"),
     path("pools/new", pools.pool_create, name="pool_create"),
     path("pools/<uuid:pk>/", pools.pool_detail, name="pool_detail"),

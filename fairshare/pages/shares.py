@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, timedelta
 from typing import Any
 from uuid import UUID
@@ -11,10 +12,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from fairshare.levels import Level
-from fairshare.pages.charts import stacked
 from fairshare.pages.lists import SHARES
 from fairshare.pages.wording import sentence, weights_text
 from fairshare.selectors.names import with_names
@@ -23,12 +23,15 @@ from fairshare.selectors.trees import policy_of
 from fairshare.selectors.usage import buckets, last_check, usage_by_day
 from fairshare.services.checking import ask_for_check
 from fairshare.services.policies import warnings_for
+from fairshare.services.rebuilding import start_rebuild
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.errors import LcmError
 from lcm.roles import Role
 from lcm.web.access import role_required
+from lcm.web.charts.columns import stacked
 from lcm.web.export import export
-from lcm.web.form_pages import Done, go
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
+from lcm.web.forms import ReasonForm
 from scheduling.models import Pool
 
 CHART_DAYS = 14
@@ -61,6 +64,27 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
         messages.error(request, error.message)
         return go(request, Done("", back))
     return go(request, Done("Records and buckets are compared as soon as a worker is free.", back))
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> Done:
+        job = start_rebuild(reason=data["reason"], actor=actor_of(request), now=timezone.now())
+        return Done("", reverse("job_detail", args=[job.pk]))
+
+    home = reverse("fair_share")
+    page = FormPage(
+        title="Rebuild daily usage?",
+        text="The buckets of every day that still has records are made anew from them, a day at a time. "
+        "Records are not touched.",
+        form=ReasonForm,
+        submit="Rebuild usage",
+        save=save,
+        back=home,
+        crumbs=[("Fair share", home), ("Rebuild usage", "")],
+    )
+    return form_page(request, page)
 
 
 def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from fairshare.levels import Level
-from fairshare.pages.charts import stacked, told
 from fairshare.pages.lists import BUCKETS
 from fairshare.selectors.names import with_names
 from fairshare.selectors.usage import buckets, usage_by_day, usage_by_subject
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.roles import Role
 from lcm.web.access import role_required
+from lcm.web.charts.columns import stacked
+from lcm.web.charts.scales import told
 from lcm.web.export import export
 from lcm.web.forms import PageForm
 from scheduling.models import Pool

@@ -12,28 +12,9 @@ from fairshare.models import UsageBucket, UsageCheck
 from fairshare.selectors.names import names_of
 from fairshare.selectors.trees import SubjectKey
 from fairshare.units import RESOURCES, hours
+from lcm.web.charts.columns import ByDay, Series
 
 KINDS = 4
-
-
-@dataclass(frozen=True)
-class Series:
-    """One subject's hours, a number a day, and their sum."""
-
-    name: str
-    values: list[float]
-
-    @property
-    def total(self) -> float:
-        return sum(self.values)
-
-
-@dataclass(frozen=True)
-class ByDay:
-    """Days and the subjects that used most, the rest together."""
-
-    days: list[date]
-    series: list[Series]
 
 
 def buckets(

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from lcm.admin.actions import ReasonForm, ask_first
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, actor_of
-from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, User
+from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, User
 from lcm.services.tokens import revoke_token
 
 FOUND_AT_MOST = 200
@@ -111,6 +111,16 @@ class IdempotentAnswerAdmin(ReadOnlyAdmin):
     ordering = ("-created_at", "-id")
     sortable_by = ("created_at",)
     fields = ("principal", "key", "fingerprint", "status", "created_at")
+
+
+@admin.register(Job)
+class JobAdmin(ReadOnlyAdmin):
+    note = "Long work that people started; its own page shows how far it is. Kept for some days."
+    list_display = ("title", "state", "actor", "done", "total", "created_at")
+    list_filter = ("state", "created_at")
+    search_fields = ("title", "actor", "kind")
+    ordering = ("-created_at", "-id")
+    sortable_by = ("created_at",)
 
 
 @admin.register(Heartbeat)

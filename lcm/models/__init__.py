@@ -9,6 +9,7 @@ from lcm.models.definitions import (
     Placement,
 )
 from lcm.models.feed import FeedEntry, FeedHead, FeedKind
+from lcm.models.jobs import Job, JobState
 from lcm.models.people import Domain, Membership, Project, Theme, User
 from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, TokenKind
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
@@ -25,6 +26,8 @@ __all__ = [
     "FeedKind",
     "Heartbeat",
     "IdempotentAnswer",
+    "Job",
+    "JobState",
     "Kernel",
     "KernelStatus",
     "LabletDefinition",

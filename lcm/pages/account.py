@@ -1,4 +1,4 @@
-"""Log-in, theme, suggestions, the change log and the way home."""
+"""Log-in, theme, suggestions and the change log."""
 
 from __future__ import annotations
 
@@ -58,12 +58,6 @@ log_out = public(LogoutView.as_view())
 
 
 @require_GET
-@role_required(Role.VIEWER)
-def home(request: HttpRequest) -> HttpResponseBase:
-    return redirect("session_list")
-
-
-@require_GET
 @public
 def favicon(request: HttpRequest) -> HttpResponseBase:
     """For pages that do not name our icon: django-admin and the API's documentation."""
@@ -80,10 +74,15 @@ def set_theme(request: HttpRequest) -> HttpResponseBase:
         back = reverse("home")
     response = redirect(back)
     if theme in Theme.values:
-        response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
+        remember_theme(request, response, theme)
         if request.user.is_authenticated:
             User.objects.filter(pk=request.user.pk).update(theme=theme)
     return response
+
+
+def remember_theme(request: HttpRequest, response: HttpResponseBase, theme: str) -> None:
+    """This browser shows pages like that from now on."""
+    response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
 
 
 SUGGESTERS = {

@@ -21,9 +21,9 @@ from lcm.pages.definitions import DefinitionForm, RequirementsForm
 from lcm.roles import Role
 from lcm.services import definitions as services
 from lcm.web.access import role_required
+from lcm.web.charts.topology import picture_of
 from lcm.web.form_pages import Done, actor_of, go, save_form
 from lcm.web.forms import PageForm, add_errors
-from lcm.web.topology import picture_of
 
 
 class TopologyForm(PageForm):

@@ -8,16 +8,15 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.errors import LcmError
 from lcm.models import DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
+from lcm.pages.bulk import ACTIVATE, DEPRECATE
 from lcm.pages.lists import DEFINITIONS
 from lcm.roles import Role
 from lcm.selectors import definitions as selectors
@@ -25,11 +24,11 @@ from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import sessions
 from lcm.services import definitions as services
 from lcm.web.access import role_required
-from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.bulk import bulk_page
+from lcm.web.charts.topology import picture_of
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
-from lcm.web.topology import picture_of
 from lcm.web.wording import amount_text
 
 
@@ -271,42 +270,10 @@ def definition_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.ADMIN)
 def definition_bulk_activate(request: HttpRequest) -> HttpResponseBase:
-    return _bulk_status(request, DefinitionStatus.ACTIVE, verb="Activate", danger=False)
+    return bulk_page(request, ACTIVATE.name)
 
 
 @require_POST
 @role_required(Role.ADMIN)
 def definition_bulk_deprecate(request: HttpRequest) -> HttpResponseBase:
-    return _bulk_status(request, DefinitionStatus.DEPRECATED, verb="Deprecate", danger=True)
-
-
-def _bulk_status(
-    request: HttpRequest, status: DefinitionStatus, *, verb: str, danger: bool
-) -> HttpResponseBase:
-    effects = {
-        DefinitionStatus.ACTIVE: "They can be asked for. Those that are active already stay as they are.",
-        DefinitionStatus.DEPRECATED: "They cannot be asked for any more. Sessions that exist are untouched.",
-    }
-
-    def work(rows: QuerySet[LabletDefinition], reason: str) -> str:
-        done = missed = 0
-        for definition in rows.exclude(status=status).iterator(chunk_size=500):
-            try:
-                services.set_definition_status(
-                    definition=definition, status=status, reason=reason, actor=actor_of(request)
-                )
-                done += 1
-            except LcmError:
-                missed += 1
-        rest = f"; {missed:,} had changed meanwhile" if missed else ""
-        return f"{done:,} {DEFINITIONS.named(done)} made {status.label.lower()}{rest}."
-
-    bulk = BulkPage(
-        page=DEFINITIONS,
-        list_url="definition_list",
-        verb=verb,
-        effect=effects[status],
-        work=work,
-        danger=danger,
-    )
-    return bulk_page(request, bulk)
+    return bulk_page(request, DEPRECATE.name)

@@ -7,7 +7,7 @@ from typing import Any
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition
 from lcm.roles import Role
-from lcm.selectors import definitions, organisation, sessions
+from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 
@@ -150,6 +150,28 @@ PROJECTS = ListPage(
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
+PEOPLE = ListPage(
+    title="People",
+    noun="person",
+    plural="people",
+    rows=organisation.people,
+    filterset=filters.PersonFilter,
+    columns=[
+        Column("Person", lambda row: row.username, sort="username"),
+        Column("Role", lambda row: row.role.label),
+        Column("Account", lambda row: "open" if row.is_active else "closed"),
+        Column("Email", lambda row: row.email),
+        Column("Last log-in", lambda row: row.last_login, numeric=True),
+        Column("Joined", lambda row: row.date_joined, sort="-date_joined", numeric=True),
+    ],
+    row_template="people/row.html",
+    default_sort="username",
+    search_hint="Name, email",
+    icon="users",
+    empty_hint="People are made in django-admin and given a role here.",
+    lead=lambda: "Viewers look, Operators look after sessions and slots, Admins decide everything.",
+)
+
 TOKENS = ListPage(
     title="Tokens",
     noun="token",
@@ -171,6 +193,35 @@ TOKENS = ListPage(
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
+)
+
+
+def _jobs_lead() -> str:
+    count = jobs.unfinished_jobs().count()
+    if not count:
+        return "**Nothing is being worked on.** Long work that people start is found here for some days."
+    return f"**{count:,} {'job is' if count == 1 else 'jobs are'} not finished.**"
+
+
+JOBS = ListPage(
+    title="Jobs",
+    noun="job",
+    plural="jobs",
+    rows=jobs.jobs,
+    filterset=filters.JobFilter,
+    columns=[
+        Column("Job", lambda row: row.title),
+        Column("State", lambda row: row.get_state_display(), sort="state"),
+        Column("Progress", lambda row: row.worked_on, export_label="Worked on"),
+        Column("Started by", lambda row: row.actor),
+        Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),
+    ],
+    row_template="jobs/row.html",
+    default_sort="-created_at",
+    search_hint="Title, person",
+    icon="briefcase",
+    empty_hint="What is done to more than 500 rows at once, or takes long, runs here in the background.",
+    lead=_jobs_lead,
 )
 
 CHANGES = ListPage(

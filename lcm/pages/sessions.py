@@ -8,34 +8,27 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
-from kombu.exceptions import OperationalError
 
 from lcm import lifecycle
-from lcm.actors import Actor
-from lcm.errors import Unavailable
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletSession, Priority
+from lcm.models import Priority
+from lcm.pages.bulk import CANCEL
 from lcm.pages.lists import SESSIONS
 from lcm.roles import Role
 from lcm.selectors import names, sessions
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.timeline import timeline_of
 from lcm.services import sessions as services
-from lcm.tasks import cancel_selected_sessions
 from lcm.web.access import role_required
-from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
 from lcm.web.lists import list_page
-
-# More than this are cancelled by a worker, so that nobody waits for the page.
-CANCEL_AT_ONCE = 500
 
 
 @require_GET
@@ -171,35 +164,4 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.OPERATOR)
 def session_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
-    def work(rows: QuerySet[LabletSession], reason: str) -> str:
-        alive = rows.filter(status__in=list(lifecycle.CANCEL_TO))
-        count, actor = alive.count(), actor_of(request)
-        if count > CANCEL_AT_ONCE and request.POST.get("all"):
-            _cancel_in_background(request.POST.get("filter_query", ""), actor, reason)
-            return f"{count:,} sessions are being cancelled in the background; the change log tells when."
-        done, missed = services.cancel_sessions(
-            sessions=alive, actor=actor, now=timezone.now(), reason=reason
-        )
-        noun = SESSIONS.named(done)
-        rest = f"; {missed:,} had changed meanwhile" if missed else ""
-        return f"{done:,} {noun} cancelled or being stopped{rest}."
-
-    bulk = BulkPage(
-        page=SESSIONS,
-        list_url="session_list",
-        verb="Cancel",
-        effect="Those that wait leave the queue; those that run are stopped and lose unsaved work. "
-        "Those that have ended stay as they are.",
-        work=work,
-        danger=True,
-    )
-    return bulk_page(request, bulk)
-
-
-def _cancel_in_background(filter_query: str, actor: Actor, reason: str) -> None:
-    try:
-        cancel_selected_sessions.delay(
-            filter_query, timezone.now().isoformat(), actor.label, str(actor.user_id), reason
-        )
-    except OperationalError as error:
-        raise Unavailable("The workers cannot be reached, so nothing was cancelled.") from error
+    return bulk_page(request, CANCEL.name)

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from uuid import UUID
+
 from django.db.models import Q
 
 from lcm.models import DefinitionStatus, LabletDefinition, Project, User
 
 SUGGESTIONS = 20
+_ID_START = re.compile(r"^[0-9a-f]{4,32}$")
+
+
+def by_id(text: str, field: str = "pk") -> Q:
+    """Those whose id begins with the text; none when it cannot be the start of an id."""
+    start = text.lower().replace("-", "")
+    if not _ID_START.match(start):
+        return Q(pk__in=[])
+    first, last = UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))
+    return Q(**{f"{field}__gte": first, f"{field}__lte": last})
 
 
 def find_definition(text: str) -> LabletDefinition | None:

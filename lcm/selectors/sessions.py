@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
 from lcm.lifecycle import ACTIVE
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, User
+from lcm.selectors.names import by_id
 
-_ID_START = re.compile(r"^[0-9a-f]{4,32}$")
 # A search first finds the few definitions, people and projects meant, then their sessions by index.
 MAX_NAMES = 200
 
@@ -43,10 +41,7 @@ def active_by_status() -> dict[str, int]:
 
 def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[LabletSession]:
     """Sessions by the start of their id, or by the name of definition, owner, project or domain."""
-    found = Q(pk__in=[])
-    start = text.lower().replace("-", "")
-    if _ID_START.match(start):
-        found |= Q(pk__range=(UUID(start.ljust(32, "0")), UUID(start.ljust(32, "f"))))
+    found = by_id(text)
     for field, names in (
         ("definition", LabletDefinition.objects.filter(name__icontains=text)),
         ("owner", User.objects.filter(username__icontains=text)),

@@ -87,6 +87,8 @@ LOOKS: dict[str, tuple[str, str]] = {
     "stale": ("clock", "warn"),
     "absent": ("dash", "idle"),
     "not configured": ("dash", "idle"),
+    "queued": ("clock", "idle"),
+    "done": ("check", "ok"),
     "success": ("check", "ok"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
@@ -137,6 +139,15 @@ def ago(moment: datetime | None) -> SafeString:
         exact,
         ago_text(moment - timezone.now()),
     )
+
+
+@register.filter
+def age(moment: datetime, now: datetime) -> SafeString:
+    """How long something has been so, with its beginning on hover."""
+    local = timezone.localtime(moment)
+    exact = f"since {local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    text = duration_text(max(now - moment, timedelta(0)), units=1)
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
 
 
 @register.filter

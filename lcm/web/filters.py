@@ -19,6 +19,8 @@ from lcm.models import (
     ChangeLog,
     DefinitionStatus,
     Domain,
+    Job,
+    JobState,
     LabletDefinition,
     LabletSession,
     Priority,
@@ -26,6 +28,7 @@ from lcm.models import (
     TokenKind,
     User,
 )
+from lcm.roles import GROUPS as ROLE_GROUPS
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 
 SEARCHED_CHANGES = 100_000
@@ -210,6 +213,23 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
 
     class Meta:
         model = User
+        fields: list[str] = []
+
+
+class PersonFilter(UserFilter):
+    role = df.ChoiceFilter(
+        field_name="groups__name", choices=[(name, name) for name in ROLE_GROUPS], label="Role"
+    )
+    is_active = FlagFilter(label="May log in")
+
+
+class JobFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("title", "actor")
+    state = ChoicesFilter(choices=JobState.choices, label="State")
+    created = PeriodFilter(field_name="created_at", label="Started")
+
+    class Meta:
+        model = Job
         fields: list[str] = []
 
 

@@ -36,6 +36,8 @@ class FormPage:
     danger: bool = False
     initial: Mapping[str, Any] = field(default_factory=dict)
     crumbs: list[tuple[str, str]] = field(default_factory=list)
+    # Where one can go from here, shown above the form.
+    links: list[tuple[str, str]] = field(default_factory=list)
     template: str = "form.html"
 
 

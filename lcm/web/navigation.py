@@ -9,6 +9,8 @@ from lcm.roles import Role
 
 @dataclass(frozen=True)
 class Entry:
+    """An entry is current on addresses that begin with its prefix; one without, on its own alone."""
+
     key: str
     label: str
     url_name: str
@@ -24,7 +26,13 @@ class NavGroup:
 
 
 GROUPS = (
-    NavGroup("", [Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle")]),
+    NavGroup(
+        "",
+        [
+            Entry("overview", "Overview", "home", "", "squares-2x2"),
+            Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
+        ],
+    ),
     NavGroup(
         "Plan",
         [
@@ -36,7 +44,9 @@ GROUPS = (
     NavGroup(
         "System",
         [
+            Entry("people", "People", "person_list", "/people/", "users", Role.ADMIN),
             Entry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
+            Entry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
             Entry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
         ],
     ),

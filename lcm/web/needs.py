@@ -5,20 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeVar
+
+Found = TypeVar("Found")
+
+
+class Look:
+    """One look at the fleet: figures that several readers need are read once."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self._read: dict[Callable[[datetime], Any], Any] = {}
+
+    def once(self, read: Callable[[datetime], Found]) -> Found:
+        if read not in self._read:
+            self._read[read] = read(self.now)
+        found: Found = self._read[read]
+        return found
 
 
 @dataclass(frozen=True)
 class Need:
-    """One line: what it is, where to go, since when, and how bad (`bad`, `warn`, `busy`)."""
+    """One line: what it is, where to go, since when, and how bad (`bad`, `warn`, `busy`).
+
+    `**…**` in the text is shown strong.
+    """
 
     text: str
     url: str
     since: datetime | None
     tone: str = "warn"
     more: str = ""
+    shape: str = "tri"
 
 
-Reader = Callable[[datetime], Iterable[Need]]
+Reader = Callable[[Look], Iterable[Need]]
 _readers: dict[str, Reader] = {}
 
 
@@ -27,8 +48,8 @@ def register_needs(name: str, reader: Reader) -> None:
     _readers[name] = reader
 
 
-def needs(now: datetime) -> list[Need]:
+def needs(look: Look) -> list[Need]:
     """Everything that waits for a person, the worst first, then the oldest."""
-    found = [need for reader in _readers.values() for need in reader(now)]
+    found = [need for reader in _readers.values() for need in reader(look)]
     order = {"bad": 0, "warn": 1, "busy": 2}
-    return sorted(found, key=lambda need: (order.get(need.tone, 3), need.since or now))
+    return sorted(found, key=lambda need: (order.get(need.tone, 3), need.since or look.now))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db import connection
 from django.db.models import F, Field, Model, QuerySet
 from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
 
@@ -87,6 +88,22 @@ def capped_count(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> tuple[int, bo
     """How many rows there are, counted no further than needed to say “more than the cap”."""
     count = queryset.order_by().values("pk")[: cap + 1].count()
     return min(count, cap), count > cap
+
+
+def capped_counts(
+    querysets: Mapping[str, QuerySet[Any]], cap: int = COUNT_CAP
+) -> dict[str, tuple[int, bool]]:
+    """`capped_count` of several, by name, in one query."""
+    selects, values = [], []
+    for queryset in querysets.values():
+        rows = queryset.order_by().values("pk")[: cap + 1]
+        sql, params = rows.query.get_compiler(connection=connection).as_sql()
+        selects.append(f"(SELECT COUNT(*) FROM ({sql}) AS counted)")  # noqa: S608  (made by Django)
+        values += params
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(selects)}", values)
+        counts = cursor.fetchone()
+    return {name: (min(count, cap), count > cap) for name, count in zip(querysets, counts, strict=True)}
 
 
 @dataclass(frozen=True)

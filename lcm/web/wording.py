@@ -8,12 +8,12 @@ from decimal import Decimal
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
-def duration_text(length: timedelta) -> str:
-    """The two largest units: `1 h 33 min`, `8 s`."""
+def duration_text(length: timedelta, *, units: int = 2) -> str:
+    """The two largest units: `1 h 33 min`, `8 s`; or fewer."""
     seconds = int(abs(length.total_seconds()))
     parts: list[str] = []
     for name, size in _UNITS:
-        if seconds >= size and len(parts) < 2:
+        if seconds >= size and len(parts) < units:
             parts.append(f"{seconds // size} {name}")
             seconds %= size
         elif parts:

@@ -4,54 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
 
-from django.db.models import F
+from django.db.models import Case, Count, F, Min, Q, Value, When, Window
 from django.urls import reverse
 
 from lcm.models import LabletDefinition, Outcome
-from lcm.web.needs import Need
+from lcm.web.needs import Look, Need
+from observations.arithmetic.drift import CONFLICT
+from observations.models.aggregates import Verdict
 from observations.selectors.drift import open_drift
 
-MOST = 20
+NAMED = 3
+_REGRESSED = Q(current_revision__outcome=Outcome.REGRESSED)
 
 
-def needs_of_observations(now: datetime) -> Iterator[Need]:
-    """Port conflicts, revisions that regressed, definitions to review, open drift."""
-    drift = open_drift(now).order_by("first_seen")
-    for review in drift.filter(kind="conflict")[:MOST]:
-        yield Need(
-            text=f"Port conflict: {review.name} of {review.definition}",
-            url=reverse("drift_list") + "?kind=conflict&state=open",
-            since=review.first_seen,
-            tone="bad",
-            more=f"Another session has port {review.example.get('observed')} as well",
+def needs_of_observations(look: Look) -> Iterator[Need]:
+    """Revisions that regressed, definitions to review, port conflicts, open drift; in two queries."""
+    yield from _definitions()
+    yield from _drift(look.now)
+
+
+def _drift(now: datetime) -> Iterator[Need]:
+    rows = open_drift(now).order_by().values("kind")
+    kinds = {
+        row["kind"]: row
+        for row in rows.annotate(
+            count=Count("pk"), oldest=Min("first_seen"), first=Min("name"), of=Min("definition__name")
         )
-    for definition in _to_review():
-        yield _review(definition)
-    waiting = drift.exclude(kind="conflict")
-    oldest, count = waiting.first(), waiting.count()
-    if oldest is not None:
-        verb = "deviation" if count == 1 else "deviations"
-        url = reverse("drift_list") + "?state=open"
-        yield Need(f"{count:,} open port {verb}", url, oldest.first_seen, more="Leaked ports are held back")
+    }
+    url = reverse("drift_list") + "?state=open"
+    if found := kinds.pop(CONFLICT, None):
+        named = f"Port conflict: **{found['first']}** of {found['of']}"
+        text = named if found["count"] == 1 else f"**{found['count']:,} ports** are held by two sessions each"
+        more = "Another session has the port as well"
+        yield Need(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
+    if kinds:
+        count = sum(row["count"] for row in kinds.values())
+        more = ", ".join(f"{row['count']:,} {kind}" for kind, row in sorted(kinds.items()))
+        text = f"**{count:,} open port {'deviation' if count == 1 else 'deviations'}**"
+        yield Need(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
 
 
-def _to_review() -> list[LabletDefinition]:
-    rows = LabletDefinition.objects.filter(needs_review=True).select_related("current_revision", "assessment")
-    return list(
-        rows.defer("topology_yaml", "nodes", "links").order_by(F("assessment__worth").desc(), "pk")[:MOST]
+def _definitions() -> Iterator[Need]:
+    """Each revision that regressed by its name, as far as they are the first; the others together."""
+    rows = _to_review()
+    regressed = [row for row in rows if row.regressed]
+    for row in regressed:
+        here = reverse("definition_detail", args=[row.pk])
+        text = f"**{row}**: revision {row.number} has regressed"
+        yield Need(text, here, row.updated_at, "bad", " ".join(row.review_reasons), "oct")
+    others = rows[0].total - len(regressed) if rows else 0
+    if others:
+        named = [str(row) for row in rows if not row.regressed]
+        more = f"{rows[0].over:,} over, {rows[0].under:,} under"
+        if named:
+            more += f". Worth most: {', '.join(named)}"
+        text = f"**{others:,} {'definition' if others == 1 else 'definitions'}** to review"
+        url = reverse("definition_list") + "?needs_review=true"
+        yield Need(text, url, rows[0].oldest, "warn", more, "down")
+
+
+def _to_review() -> list[Any]:
+    """The first few, what regressed before the rest; each with the figures of all."""
+    rows: Any = LabletDefinition.objects.filter(needs_review=True).annotate(
+        regressed=Case(When(_REGRESSED, then=Value(1)), default=Value(0)),
+        number=F("current_revision__number"),
+        total=Window(Count("pk")),
+        oldest=Window(Min("updated_at")),
+        over=Window(Count("pk", filter=Q(assessment__verdict=Verdict.OVER))),
+        under=Window(Count("pk", filter=Q(assessment__verdict=Verdict.UNDER))),
     )
-
-
-def _review(definition: LabletDefinition) -> Need:
-    revision = definition.current_revision
-    regressed = revision is not None and revision.outcome == Outcome.REGRESSED
-    return Need(
-        text=f"{definition}: revision {revision.number} has regressed"
-        if regressed and revision
-        else f"Review {definition}",
-        url=reverse("definition_detail", args=[definition.pk]),
-        since=definition.updated_at,
-        tone="bad" if regressed else "warn",
-        more=" ".join(definition.review_reasons),
-    )
+    order = ("-regressed", F("assessment__worth").desc(nulls_last=True), "pk")
+    return list(rows.only("name", "version", "updated_at", "review_reasons").order_by(*order)[:NAMED])

@@ -93,6 +93,9 @@ class PoolChangeSerializer(StrictSerializer):
     first_port = serializers.IntegerField(required=False)
     last_port = serializers.IntegerField(required=False)
     idle_seconds = serializers.IntegerField(required=False)
+    promised_wait = serializers.IntegerField(
+        required=False, help_text="Seconds; whoever waits longer is shown on the overview."
+    )
     launch_timeout = serializers.IntegerField(required=False)
     boot_timeout = serializers.IntegerField(required=False)
     binding_timeout = serializers.IntegerField(required=False)

@@ -14,7 +14,7 @@ from scheduling.runtimes.registry import runtime_names
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Pool": ("description", "enabled"),
-    "How many": ("min_slots", "warm_slots", "max_slots", "max_leases", "idle_seconds"),
+    "How many": ("min_slots", "warm_slots", "max_slots", "max_leases", "idle_seconds", "promised_wait"),
     "What a slot holds": ("cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port"),
     "Where they come from": ("spot_policy", "runtime_settings"),
     "How long each step may take": (
@@ -32,6 +32,7 @@ LABELS = {
     "max_slots": "Maximum of slots",
     "max_leases": "Leases a slot",
     "idle_seconds": "Idle time, s",
+    "promised_wait": "Promised wait, s",
     "cpu_cores": "CPU, cores",
     "memory_gb": "Memory, GB",
     "storage_gb": "Storage, GB",
@@ -49,6 +50,7 @@ HELP = {
     "max_slots": "For demand, minimum and warm slots together.",
     "max_leases": "Sessions on one slot at the same time.",
     "idle_seconds": "A slot without a session is drained after this long.",
+    "promised_wait": "Sessions that wait longer are shown on the overview.",
     "first_port": "The first port given to sessions.",
     "last_port": "The last one.",
     "runtime_settings": "A JSON object, for example {“boot_seconds”: 20}.",

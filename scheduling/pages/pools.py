@@ -17,6 +17,7 @@ from lcm.errors import InvalidInput
 from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
+from lcm.web.charts.lines import sparkline
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.lists import list_page
 from scheduling.framework.configuration import DEFAULT
@@ -72,6 +73,9 @@ def _live(pk: UUID) -> dict[str, Any]:
         "notices": [*pool_notices(pool, now=now), *plugin_notices(newest)],
         "board": board_of(pool, now=now, occupied=figures.in_states([*OCCUPIED, SlotState.ERROR])),
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
+        "spark": sparkline(
+            [tick.duration_ms for tick in reversed(newest)], title=f"Duration of the last {len(newest)} ticks"
+        ),
         "scheduler": scheduler_of(pool, newest),
     }
 

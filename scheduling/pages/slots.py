@@ -7,22 +7,21 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.errors import LcmError
 from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
-from lcm.web.bulk import BulkPage, bulk_page
+from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import JsonField, ReasonForm
 from lcm.web.lists import list_page
 from scheduling.models import LIVE, Slot, SlotState
+from scheduling.pages.bulk import CORDON, DRAIN, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.ports import claims_on, port_map
 from scheduling.pages.tiles import meters_of
@@ -155,20 +154,19 @@ def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_POST
 @role_required(Role.OPERATOR)
 def slot_bulk_cordon(request: HttpRequest) -> HttpResponseBase:
-    return _ask_for_many(request, "Cordon", "They get no more sessions; those on them stay.", _cordon)
+    return bulk_page(request, CORDON.name)
 
 
 @require_POST
 @role_required(Role.OPERATOR)
 def slot_bulk_uncordon(request: HttpRequest) -> HttpResponseBase:
-    return _ask_for_many(request, "Uncordon", "They may get sessions again.", _uncordon)
+    return bulk_page(request, UNCORDON.name)
 
 
 @require_POST
 @role_required(Role.OPERATOR)
 def slot_bulk_drain(request: HttpRequest) -> HttpResponseBase:
-    effect = "Sessions on them run to their end; then the workers are ended."
-    return _ask_for_many(request, "Drain", effect, services.drain_slot, danger=True)
+    return bulk_page(request, DRAIN.name)
 
 
 def _cordon(**given: Any) -> Slot:
@@ -208,25 +206,6 @@ def _ask(
         crumbs=[*_crumbs(slot), (verb, "")],
     )
     return form_page(request, page)
-
-
-def _ask_for_many(
-    request: HttpRequest, verb: str, effect: str, work: Callable[..., Slot], *, danger: bool = False
-) -> HttpResponseBase:
-    def for_each(rows: QuerySet[Slot], reason: str) -> str:
-        actor, now = actor_of(request), timezone.now()
-        done, refused = 0, 0
-        for slot in rows:
-            try:
-                work(slot=slot, reason=reason, actor=actor, now=now)
-                done += 1
-            except LcmError:
-                refused += 1
-        rest = f"; {refused:,} could not be, in the state they are in" if refused else ""
-        return f"{verb}ed {done:,} {SLOTS.named(done)}{rest}."
-
-    bulk = BulkPage(page=SLOTS, list_url="slot_list", verb=verb, effect=effect, work=for_each, danger=danger)
-    return bulk_page(request, bulk)
 
 
 def _get(pk: UUID) -> Slot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +31,7 @@ from scheduling.models import (
 from scheduling.selectors.rooms import amounts_by_slot, ports_by_slot
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
+_SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
 # What a session's definition has and no list shows.
 _LONG = ("topology_yaml", "nodes", "links")
 
@@ -65,6 +67,16 @@ def pool_names() -> list[str]:
 
 def slots() -> QuerySet[Slot]:
     return Slot.objects.select_related("pool")
+
+
+def search_slots(rows: QuerySet[Slot], text: str, *, also: Q | None = None) -> QuerySet[Slot]:
+    """By what is written on the tile: name, instance, address, offering."""
+    found = also or Q()
+    for column in ("pool__name", "instance_id", "endpoint", "offering"):
+        found |= Q(**{f"{column}__icontains": text})
+    if named := _SLOT_NAME.match(text):
+        found |= Q(pool__name=named["pool"], number=int(named["number"]))
+    return rows.filter(found)
 
 
 def slots_in_pools(names: Iterable[str]) -> QuerySet[Slot]:
@@ -106,6 +118,11 @@ def ports_of_session(session: LabletSession) -> list[PortAllocation]:
 
 def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
+
+
+def ticks_since(moment: datetime, *, limit: int) -> list[TickRun]:
+    """The newest of them, with their pools."""
+    return list(ticks().filter(started_at__gte=moment).order_by("-started_at", "-pk")[:limit])
 
 
 def attempts_of(slot: Slot, limit: int) -> list[LaunchAttempt]:

@@ -84,6 +84,43 @@ def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Obser
     ]
 
 
+@dataclass(frozen=True)
+class TroubledRun:
+    """An observer or handler that is late, or whose newest run failed."""
+
+    name: str
+    interval: timedelta
+    since: datetime | None
+    error: str = ""
+
+
+def troubled_runs(now: datetime) -> list[TroubledRun]:
+    """Who failed or did not run for two intervals, in one query over the runs of that time."""
+    known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
+    intervals = {
+        name: timedelta(seconds=settings.CONFIG[each.interval_setting]) for name, each in known.items()
+    }
+    if not intervals:
+        return []
+    first = now - (LATE_AFTER * max(intervals.values()) + SLACK)
+    failed = ~Q(error="") | Q(failure_count__gt=0)
+    rows = ObserverRun.objects.filter(started_at__gte=first).order_by().values_list("observer")
+    newest = {
+        name: (at, failed_at, error)
+        for name, at, failed_at, error in rows.annotate(
+            Max("started_at"), failed=Max("started_at", filter=failed), said=Max("error", filter=failed)
+        )
+    }
+    found = []
+    for name, interval in intervals.items():
+        at, failed_at, error = newest.get(name, (None, None, ""))
+        if at is None or now - at > LATE_AFTER * interval + SLACK:
+            found.append(TroubledRun(name, interval, at))
+        elif at == failed_at:
+            found.append(TroubledRun(name, interval, at, error or "Some of what it looked at failed."))
+    return found
+
+
 def observed_one(name: str, now: datetime) -> Observed:
     found = observed(now, names=[name])
     if not found:

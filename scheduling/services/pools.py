@@ -22,7 +22,7 @@ from scheduling.runtimes.registry import runtime_for, runtime_problems
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
     "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
-    "idle_seconds", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
+    "idle_seconds", "promised_wait", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
     "terminate_timeout",
 )  # fmt: skip
 

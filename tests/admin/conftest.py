@@ -20,7 +20,7 @@ from fairshare.models import (
     UsageCheck,
     UsageRecord,
 )
-from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, LabletSession, User
+from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, LabletSession, User
 from lcm.roles import Role
 from observations.models import (
     DriftReview,
@@ -68,6 +68,7 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
     """One object of every registered model, by model name."""
     IdempotentAnswer.objects.create(principal="person x", key="key-1", fingerprint="f", status=201, body={})
     Heartbeat.objects.create(name="beat", at=now)
+    Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
     FeedHead.objects.create()
     make_person_token(viewer, "laptop")

@@ -8,21 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from lcm.demo.people import DEMO_LOGINS
 from tests.bench.control_plane import ControlPlane, control_plane, free_address
-
-PASSWORDS = {name: password for name, password, _ in DEMO_LOGINS}
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tests.bench.visiting import FLAGS, log_in
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -85,11 +74,3 @@ def open_page(plane: ControlPlane, chromium: Browser, complaints: list[str]) -> 
     for context in contexts:
         context.close()
     assert complaints == []
-
-
-def log_in(page: Page, person: str) -> None:
-    page.goto("/login")
-    page.get_by_label("Name").fill(person)
-    page.get_by_label("Password").fill(PASSWORDS[person])
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()

@@ -6,70 +6,9 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-PAGES = [
-    "/sessions/",
-    "/sessions/new",
-    "/sessions/{session}/",
-    "/sessions/{session}/cancel",
-    "/sessions/{session}/extend",
-    "/definitions/",
-    "/definitions/import",
-    "/definitions/{definition}/",
-    "/definitions/{definition}/edit",
-    "/definitions/{definition}/revise",
-    "/definitions/{definition}/revisions",
-    "/definitions/{definition}/review",
-    "/definitions/{definition}/drift",
-    "/sessions/{session}/observed",
-    "/observations/",
-    "/drift/",
-    "/domains/",
-    "/domains/new",
-    "/projects/",
-    "/projects/{project}/",
-    "/pools/",
-    "/pools/{pool}/",
-    "/pools/{pool}/scheduler",
-    "/queue/",
-    "/queue/dry-run",
-    "/ticks/",
-    "/ticks/{tick}/",
-    "/decisions/",
-    "/slots/",
-    "/slots/{slot}/",
-    "/slots/{slot}/labels",
-    "/reservations/",
-    "/fair-share/",
-    "/fair-share/policy?pool=cml-eu",
-    "/usage/",
-    "/observers/",
-    "/observers/usage-record/",
-    "/reservations/{reservation}/",
-    "/tokens/",
-    "/tokens/new",
-    "/changes/",
-]
-
-
-def real_paths(page: Page) -> list[str]:
-    """The pages with ids of things that exist."""
-    places = {}
-    lists = {
-        "session": "sessions/?status=RUNNING",
-        "definition": "definitions/",
-        "project": "projects/",
-        "pool": "pools/",
-        "slot": "slots/",
-        "tick": "ticks/",
-        "reservation": "reservations/",
-    }
-    for kind, path in lists.items():
-        page.goto(f"/{path}")
-        href = page.locator("td.card-title a").first.get_attribute("href") or ""
-        places[kind] = href.rstrip("/").split("/")[-1]
-    return [path.format(**places) for path in PAGES]
+from tests.bench.visiting import real_paths
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -183,7 +183,7 @@ def test_many_slots_are_drained_at_once(by, operator, pool, words):
     chosen = {"pk": [str(ready.pk), str(failed.pk)]}
     assert "Drain 2 slots?" in words(client.post("/slots/drain", chosen))
     page = client.post("/slots/drain", {**chosen, "reason": "new image"}, follow=True)
-    assert "Drained 1 slot; 1 could not be, in the state they are in." in words(page)
+    assert "1 slot set to drain; 1 could not be, as it is now." in words(page)
     ready.refresh_from_db()
     assert ready.state == S.DRAINING
 

@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 
-from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentAnswer
+from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentAnswer, Job
 from tests.factories import make_controller, make_definition, make_person_token, make_project
 
 # model, the change a row cannot take, the constraint that says so
@@ -37,6 +37,8 @@ CHANGES = [
     ("feedentry", {"kind": "gossip"}, "feed_kind_known"),
     ("feedhead", {"id": 2}, "feed_head_once"),
     ("feedhead", {"forgotten": 1}, "feed_forgets_what_was_numbered"),
+    ("job", {"state": "lost"}, "job_state_known"),
+    ("job", {"state": "done"}, "job_finished_in_the_end"),
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
     ("apitoken", {"kind": "robot"}, "token_belongs_to_someone"),
 ]
@@ -62,6 +64,7 @@ def a_row(session, controller, now):
     IdempotentAnswer.objects.create(principal="me", key="k", fingerprint="f")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
     FeedHead.objects.create()
+    Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
 
     def find(model):
         return apps.get_model("lcm", model).objects.first()

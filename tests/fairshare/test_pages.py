@@ -9,12 +9,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from fairshare.models import FairShare, FairSharePolicy, UsageBucket, UsageCheck
-from fairshare.pages.charts import stacked, told
-from fairshare.selectors.usage import ByDay, Series
 from fairshare.services import checking
 from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
 from lcm.models import ChangeLog
+from lcm.web.charts.columns import ByDay, Series, stacked
+from lcm.web.charts.scales import told
 from scheduling.services import observing
 from tests.fairshare.stage import Stage
 

@@ -8,6 +8,7 @@ import pytest
 from lcm.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
+from lcm.web.needs import Look
 from observations.pages.needs import needs_of_observations
 from observations.services.applying import apply_change
 from observations.services.previewing import Choice, preview_change
@@ -267,7 +268,9 @@ def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
     assert outcome(revised) == "regressed"
     assert revised.needs_review
     assert revised.review_reasons[-1] == "Revision 2 was exceeded by the sessions after it."
-    assert [need.text for need in needs_of_observations(now)] == ["campus v1.0: revision 2 has regressed"]
+    assert [need.text for need in needs_of_observations(Look(now))] == [
+        "**campus v1.0**: revision 2 has regressed"
+    ]
 
 
 def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):

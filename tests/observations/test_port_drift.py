@@ -9,6 +9,7 @@ from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import transition_session
+from lcm.web.needs import Look
 from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.drift import acknowledge_drift, reopen_drift
@@ -145,8 +146,8 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
     review = DriftReview.objects.get(kind="conflict")
     with pytest.raises(StateConflict, match="two sessions"):
         acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
-    needs = list(needs_of_observations(now))
-    assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: r9_vnc of campus v1.0")]
+    needs = list(needs_of_observations(Look(now)))
+    assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
 
 
 # --- reviews --------------------------------------------------------------------------------------
@@ -179,9 +180,9 @@ def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review,
     assert review.state_at(now) == ReviewState.ACKNOWLEDGED
     assert review.acknowledged_until == now + timedelta(days=30)
     assert review.state_at(now + timedelta(days=30)) == ReviewState.OPEN
-    assert not list(needs_of_observations(now))
-    later = list(needs_of_observations(now + timedelta(days=31)))
-    assert [need.text for need in later] == ["1 open port deviation"]
+    assert not list(needs_of_observations(Look(now)))
+    later = list(needs_of_observations(Look(now + timedelta(days=31))))
+    assert [need.text for need in later] == ["**1 open port deviation**"]
 
 
 @pytest.mark.parametrize("days", [0, -1, 91])

@@ -5,14 +5,12 @@ from datetime import timedelta
 import pytest
 from celery import current_app
 from django.contrib.sessions.models import Session
-from django.utils import timezone
 
 from fairshare.periodic import specs as fair_share_specs
-from lcm.lifecycle import SessionStatus
-from lcm.models import Domain, Heartbeat, IdempotentAnswer, LabletSession
+from lcm.models import Heartbeat, IdempotentAnswer
 from lcm.periodic import beat_schedule, specs
 from lcm.services import housekeeping
-from lcm.tasks import beat_heartbeat, cancel_selected_sessions, clean_up
+from lcm.tasks import beat_heartbeat, clean_up
 from observations.periodic import specs as observation_specs
 from scheduling.periodic import specs as capacity_specs
 
@@ -101,44 +99,3 @@ def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
     )
     clean_up()
     assert kept() == ["23 h"]
-
-
-@pytest.fixture
-def cancel(operator):
-    """`cancel(filters)`: the bulk action for all that match, as the worker runs it."""
-    return lambda filters: cancel_selected_sessions(
-        filters, timezone.now().isoformat(), "otto", str(operator.pk), "power cut"
-    )
-
-
-def statuses():
-    return sorted(LabletSession.objects.values_list("status", flat=True))
-
-
-def test_all_that_match_the_filters_are_cancelled(cancel, session_in):
-    for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.RUNNING, SessionStatus.FAILED):
-        session_in(status)
-    cancel("status=PENDING")
-    assert statuses() == ["CANCELLED", "CANCELLED", "FAILED", "RUNNING"]
-
-
-def test_a_second_run_finds_nothing_to_do(cancel, session):
-    cancel("status=PENDING")
-    cancel("status=PENDING")
-    assert session.transitions.count() == 2
-
-
-@pytest.mark.parametrize("filters", ["status=LOST", "owner=nobody", "domain=atlantis"])
-def test_filters_that_cannot_be_read_cancel_nothing(filters, cancel, session):
-    try:
-        cancel(filters)
-    finally:
-        assert statuses() == ["PENDING"]
-
-
-def test_a_domain_renamed_before_the_worker_came_to_it_cancels_nothing(cancel, session):
-    Domain.objects.update(name="renamed")
-    try:
-        cancel("domain=academy")
-    finally:
-        assert statuses() == ["PENDING"]

@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from lcm.models import ChangeLog
+from lcm.models import ChangeLog, Job
 from observations.models import DriftReview
 from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
@@ -28,6 +28,9 @@ RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
 # The least role for each method; "public" is for everybody, "controller" for controllers alone.
 PAGES: dict[str, dict[str, str]] = {
     "home": {"GET": "viewer"},
+    "search": {"GET": "viewer"},
+    "overview_ticks": {"GET": "viewer"},
+    "overview_usage": {"GET": "viewer"},
     "login": {"GET": "public", "POST": "public"},
     "logout": {"POST": "public"},
     "set_theme": {"POST": "public"},
@@ -61,10 +64,17 @@ PAGES: dict[str, dict[str, str]] = {
     "project_delete": {"GET": "admin", "POST": "admin"},
     "member_add": {"POST": "admin"},
     "member_remove": {"POST": "admin"},
+    "profile": {"GET": "viewer", "POST": "viewer"},
+    "password_change": {"GET": "viewer", "POST": "viewer"},
+    "person_list": {"GET": "admin"},
+    "person_role": {"GET": "admin", "POST": "admin"},
     "token_list": {"GET": "admin"},
     "token_create": {"GET": "admin", "POST": "admin"},
     "token_rotate": {"GET": "admin", "POST": "admin"},
     "token_revoke": {"GET": "admin", "POST": "admin"},
+    "job_list": {"GET": "viewer"},
+    "job_detail": {"GET": "viewer"},
+    "job_retry": {"POST": "operator"},
     "change_list": {"GET": "viewer"},
     "change_detail": {"GET": "viewer"},
     "pool_list": {"GET": "viewer"},
@@ -104,6 +114,7 @@ PAGES: dict[str, dict[str, str]] = {
     "fair_share_weights": {"POST": "admin"},
     "fair_share_policy": {"GET": "admin", "POST": "admin"},
     "usage_check": {"POST": "operator"},
+    "usage_rebuild": {"GET": "admin", "POST": "admin"},
     "usage_explorer": {"GET": "viewer"},
     "definition_review": {"GET": "viewer"},
     "definition_preview": {"GET": "viewer"},
@@ -285,6 +296,7 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "token": {"pk": controller.token.pk},
         "change": {"pk": change.pk},
         "user": {"pk": viewer.pk},
+        "person": {"pk": viewer.pk},
         "pool": {"pk": pool.pk},
         "slot": {"pk": slot.pk},
         "internal-slot": {"pk": slot.pk},
@@ -294,6 +306,7 @@ def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
         "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
         "review": {"pk": definition.pk},
         "drift": {"pk": drift.pk},
+        "job": {"pk": Job.objects.create(kind="bulk", title="Cancel", actor="otto").pk},
     }
     special = {
         "suggest": {"kind": "people"},

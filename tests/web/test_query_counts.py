@@ -12,7 +12,16 @@ from lcm.models import ApiToken
 from lcm.services.organisation import add_member, create_domain, create_project
 from tests.factories import UserFactory, make_controller, make_definition, make_session
 
-LISTS = ["session_list", "definition_list", "domain_list", "project_list", "token_list", "change_list"]
+LISTS = [
+    "session_list",
+    "definition_list",
+    "domain_list",
+    "project_list",
+    "token_list",
+    "change_list",
+    "person_list",
+    "job_list",
+]
 LIST_LIMIT = 12
 DETAIL_LIMIT = 20
 

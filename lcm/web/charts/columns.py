@@ -1,15 +1,37 @@
-"""A chart of stacked columns, a column a day: numbers for the SVG in `fairshare/chart.html`."""
+"""Stacked columns, a column a day."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import date
 
-from fairshare.selectors.usage import ByDay
+from lcm.web.charts.scales import told
+from lcm.web.charts.tables import ChartTable
 
 LEFT, TOP, BOTTOM = 44.0, 8.0, 210.0
 WIDTH = 760.0
 LABELS = 14
+
+
+@dataclass(frozen=True)
+class Series:
+    """One subject's numbers, one a day, and their sum."""
+
+    name: str
+    values: list[float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.values)
+
+
+@dataclass(frozen=True)
+class ByDay:
+    """Days and the subjects that used most, the rest together."""
+
+    days: list[date]
+    series: list[Series]
 
 
 @dataclass(frozen=True)
@@ -33,7 +55,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Chart:
+class ColumnChart:
     """Everything that is drawn."""
 
     title: str
@@ -42,10 +64,10 @@ class Chart:
     lines: list[tuple[float, str]]
     columns: list[Column]
     legend: list[tuple[int, str, str]]
-    table: list[tuple[str, list[str]]]
+    table: ChartTable
 
 
-def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> Chart:
+def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> ColumnChart:
     """Columns from zero, grid lines at round numbers, the same numbers as a table."""
     top = _round_up(
         max((sum(values) for values in zip(*(s.values for s in found.series), strict=True)), default=0.0)
@@ -56,44 +78,40 @@ def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> Chart:
     columns = []
     for number, day in enumerate(found.days):
         label = f"{day.day} {day:%b}" if number == 0 or day.day == 1 else str(day.day)
-        y, segments = BOTTOM, []
-        for kind, series in enumerate(found.series, 1):
-            value = series.values[number]
-            if value > 0:
-                y -= value * scale
-                segments.append(
-                    Segment(y, value * scale, kind, f"{day:%d %b}: {series.name} {told(value)} {unit}")
-                )
         columns.append(
             Column(
                 LEFT + step * number + step * 0.16,
                 step * 0.68,
                 label if number % every == 0 else "",
-                segments,
+                _segments(found, number, scale, unit),
             )
         )
     first, last = found.days[0], found.days[-1]
-    return Chart(
+    rows = [
+        (day.isoformat(), [told(series.values[number]) for series in found.series])
+        for number, day in enumerate(found.days)
+    ]
+    return ColumnChart(
         title=f"{unit[0].upper()}{unit[1:]} a day, {first:%d %b} to {last:%d %b}",
         unit=unit,
         width=width,
         lines=[(BOTTOM - top * part / 3 * scale, told(top * part / 3)) for part in range(4)],
         columns=columns,
         legend=[(kind, series.name, told(series.total)) for kind, series in enumerate(found.series, 1)],
-        table=[
-            (day.isoformat(), [told(series.values[number]) for series in found.series])
-            for number, day in enumerate(found.days)
-        ],
+        table=ChartTable("Day", [series.name for series in found.series], rows),
     )
 
 
-def told(value: float) -> str:
-    """Three digits that matter: `9.1 k`, `146`, `0.75`."""
-    if value >= 10_000:
-        return f"{value / 1000:,.1f} k"
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[Segment]:
+    y, segments = BOTTOM, []
+    day = found.days[number]
+    for kind, series in enumerate(found.series, 1):
+        value = series.values[number]
+        if value > 0:
+            y -= value * scale
+            title = f"{day:%d %b}: {series.name} {told(value)} {unit}"
+            segments.append(Segment(y, value * scale, kind, title))
+    return segments
 
 
 def _round_up(value: float) -> float:

@@ -1,0 +1,49 @@
+"""What usage shows on the overview."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, timedelta
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from fairshare.levels import Level
+from fairshare.selectors.usage import buckets, last_check, usage_by_day
+from fairshare.units import HOUR_NAMES, RESOURCES
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.charts.columns import stacked
+from lcm.web.needs import Look, Need
+
+DAYS = 14
+
+
+def needs_of_usage(look: Look) -> Iterator[Need]:
+    """Buckets that are not the sum of their records."""
+    check = last_check()
+    if check is not None and check.difference_count:
+        count = check.difference_count
+        text = f"**{count:,} usage {'bucket differs' if count == 1 else 'buckets differ'}** from the records"
+        more = "Shares and the queue's order are made of them"
+        yield Need(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def overview_usage(request: HttpRequest) -> HttpResponseBase:
+    """Usage by domain: a panel of the overview; without JavaScript a page of its own."""
+    resource = RESOURCES[0]
+    last = timezone.now().astimezone(UTC).date()
+    first = last - timedelta(days=DAYS - 1)
+    rows = buckets(level=Level.DOMAIN, first=first, last=last)
+    context = {
+        "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource]),
+        "days": DAYS,
+        "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],
+    }
+    template = "overview/usage.html#panel" if request.htmx else "overview/usage.html"  # type: ignore[attr-defined]
+    return render(request, template, context)

@@ -1,0 +1,75 @@
+"""Long work that people start and find again."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from lcm.models.base import IdModel
+from lcm.models.people import User
+
+
+class JobState(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+
+
+class Job(IdModel):
+    """Work in steps: what it is, how far it is, and what came out. Kept for some days."""
+
+    kind = models.CharField(max_length=63)
+    title = models.CharField(max_length=200)
+    arguments = models.JSONField(default=dict, blank=True)
+    cursor = models.JSONField(default=dict, blank=True, help_text="Where the next step begins.")
+    state = models.CharField(max_length=7, choices=JobState, default=JobState.QUEUED)
+    actor = models.CharField(max_length=150)
+    user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs")
+    created_at = models.DateTimeField(default=timezone.now)
+    touched_at = models.DateTimeField(default=timezone.now, help_text="When it last got further.")
+    finished_at = models.DateTimeField(null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="How often someone began to work on it.")
+    total = models.PositiveIntegerField(default=0, help_text="Things to do; 0 when that is not known.")
+    done = models.PositiveIntegerField(default=0)
+    refused = models.PositiveIntegerField(default=0)
+    result = models.CharField(max_length=500, blank=True)
+    notes = models.JSONField(default=list, blank=True, help_text="What could not be done, as far as kept.")
+    error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(name="job_state_known", condition=Q(state__in=JobState.values)),
+            models.CheckConstraint(
+                name="job_finished_in_the_end",
+                condition=(Q(finished_at=None) | ~Q(state__in=UNFINISHED))
+                & (Q(finished_at__isnull=False) | ~Q(state__in=(JobState.DONE, JobState.FAILED))),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["created_at", "id"], name="job_newest"),
+            models.Index(fields=["touched_at"], condition=Q(state__in=UNFINISHED), name="job_unfinished"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state not in UNFINISHED
+
+    @property
+    def worked_on(self) -> int:
+        return self.done + self.refused
+
+    @property
+    def percent(self) -> int | None:
+        """How far it is; None when nobody knows how much there is to do."""
+        if self.state == JobState.DONE:
+            return 100
+        return min(self.worked_on * 100 // self.total, 100) if self.total else None

@@ -1,0 +1,56 @@
+"""Long work: what runs, how far it is, what came out."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.errors import LcmError
+from lcm.models import Job
+from lcm.pages.lists import JOBS
+from lcm.roles import Role
+from lcm.selectors.organisation import changes_of
+from lcm.services.jobs import retry_job
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go
+from lcm.web.lists import list_page
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def job_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, JOBS)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def job_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The page, or for htmx its progress, which asks again until the job has ended."""
+    job = get_object_or_404(Job, pk=pk)
+    context = {
+        "job": job,
+        "now": timezone.now(),
+        "changes": changes_of(job),
+        "crumbs": [("Jobs", reverse("job_list")), (job.title, "")],
+    }
+    template = "jobs/detail.html#progress" if request.htmx else "jobs/detail.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def job_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    job = get_object_or_404(Job, pk=pk)
+    here = reverse("job_detail", args=[pk])
+    try:
+        retry_job(job=job, actor=actor_of(request), now=timezone.now())
+    except LcmError as error:
+        messages.error(request, error.message)
+        return go(request, Done("", here))
+    return go(request, Done("It goes on where it stopped.", here))

@@ -1,0 +1,70 @@
+"""The overview: what needs a person, then the fleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from lcm.lifecycle import SessionStatus
+from lcm.roles import Role
+from lcm.selectors.organisation import changes
+from lcm.selectors.sessions import active_by_status
+from lcm.web.access import role_required
+from lcm.web.charts.bars import Share, share_bar
+from lcm.web.needs import Look, Need, needs
+from lcm.web.overview import later_parts, parts
+
+NEEDS_SHOWN = 12
+CHANGES_SHOWN = 6
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def home(request: HttpRequest) -> HttpResponseBase:
+    """The whole page, or for htmx the part that is asked for again while someone looks."""
+    look = Look(timezone.now())
+    found, counts = needs(look), active_by_status()
+    context: dict[str, Any] = {
+        "now": look.now,
+        "sentence": _sentence(found, counts),
+        "needs": found[:NEEDS_SHOWN],
+        "hidden_needs": max(len(found) - NEEDS_SHOWN, 0),
+        "active": sum(counts.values()),
+        "sessions": share_bar(
+            [Share(SessionStatus(status).label, count, status) for status, count in counts.items()]
+        ),
+        "wide": parts(look, "wide"),
+        "side": parts(look, "side"),
+        "changes": changes()[:CHANGES_SHOWN],
+        "crumbs": [("Overview", "")],
+    }
+    if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
+        return render(request, "overview/page.html#live", context)
+    later = {"later_wide": later_parts("wide"), "later_side": later_parts("side")}
+    return render(request, "overview/page.html", {**context, **later})
+
+
+def _sentence(found: list[Need], counts: dict[str, int]) -> str:
+    """“**7 things need you, 2 of them now.** 1,284 sessions run, 37 wait for a place.”"""
+    running, waiting = counts[SessionStatus.RUNNING], counts[SessionStatus.PENDING]
+    runs = (
+        f"{running:,} {'session runs' if running == 1 else 'sessions run'}" if running else "No session runs"
+    )
+    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
+    return f"**{_needed(found)}** {runs}, {waits}."
+
+
+def _needed(found: list[Need]) -> str:
+    if not found:
+        return "Nothing needs you."
+    first = "1 thing needs you" if len(found) == 1 else f"{len(found)} things need you"
+    urgent = sum(need.tone == "bad" for need in found)
+    if not urgent:
+        return f"{first}."
+    if urgent == len(found):
+        return f"{first} now."
+    return f"{first}, {urgent} of them now."

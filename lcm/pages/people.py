@@ -1,0 +1,156 @@
+"""People: one's own profile and password, and the roles that Admins give."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import update_session_auth_hash
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from lcm.models import Theme, User
+from lcm.pages.account import remember_theme
+from lcm.pages.lists import PEOPLE
+from lcm.roles import Role, role_of
+from lcm.services import people as services
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import PageForm, ReasonForm
+from lcm.web.lists import list_page
+
+
+def _zones() -> list[tuple[str, str]]:
+    names = sorted(name for name in zoneinfo.available_timezones() if "/" in name or name == "UTC")
+    return [("", f"The installation's ({settings.TIME_ZONE})"), *((name, name) for name in names)]
+
+
+class ProfileForm(PageForm):
+    first_name = forms.CharField(max_length=150, required=False)
+    last_name = forms.CharField(max_length=150, required=False)
+    email = forms.EmailField(required=False)
+    time_zone = forms.ChoiceField(
+        choices=_zones, required=False, help_text="All times are shown in it.", label="Time zone"
+    )
+    theme = forms.ChoiceField(choices=Theme.choices, help_text="System follows your device.")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.VIEWER)
+def profile(request: HttpRequest) -> HttpResponseBase:
+    user = _myself(request)
+    saved: list[str] = []
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.update_profile(user=user, actor=actor_of(request), **data)
+        saved.append(data["theme"])
+        return Done("Your profile is saved.", reverse("profile"))
+
+    page = FormPage(
+        title="Profile",
+        text=f"You are {user.username}, {role_of(user).label}. An Admin decides about roles.",
+        form=ProfileForm,
+        submit="Save profile",
+        save=save,
+        back=reverse("home"),
+        initial={name: getattr(user, name) for name in services.OWN},
+        crumbs=[("Profile", "")],
+        links=[("Change password", reverse("password_change"))],
+    )
+    response = form_page(request, page)
+    if saved:
+        remember_theme(request, response, saved[0])
+    return response
+
+
+class PasswordForm(PageForm):
+    present = forms.CharField(
+        label="Present password", widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+    )
+    new = forms.CharField(
+        label="New password",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="At least eight characters, no common password, not like your name.",
+    )
+    again = forms.CharField(
+        label="New password again", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    )
+
+    def clean_again(self) -> str:
+        again: str = self.cleaned_data["again"]
+        if again != self.cleaned_data.get("new"):
+            raise forms.ValidationError("The two new passwords differ.")
+        return again
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.VIEWER)
+def password_change(request: HttpRequest) -> HttpResponseBase:
+    user = _myself(request)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
+        update_session_auth_hash(request, user)
+        return Done("Your password is changed. Other browsers have to log in again.", reverse("profile"))
+
+    page = FormPage(
+        title="Change password",
+        form=PasswordForm,
+        submit="Change password",
+        save=save,
+        back=reverse("profile"),
+        crumbs=[("Profile", reverse("profile")), ("Password", "")],
+    )
+    return form_page(request, page)
+
+
+def _myself(request: HttpRequest) -> User:
+    """The person as a row of their own, to be changed."""
+    assert isinstance(request.user, User)
+    return User.objects.get(pk=request.user.pk)
+
+
+@require_GET
+@role_required(Role.ADMIN)
+def person_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, PEOPLE)
+
+
+class RoleForm(ReasonForm):
+    role = forms.TypedChoiceField(
+        choices=[(int(role), role.label if role else "None") for role in Role],
+        coerce=lambda value: Role(int(value)),
+        help_text="Viewers look, Operators look after sessions and slots, Admins decide everything.",
+    )
+    is_active = forms.BooleanField(required=False, label="May log in")
+    field_order = ("role", "is_active", "reason")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    person = get_object_or_404(User.objects.prefetch_related("groups"), pk=pk)
+    home = reverse("person_list")
+    admin = _myself(request)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.set_role(user=person, **data, by=admin)
+        return Done(f"{person} has the role {data['role'].label} now.", home)
+
+    page = FormPage(
+        title=f"Role of {person}",
+        text="It takes effect with their next click, and for their tokens with the next call.",
+        form=RoleForm,
+        submit="Save role",
+        save=save,
+        back=home,
+        initial={"role": int(role_of(person)), "is_active": person.is_active},
+        crumbs=[("People", home), (person.username, ""), ("Role", "")],
+    )
+    return form_page(request, page)

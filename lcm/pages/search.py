@@ -1,0 +1,96 @@
+"""The global search over what `lcm` itself has, and its page."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from lcm.models import LabletDefinition, Project, User
+from lcm.roles import Role, role_of
+from lcm.selectors.names import by_id
+from lcm.selectors.sessions import sessions
+from lcm.web.access import role_required
+from lcm.web.search import Finder, Hit, register_finder, search
+
+LONGEST = 100
+# Shorter texts are looked for at the beginning of people's names only.
+ANYWHERE_FROM = 3
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def search_page(request: HttpRequest) -> HttpResponseBase:
+    """What was found, kind by kind; for htmx the findings alone."""
+    text = request.GET.get("q", "")[:LONGEST].replace("\0", "").strip()
+    groups = search(text, role_of(request.user)) if text else []
+    context = {
+        "text": text,
+        "groups": groups,
+        "found": sum(len(group.hits) for group in groups),
+        "crumbs": [("Search", "")],
+    }
+    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    return render(request, "search.html#found" if partial else "search.html", context)
+
+
+def find_sessions(text: str, limit: int, role: Role) -> list[Hit]:
+    """By the start of their id; those of a person or definition are reached from there."""
+    rows = sessions().filter(by_id(text)).order_by("pk")[:limit]
+    return [
+        Hit(
+            f"Session {row.short_id}",
+            reverse("session_detail", args=[row.pk]),
+            f"{row.definition} · {row.owner.username} · {row.project.path}",
+            row.status,
+            row.get_status_display(),
+        )
+        for row in rows
+    ]
+
+
+def find_definitions(text: str, limit: int, role: Role) -> list[Hit]:
+    rows = LabletDefinition.objects.filter(Q(name__icontains=text) | by_id(text))
+    return [
+        Hit(
+            str(row),
+            reverse("definition_detail", args=[row.pk]),
+            row.description,
+            row.status,
+            row.get_status_display(),
+        )
+        for row in rows.only("name", "version", "description", "status").order_by("name", "pk")[:limit]
+    ]
+
+
+def find_projects(text: str, limit: int, role: Role) -> list[Hit]:
+    named = Q(name__icontains=text) | Q(domain__name__icontains=text)
+    rows = Project.objects.filter(named | by_id(text)).select_related("domain").order_by("name", "pk")
+    return [Hit(row.path, reverse("project_detail", args=[row.pk]), row.description) for row in rows[:limit]]
+
+
+def find_people(text: str, limit: int, role: Role) -> list[Hit]:
+    """By the start of the name, which an index has; only when nobody has that, by any part of it."""
+    found = list(User.objects.filter(Q(username__startswith=text) | by_id(text))[:limit])
+    if not found and len(text) >= ANYWHERE_FROM:
+        parts = Q()
+        for column in ("username", "first_name", "last_name"):
+            parts |= Q(**{f"{column}__icontains": text})
+        found = list(User.objects.filter(parts)[:limit])
+    url = reverse("session_list")
+    return [
+        Hit(person.username, f"{url}?owner={person.pk}", person.get_full_name() or "Their sessions")
+        for person in found
+    ]
+
+
+def register_finders() -> None:
+    for name, title, find, list_url_name in (
+        ("sessions", "Sessions", find_sessions, "session_list"),
+        ("definitions", "Definitions", find_definitions, "definition_list"),
+        ("projects", "Projects", find_projects, "project_list"),
+        ("people", "People", find_people, ""),
+    ):
+        register_finder(name, Finder(title, find, list_url_name))

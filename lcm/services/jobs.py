@@ -1,0 +1,175 @@
+"""Long work in steps: started by people, done by workers, continued after whoever dies.
+
+A kind of job is a function that does one step: it gets the job and answers how far that step came. Each step
+may run twice without harm; the job's cursor says where the next one begins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from lcm.actors import Actor
+from lcm.errors import LcmError, StateConflict
+from lcm.models import Job, JobState
+from lcm.models.jobs import UNFINISHED
+from lcm.services.changelog import log_change
+
+logger = logging.getLogger(__name__)
+
+# A job that got no further for this long has lost its worker, or nobody could be told of it.
+ABANDONED_AFTER = timedelta(minutes=2)
+NOTES_KEPT = 50
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step did, where the next begins, and whether there is one."""
+
+    done: int = 0
+    refused: int = 0
+    cursor: Mapping[str, Any] = field(default_factory=dict)
+    more: bool = False
+    notes: Sequence[str] = ()
+    # Said of the whole job by the step that ends it.
+    result: str = ""
+
+
+Work = Callable[[Job, datetime], Step]
+_kinds: dict[str, Work] = {}
+
+
+def register_job(kind: str, work: Work) -> None:
+    """Called when an app is ready."""
+    _kinds[kind] = work
+
+
+def start_job(
+    *,
+    kind: str,
+    title: str,
+    arguments: Mapping[str, Any],
+    actor: Actor,
+    now: datetime,
+    total: int = 0,
+    reason: str = "",
+) -> Job:
+    """Keep the work to do, and have a worker begin; when none can be told, one is soon."""
+    with transaction.atomic():
+        job = Job.objects.create(
+            kind=kind,
+            title=title[:200],
+            arguments=dict(arguments),
+            actor=actor.label,
+            user_id=actor.user_id,
+            total=total,
+            created_at=now,
+            touched_at=now,
+        )
+        log_change(
+            job, actor=actor, event="job_started", message=f"job started: {job}", reason=reason, now=now
+        )
+        transaction.on_commit(lambda: send(job))
+    return job
+
+
+def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
+    """Go on where a failed job stopped."""
+    with transaction.atomic():
+        moved = Job.objects.filter(pk=job.pk, state=JobState.FAILED).update(
+            state=JobState.QUEUED, finished_at=None, error="", touched_at=now
+        )
+        if not moved:
+            raise StateConflict("Only a job that failed can be tried again.")
+        log_change(job, actor=actor, event="job_retried", message=f"job tried again: {job}", now=now)
+        transaction.on_commit(lambda: send(job))
+    job.refresh_from_db()
+    return job
+
+
+def claim_job(*, key: str, now: datetime) -> Job | None:
+    """Take a job that waits, or that its worker has left; nothing when someone is at it or it has ended."""
+    free = Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, touched_at__lt=now - ABANDONED_AFTER)
+    taken = Job.objects.filter(free, pk=key).update(
+        state=JobState.RUNNING, touched_at=now, attempt=F("attempt") + 1
+    )
+    return Job.objects.get(pk=key) if taken else None
+
+
+def work_on(job: Job, *, now: datetime) -> bool:
+    """Do one step of a claimed job; tells whether there is another. An error ends it, with its reason."""
+    try:
+        step = _kinds[job.kind](job, now)
+    except KeyError:
+        return _fail(job, f"No part of LCM knows jobs of the kind “{job.kind}”.", now)
+    except LcmError as error:
+        return _fail(job, error.message, now)
+    except Exception as error:
+        logger.exception("job_failed", extra={"job": str(job.pk), "kind": job.kind})
+        return _fail(job, f"{type(error).__name__}: {error}", now)
+    return _keep(job, step, now)
+
+
+def let_go(job: Job) -> None:
+    """Stop for now: another task goes on."""
+    if _mine(job).update(state=JobState.QUEUED):
+        send(job)
+
+
+def send(job: Job) -> None:
+    """Tell a worker; when the broker cannot be reached, the next look for abandoned jobs does."""
+    try:
+        current_app.send_task("lcm.tasks.run_job", args=(str(job.pk),), retry=False)
+    except (OperationalError, RedisError, OSError) as error:
+        logger.warning("job_not_sent", extra={"job": str(job.pk), "error": str(error)})
+
+
+def send_abandoned(*, now: datetime) -> int:
+    """Jobs that got no further for a while are sent again."""
+    rows = Job.objects.filter(state__in=UNFINISHED, touched_at__lt=now - ABANDONED_AFTER)
+    found = list(rows.order_by("touched_at")[:100])
+    for job in found:
+        send(job)
+    return len(found)
+
+
+def old_jobs(*, now: datetime) -> Q:
+    """Those that ended long enough ago to be forgotten."""
+    return Q(finished_at__lt=now - timedelta(days=settings.CONFIG["JOB_DAYS"]))
+
+
+def _keep(job: Job, step: Step, now: datetime) -> bool:
+    fields: dict[str, Any] = {
+        "done": job.done + step.done,
+        "refused": job.refused + step.refused,
+        "cursor": dict(step.cursor),
+        "notes": [*job.notes, *step.notes][:NOTES_KEPT],
+        "touched_at": now,
+    }
+    if not step.more:
+        fields |= {"state": JobState.DONE, "finished_at": now, "result": step.result[:500]}
+    if not _mine(job).update(**fields):
+        return False
+    for name, value in fields.items():
+        setattr(job, name, value)
+    return step.more
+
+
+def _fail(job: Job, error: str, now: datetime) -> bool:
+    _mine(job).update(state=JobState.FAILED, finished_at=now, touched_at=now, error=error[:500])
+    return False
+
+
+def _mine(job: Job) -> Any:
+    """The row as long as nobody else has taken the job over."""
+    return Job.objects.filter(pk=job.pk, state=JobState.RUNNING, attempt=job.attempt)

@@ -1,0 +1,80 @@
+"""People: their own settings and password, and what Admins decide about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.errors import InvalidInput, StateConflict
+from lcm.models import User
+from lcm.roles import GROUPS, Role, role_of
+from lcm.services.changelog import log_change, take_changes
+from lcm.services.validation import clean, need_reason
+
+OWN = ("first_name", "last_name", "email", "time_zone", "theme")
+
+
+def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
+    """What a person may change about themselves."""
+    unknown = set(changes) - set(OWN)
+    if unknown:
+        raise ValueError(f"no part of a profile: {', '.join(sorted(unknown))}")
+    with transaction.atomic():
+        old, new = take_changes(user, changes)
+        clean(user)
+        if new:
+            user.save(update_fields=list(new))
+            message = f"profile of {user} changed: {', '.join(name.replace('_', ' ') for name in new)}"
+            log_change(user, actor=actor, event="profile_changed", message=message, before=old, after=new)
+    return user
+
+
+def change_password(*, user: User, present: str, new: str, actor: Actor) -> None:
+    """A new password for someone who knows the present one."""
+    if not user.check_password(present):
+        raise InvalidInput({"present": "This is not your present password."})
+    try:
+        validate_password(new, user)
+    except ValidationError as error:
+        raise InvalidInput({"new": " ".join(error.messages)}) from error
+    with transaction.atomic():
+        user.set_password(new)
+        user.save(update_fields=["password"])
+        message = f"password of {user} changed"
+        log_change(user, actor=actor, event="password_changed", message=message)
+
+
+def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) -> User:
+    """Give a person a role and open or close their account; takes effect with their next request."""
+    need_reason(reason)
+    with transaction.atomic():
+        user.refresh_from_db(from_queryset=User.objects.select_for_update())
+        _check_role_change(user, role, is_active, by)
+        before = {"role": role_of(user).label, "is_active": user.is_active}
+        others = [group for group in user.groups.all() if group.name not in GROUPS]
+        mine = [Group.objects.get_or_create(name=role.label)[0]] if role else []
+        user.groups.set([*others, *mine])
+        user.is_active = is_active
+        user.save(update_fields=["is_active"])
+        after = {"role": role.label, "is_active": is_active}
+        message = f"{user} is {role.label if role else 'without a role'} now"
+        if not is_active:
+            message = f"the account of {user} is closed"
+        if before != after:
+            log_change(
+                user, actor=Actor.person(by), event="role_changed", message=message, reason=reason,
+                before=before, after=after,
+            )  # fmt: skip
+    return user
+
+
+def _check_role_change(user: User, role: Role, is_active: bool, by: User) -> None:
+    if user.pk == by.pk:
+        raise StateConflict("Nobody changes their own role; ask another Admin.")
+    if user.is_superuser and not by.is_superuser:
+        raise StateConflict("A superuser's account is changed by superusers only.")

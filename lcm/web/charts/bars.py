@@ -1,0 +1,45 @@
+"""Parts of a whole as one bar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 1000
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part with its number; `look` is a status, which gives shape and tone."""
+
+    label: str
+    count: int
+    look: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    x: float
+    width: float
+    share: Share
+
+
+@dataclass(frozen=True)
+class ShareBar:
+    title: str
+    segments: list[Segment]
+    legend: list[Share]
+    width: int = WIDTH
+
+
+def share_bar(shares: Sequence[Share], *, of: int | None = None) -> ShareBar:
+    """Segments as wide as their numbers, of their sum or of a larger whole; what is none is not drawn."""
+    present = [share for share in shares if share.count]
+    whole = max(of or 0, sum(share.count for share in present), 1)
+    segments, x = [], 0.0
+    for share in present:
+        width = share.count / whole * WIDTH
+        segments.append(Segment(round(x, 1), round(width, 1), share))
+        x += width
+    title = ", ".join(f"{share.count:,} {share.label.lower()}" for share in present) or "none"
+    return ShareBar(title, segments, present)

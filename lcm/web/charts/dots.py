@@ -1,0 +1,141 @@
+"""A dot for each of many things over time, with lines across for the values that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString, mark_safe
+
+from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
+from lcm.web.charts.tables import ChartTable
+
+WIDTH, HEIGHT = 380, 216
+LEFT, RIGHT, TOP, BOTTOM = 34, 290, 10, 194
+LABEL_GAP = 13
+ROWS = 100
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One thing; `look` is `dot`, `over` (drawn red, a link) or `out` (a cross)."""
+
+    at: datetime
+    value: float
+    name: str
+    look: str = "dot"
+    words: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Mark:
+    x: float
+    y: float
+    look: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A value across the chart, with its words at the end."""
+
+    kind: str
+    y: float
+    label: str
+    label_y: float
+
+
+@dataclass(frozen=True)
+class DotChart:
+    """What is drawn; the plain dots are mark-up already, as there may be thousands."""
+
+    grid: list[tuple[float, str]]
+    times: list[tuple[float, str, str]]
+    lines: list[Line]
+    marks: list[Mark]
+    dots: SafeString
+    band: tuple[float, float] | None
+    table: ChartTable
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = RIGHT
+    times_y: int = HEIGHT - 5
+
+
+def dot_chart(
+    dots: Sequence[Dot],
+    levels: Mapping[str, float],
+    *,
+    text: Callable[[float], str],
+    said: Callable[[float], str],
+    unit: str,
+    least: float,
+    band: tuple[float, float] | None = None,
+) -> DotChart:
+    """`levels` are the lines by their kind; `text` says a value, `said` with its unit; `band` is shaded."""
+    scale = scale_over([*levels.values(), *(dot.value for dot in dots)], bottom=BOTTOM, top=TOP, least=least)
+    marks = _marks(dots, scale, said)
+    edges = sorted(scale.place(value) for value in band) if band else None
+    return DotChart(
+        grid=[(scale.place(tick), text(tick)) for tick in scale.ticks],
+        times=times_along([dot.at for dot in dots], LEFT, RIGHT),
+        lines=_lines(levels, scale, text),
+        marks=[mark for mark in marks if mark.look != "dot"],
+        dots=_drawn([mark for mark in marks if mark.look == "dot"]),
+        band=(edges[0], round(edges[1] - edges[0], 1)) if edges else None,
+        table=_table(dots, text, unit),
+    )
+
+
+def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], str]) -> list[Line]:
+    """Labels that would stand in each other are moved apart; the order stays."""
+    kinds = list(levels)
+    order = sorted(kinds, key=lambda kind: (-levels[kind], kinds.index(kind)))
+    places: list[float] = []
+    for kind in order:
+        wanted = scale.place(levels[kind]) + 4
+        places.append(max(wanted, places[-1] + LABEL_GAP) if places else wanted)
+    overflow = max(places[-1] - BOTTOM - 4, 0) if places else 0
+    return [
+        Line(kind, scale.place(levels[kind]), f"{kind} {text(levels[kind])}", round(place - overflow, 1))
+        for kind, place in zip(order, places, strict=True)
+    ]
+
+
+def _marks(dots: Sequence[Dot], scale: Scale, said: Callable[[float], str]) -> list[Mark]:
+    marks = []
+    for x, dot in zip(places_along([dot.at for dot in dots], LEFT + 5, RIGHT - 5), dots, strict=True):
+        title = f"{dot.name}: {said(dot.value)}{_words(dot)}"
+        marks.append(Mark(x, scale.place(dot.value), dot.look, title, dot.url))
+    return marks
+
+
+def _drawn(marks: Sequence[Mark]) -> SafeString:
+    """The many plain ones as text at once."""
+    return mark_safe(  # noqa: S308  (numbers of our own, and the title escaped)
+        "".join(
+            f'<circle class="dot" cx="{mark.x}" cy="{mark.y}" r="2.75">'
+            f"<title>{conditional_escape(mark.title)}</title></circle>"
+            for mark in marks
+        )
+    )
+
+
+def _table(dots: Sequence[Dot], text: Callable[[float], str], unit: str) -> ChartTable:
+    newest = sorted(dots, key=lambda dot: dot.at, reverse=True)
+    rows = [
+        (f"{dot.name}, {timezone.localtime(dot.at):%d %b %H:%M}{_words(dot)}", [text(dot.value)])
+        for dot in newest[:ROWS]
+    ]
+    note = f"The newest {ROWS} of {len(newest):,}." if len(newest) > ROWS else ""
+    return ChartTable("Session", [unit], rows, note)
+
+
+def _words(dot: Dot) -> str:
+    return f", {dot.words}" if dot.words else ""

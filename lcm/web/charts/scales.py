@@ -1,0 +1,84 @@
+"""Axes: round numbers for values, dates or times of day for moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+STEPS = (1, 2, 2.5, 5, 10)
+TICKS = 6
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A range of values with round ticks, and where each value is between two places."""
+
+    low: float
+    high: float
+    ticks: list[float]
+    bottom: float
+    top: float
+
+    def place(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return round(self.bottom - share * (self.bottom - self.top), 1)
+
+
+def scale_over(
+    values: Sequence[float], *, bottom: float, top: float, from_zero: bool = False, least: float = 0.0
+) -> Scale:
+    """With a little room at both ends, never below zero; `least` is the smallest room and step."""
+    smallest, largest = min(values, default=0), max(values, default=1)
+    if from_zero:
+        smallest = 0
+    room = max((largest - smallest) / 10, least) or largest / 10 or 1
+    start = 0 if from_zero else max(smallest - room, 0)
+    step = _round_step(max((largest + room - start) / TICKS, least / 5))
+    low = math.floor(start / step) * step
+    count = math.ceil((largest + room - low) / step - 1e-9)
+    return Scale(low, low + count * step, [low + number * step for number in range(count + 1)], bottom, top)
+
+
+def _round_step(wanted: float) -> float:
+    power = 10.0 ** math.floor(math.log10(wanted))
+    step = next(each * power for each in STEPS if each * power >= wanted * (1 - 1e-9))
+    return int(step) if step == int(step) else step
+
+
+def times_along(moments: Sequence[datetime], left: float, right: float) -> list[tuple[float, str, str]]:
+    """First, middle and last moment as dates, or as times of one day: place, anchor and text."""
+    if not moments:
+        return []
+    first, last = timezone.localtime(min(moments)), timezone.localtime(max(moments))
+    pattern = "%H:%M" if first.date() == last.date() else "%d %b"
+    if first == last:
+        return [((left + right) / 2, "mid", first.strftime(pattern))]
+    middle = first + (last - first) / 2
+    return [
+        (left, "", first.strftime(pattern)),
+        ((left + right) / 2, "mid", middle.strftime(pattern)),
+        (right, "end", last.strftime(pattern)),
+    ]
+
+
+def places_along(moments: Sequence[datetime], left: float, right: float) -> list[float]:
+    """Where each moment is between the places of the first and the last."""
+    if not moments:
+        return []
+    first = min(moments)
+    length = (max(moments) - first).total_seconds()
+    shares = [((moment - first).total_seconds() / length if length else 0.5) for moment in moments]
+    return [round(left + share * (right - left), 1) for share in shares]
+
+
+def told(value: float) -> str:
+    """Three digits that matter: `9.1 k`, `146`, `0.75`."""
+    if value >= 10_000:
+        return f"{value / 1000:,.1f} k"
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,52 @@
+"""What the overview shows of the fleet: each app registers its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lcm.web.needs import Look
+
+Column = Literal["wide", "side"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A panel that is fresh with every look: its template and what that shows."""
+
+    name: str
+    column: Column
+    template: str
+    read: Callable[[Look], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class LaterPart:
+    """A panel that loads once, after the page, from an address of its own; without JavaScript a link."""
+
+    name: str
+    column: Column
+    title: str
+    url_name: str
+
+
+_parts: dict[str, Part] = {}
+_later: dict[str, LaterPart] = {}
+
+
+def register_part(part: Part | LaterPart) -> None:
+    """Called when an app is ready."""
+    if isinstance(part, Part):
+        _parts[part.name] = part
+    else:
+        _later[part.name] = part
+
+
+def parts(look: Look, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
+    """The fresh parts of a column: template and context each."""
+    return [(part.template, part.read(look)) for part in _parts.values() if part.column == column]
+
+
+def later_parts(column: Column) -> list[LaterPart]:
+    return [part for part in _later.values() if part.column == column]

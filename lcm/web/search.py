@@ -1,0 +1,60 @@
+"""The global search: each app registers how to find its things by name or by the start of their id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lcm.roles import Role
+
+MOST = 8
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One thing that was found; `look` is its status, with the word for it."""
+
+    title: str
+    url: str
+    more: str = ""
+    look: str = ""
+    word: str = ""
+
+
+# What is looked for, at most how many, and for whom.
+Find = Callable[[str, int, Role], Sequence[Hit]]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """One kind of things: its heading, how to find them, and the address of the list that has all."""
+
+    title: str
+    find: Find
+    list_url_name: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    title: str
+    hits: Sequence[Hit]
+    list_url_name: str
+    more: bool
+
+
+_finders: dict[str, Finder] = {}
+
+
+def register_finder(name: str, finder: Finder) -> None:
+    """Called when an app is ready."""
+    _finders[name] = finder
+
+
+def search(text: str, role: Role) -> list[Group]:
+    """What is called so, kind by kind, a query or two each."""
+    groups = []
+    for finder in _finders.values():
+        hits = finder.find(text, MOST + 1, role)
+        if hits:
+            groups.append(Group(finder.title, hits[:MOST], finder.list_url_name, len(hits) > MOST))
+    return groups

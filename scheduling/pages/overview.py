@@ -1,0 +1,128 @@
+"""What capacity shows on the overview: what needs a person, the pools, the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.charts.bars import Share, share_bar
+from lcm.web.charts.lines import Point, line_chart
+from lcm.web.needs import Look, Need
+from lcm.web.wording import duration_text
+from scheduling.models import SlotState
+from scheduling.selectors.capacity import ticks_since
+from scheduling.selectors.fleet import PoolLine, fleet
+from scheduling.selectors.observing import troubled_runs
+
+POOLS_SHOWN = 25
+TICKS_SHOWN = timedelta(hours=1)
+MOST_TICKS = 2_000
+
+
+def needs_of_capacity(look: Look) -> Iterator[Need]:
+    """Pools that launch nothing, slots in error or overdue, silent workers, long waits, late observers."""
+    lines = look.once(fleet)
+    for line in lines:
+        yield from _of_pool(line, look.now)
+    yield from _of_slots(lines)
+    yield from _of_observers(look.now)
+
+
+def pools_part(look: Look) -> Mapping[str, Any]:
+    lines = look.once(fleet)
+    rows = [(line, share_bar(_states(line), of=line.pool.max_slots)) for line in lines[:POOLS_SHOWN]]
+    return {"rows": rows, "hidden": max(len(lines) - POOLS_SHOWN, 0)}
+
+
+def queue_part(look: Look) -> Mapping[str, Any]:
+    lines = look.once(fleet)
+    waiting = sum(line.pool.waiting for line in lines)
+    oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
+    return {
+        "waiting": waiting,
+        "oldest": max(look.now - oldest, timedelta(0)) if oldest else None,
+        "pools": len(lines),
+        "in_time": sum(not line.keeps_waiting(look.now) for line in lines),
+        "ready": sum(line.by_state.get(SlotState.READY, 0) for line in lines),
+        "most": sum(line.pool.max_slots for line in lines if line.pool.enabled),
+    }
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def overview_ticks(request: HttpRequest) -> HttpResponseBase:
+    """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
+    ticks = ticks_since(timezone.now() - TICKS_SHOWN, limit=MOST_TICKS)
+    points = [Point(tick.started_at, tick.duration_ms, tick.pool.name) for tick in ticks]
+    context = {
+        "chart": line_chart(points, title="Duration of the ticks of the last hour", unit="ms"),
+        "placed": sum(tick.counts.get("placed", 0) for tick in ticks),
+        "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
+    }
+    template = "overview/ticks.html#panel" if request.htmx else "overview/ticks.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+def _states(line: PoolLine) -> list[Share]:
+    return [
+        Share(state.label, line.by_state.get(state, 0), state)
+        for state in SlotState
+        if state != SlotState.EMPTY
+    ]
+
+
+def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:
+    pool = line.pool
+    here = reverse("pool_detail", args=[pool.pk])
+    if pool.state == "stopped":
+        more = f"{pool.stopped_reason.rstrip('.')}. It stays stopped until its settings are changed."
+        yield Need(f"Pool **{pool}** launches nothing", here, pool.updated_at, "bad", more, "oct")
+    elif pool.state == "backing off":
+        failed = f"{pool.failures:,} {'launch' if pool.failures == 1 else 'launches'} failed"
+        why = failed if pool.failures else "There was no capacity"
+        more = f"{why}; it goes on by itself in {duration_text(pool.backoff_until - now)}"
+        yield Need(f"Pool **{pool}** waits before it launches again", here, None, "warn", more, "clock")
+    if line.keeps_waiting(now):
+        waits = f"{pool.waiting:,} {'waits' if pool.waiting == 1 else 'wait'}"
+        promised = duration_text(timedelta(seconds=pool.promised_wait))
+        more = f"{waits}, the oldest for {duration_text(now - pool.oldest)}; promised are {promised}"
+        url = f"{reverse('queue_list')}?pool={pool}"
+        text = f"Pool **{pool}** has sessions wait longer than it promises"
+        yield Need(text, url, pool.oldest, "warn", more, "clock")
+
+
+def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
+    url = reverse("slot_list")
+    kinds = (
+        ("in_error", "error_since", "in error", "bad", "state=ERROR"),
+        ("overdue", "overdue_since", "past the time for its step", "warn", "sort=last_state_change"),
+        ("silent", "silent_since", "not heard of: is the controller running?", "warn", "state=READY"),
+    )
+    for count_name, since_name, words, tone, query in kinds:
+        found = [(line, getattr(line, count_name)) for line in lines if getattr(line, count_name)]
+        if not found:
+            continue
+        count = sum(number for _, number in found)
+        since = min(getattr(line, since_name) for line, _ in found)
+        more = ", ".join(f"{number:,} in {line.pool}" for line, number in found)
+        text = f"**{count:,} {'slot' if count == 1 else 'slots'}** {words}"
+        yield Need(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
+
+
+def _of_observers(now: datetime) -> Iterator[Need]:
+    for run in troubled_runs(now):
+        here = reverse("observer_detail", args=[run.name])
+        if run.error:
+            yield Need(f"Observer **{run.name}** failed", here, run.since, "warn", run.error, "oct")
+        else:
+            more = f"It runs every {duration_text(run.interval)}; is a worker running?"
+            yield Need(f"Observer **{run.name}** is late", here, run.since, "warn", more, "clock")

@@ -1,0 +1,80 @@
+"""All pools at a glance, in two queries whatever their size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
+
+from scheduling.models import Slot, SlotState, TickRun
+from scheduling.selectors.capacity import pools
+
+
+@dataclass
+class PoolLine:
+    """A pool with its slots by state, and how many of them need someone."""
+
+    pool: Any
+    by_state: dict[str, int] = field(default_factory=dict)
+    overdue: int = 0
+    silent: int = 0
+    error_since: datetime | None = None
+    overdue_since: datetime | None = None
+    silent_since: datetime | None = None
+
+    @property
+    def in_error(self) -> int:
+        return self.by_state.get(SlotState.ERROR, 0)
+
+    def keeps_waiting(self, now: datetime) -> bool:
+        """Whether someone waits longer than the pool promises."""
+        promised = timedelta(seconds=self.pool.promised_wait)
+        return self.pool.oldest is not None and now - self.pool.oldest > promised
+
+
+def fleet(now: datetime) -> list[PoolLine]:
+    """Every pool in the order of their names."""
+    lines: dict[UUID, PoolLine] = {pool.pk: PoolLine(pool) for pool in _pools(now)}
+    for row in _slots(now):
+        line = lines.get(row["pool_id"])
+        if line is None:
+            continue
+        line.by_state[row["state"]] = row["slots"]
+        line.overdue += row["overdue"]
+        line.silent += row["silent"]
+        line.overdue_since = _earlier(line.overdue_since, row["overdue_since"])
+        line.silent_since = _earlier(line.silent_since, row["silent_since"])
+        if row["state"] == SlotState.ERROR:
+            line.error_since = row["since"]
+    return list(lines.values())
+
+
+def _pools(now: datetime) -> QuerySet[Any]:
+    """With their state, their queue and the last tick's duration."""
+    last = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at")
+    found: QuerySet[Any] = pools(now).annotate(tick_ms=Subquery(last.values("duration_ms")[:1]))
+    return found
+
+
+def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
+    overdue = Q(state_deadline__lt=now) & ~Q(state=SlotState.ERROR)
+    overdue &= ~Q(state=SlotState.DRAINING, lease_count__gt=0)
+    quiet = now - timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
+    silent = Q(state=SlotState.READY, last_heartbeat__lt=quiet)
+    rows: Any = Slot.objects.order_by().values("pool_id", "state")
+    return rows.annotate(  # type: ignore[no-any-return]
+        slots=Count("pk"),
+        since=Min("last_state_change"),
+        overdue=Count("pk", filter=overdue),
+        overdue_since=Min("state_deadline", filter=overdue),
+        silent=Count("pk", filter=silent),
+        silent_since=Min("last_heartbeat", filter=silent),
+    )
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((each for each in (one, other) if each), default=None)

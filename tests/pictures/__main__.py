@@ -1,0 +1,88 @@
+"""`make screenshots`: every page at three widths in both themes, from the demo, into a folder."""
+
+import argparse
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.bench.chromium import chromium
+from tests.bench.control_plane import ROOT, control_plane, free_address
+from tests.bench.visiting import FLAGS, log_in, real_paths
+
+WIDTHS = {"wide": 1440, "middle": 900, "phone": 390}
+THEMES = ("light", "dark")
+TALLEST = 4000
+
+
+@contextmanager
+def demo(address: str) -> Iterator[str]:
+    """The control plane at this address, or one of our own with the live demo."""
+    if address:
+        yield address
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        control_plane(Path(folder) / "data", free_address(), DEMO="true") as plane,
+    ):
+        plane.start_and_wait()
+        yield str(plane.address)
+
+
+def name_of(path: str) -> str:
+    """`/sessions/…id…/cancel` → `session-cancel`: the same for whatever it shows."""
+    plain = re.sub(r"/[0-9a-f-]{36}/|/\d+/", "/one/", path).strip("/")
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "overview"
+
+
+def settle(page: Page) -> None:
+    """Wait for what loads after the page."""
+    page.wait_for_load_state("networkidle")
+
+
+def take(browser: Browser, address: str, folder: Path, wanted: str) -> int:
+    """One log-in a width and theme; returns how many pictures were taken."""
+    taken = 0
+    for size, width in WIDTHS.items():
+        for theme in THEMES:
+            context = browser.new_context(
+                base_url=f"http://{address}",
+                viewport={"width": width, "height": 900},
+                color_scheme="dark" if theme == "dark" else "light",
+            )
+            page = context.new_page()
+            page.goto("/login")
+            page.screenshot(path=folder / f"login-{size}-{theme}.png")
+            log_in(page, "admin")
+            paths = [path for path in real_paths(page) if re.search(wanted, path)]
+            for number, path in enumerate(paths):
+                page.goto(path)
+                settle(page)
+                height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
+                clip = {"x": 0, "y": 0, "width": width, "height": height}
+                name = f"{number:02}-{name_of(path)}" if wanted == "" else name_of(path)
+                page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=True, clip=clip)
+                taken += 1
+            context.close()
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--to", type=Path, default=ROOT / "var" / "screenshots")
+    parser.add_argument("--address", default="", help="a control plane that runs already, with the demo")
+    parser.add_argument("--pages", default="", help="only addresses that match this expression")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    with demo(arguments.address) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        taken = take(browser, address, arguments.to, arguments.pages)
+        browser.close()
+    print(f"{taken} pictures in {arguments.to}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Charts: where marks are, what axes and tables say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.web.charts.bars import Share, share_bar
+from lcm.web.charts.dots import Dot, dot_chart
+from lcm.web.charts.lines import Point, line_chart, sparkline
+from lcm.web.charts.scales import places_along, scale_over, times_along, told
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=20), st.booleans())
+def test_every_value_has_a_place_between_the_ends(values, from_zero):
+    scale = scale_over(values, bottom=200, top=10, from_zero=from_zero)
+    assert all(9.9 <= scale.place(value) <= 200.1 for value in values)
+    assert scale.ticks[0] == scale.low <= min(values)
+    assert scale.ticks[-1] == pytest.approx(scale.high)
+    assert 2 <= len(scale.ticks) <= 14
+
+
+def test_ticks_are_round_numbers():
+    assert scale_over([0, 83], bottom=1, top=0, from_zero=True).ticks == [0, 20, 40, 60, 80, 100]
+    assert scale_over([400, 420], bottom=1, top=0).ticks == [395, 400, 405, 410, 415, 420, 425]
+
+
+def test_moments_of_a_day_are_told_as_times_and_others_as_dates():
+    assert [text for _, _, text in times_along([NOON, NOON + 2 * MINUTE], 0, 10)] == [
+        "12:00",
+        "12:01",
+        "12:02",
+    ]
+    assert [text for _, _, text in times_along([NOON, NOON + timedelta(days=2)], 0, 10)] == [
+        "02 Mar",
+        "03 Mar",
+        "04 Mar",
+    ]
+    assert times_along([], 0, 10) == []
+
+
+def test_a_lone_moment_is_in_the_middle():
+    assert places_along([NOON], 10, 30) == [20]
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.75, "0.75"), (146.2, "146"), (12_345, "12.3 k")])
+def test_numbers_are_told_with_the_digits_that_matter(value, text):
+    assert told(value) == text
+
+
+def test_a_line_goes_through_its_points_in_order_of_time():
+    points = [Point(NOON + MINUTE, 100, "cml-eu"), Point(NOON, 50)]
+    chart = line_chart(points, title="Tick duration", unit="ms")
+    assert [place.split(",")[0] for place in chart.line.split()] == ["42.0", "372.0"]
+    assert chart.figures == [("last", "100 ms"), ("p95", "100 ms"), ("max", "100 ms")]
+    assert chart.marks[1][2] == "02 Mar 12:01:00: 100 ms, cml-eu"
+    assert chart.table.rows == [("02 Mar 12:01:00, cml-eu", ["100"]), ("02 Mar 12:00:00", ["50"])]
+
+
+def test_a_chart_of_nothing_is_none():
+    assert line_chart([], title="t", unit="ms") is None
+    assert sparkline([3], title="t") is None
+
+
+def test_a_long_table_says_what_it_leaves_out():
+    chart = line_chart([Point(NOON + n * MINUTE, n) for n in range(150)], title="t", unit="ms")
+    assert len(chart.table.rows) == 100
+    assert chart.table.note == "The newest 100 of 150."
+
+
+def test_a_spark_reaches_the_top_where_it_is_highest():
+    assert sparkline([0, 10, 5], title="t").line == "0.0,26.0 60.0,2.0 120.0,14.0"
+
+
+def test_segments_are_as_wide_as_their_numbers():
+    bar = share_bar(
+        [Share("Ready", 3, "READY"), Share("Error", 0, "ERROR"), Share("Booting", 1, "BOOTING")], of=8
+    )
+    assert [(each.x, each.width, each.share.label) for each in bar.segments] == [
+        (0.0, 375.0, "Ready"),
+        (375.0, 125.0, "Booting"),
+    ]
+    assert bar.title == "3 ready, 1 booting"
+
+
+def test_a_bar_of_nothing_says_none():
+    assert share_bar([]).title == "none"
+
+
+def chart_of_dots(dots, levels):
+    return dot_chart(
+        dots, levels, text=lambda value: f"{value:g}", said=lambda value: f"{value:g} GB", unit="GB", least=1
+    )
+
+
+def test_labels_of_close_lines_are_moved_apart():
+    chart = chart_of_dots([], {"current": 10, "max": 10.1, "p95": 10.2})
+    places = [line.label_y for line in chart.lines]
+    assert [line.kind for line in chart.lines] == ["p95", "max", "current"]
+    assert all(b - a > 12.9 for a, b in pairwise(places))
+
+
+def test_dots_are_drawn_by_their_look_with_titles():
+    dots = [
+        Dot(NOON, 2, "Session a", url=""),
+        Dot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b"),
+    ]
+    chart = chart_of_dots(dots, {"current": 8})
+    assert "<title>Session a: 2 GB</title>" in chart.dots
+    assert [(mark.look, mark.title, mark.url) for mark in chart.marks] == [
+        ("over", "Session b: 9 GB, above the proposal", "/b")
+    ]
+    assert chart.table.rows[0] == ("Session b, 02 Mar 12:01, above the proposal", ["9"])
+
+
+def test_names_in_titles_are_escaped():
+    assert "<script>" not in chart_of_dots([Dot(NOON, 1, "<script>")], {"current": 1}).dots

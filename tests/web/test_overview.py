@@ -1,0 +1,151 @@
+"""The overview: what needs a person, and the fleet."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from fairshare.models import UsageCheck
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
+from lcm.web.needs import Look, needs
+from scheduling.models import ObserverRun, Pool, Slot, SlotState
+from scheduling.services.pools import create_pool
+from tests.factories import HUGE, UserFactory, make_definition, make_session
+
+LIMIT = 12
+
+
+@pytest.fixture
+def pool(session):
+    return Pool.objects.get(name="cml-eu")
+
+
+@pytest.fixture
+def on_time(db, now):
+    """Every observer and handler has run a moment ago."""
+    from scheduling.coordinator import coordinator
+
+    names = [*coordinator.observers, *coordinator.handlers]
+    ObserverRun.objects.bulk_create(
+        ObserverRun(observer=name, started_at=now, duration_ms=1) for name in names
+    )
+
+
+def texts(now) -> list[str]:
+    return [need.text for need in needs(Look(now))]
+
+
+def make_slot(pool, now, number=1, **fields) -> Slot:
+    sizes = {name: getattr(pool, name) for name in ("cpu_cores", "memory_gb", "storage_gb", "max_leases")}
+    return Slot.objects.create(
+        pool=pool, number=number, **{"last_state_change": now, "last_heartbeat": now, **sizes, **fields}
+    )
+
+
+def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert "Nothing needs you." in page
+    assert "Nothing waits for a person." in page
+    assert "No session runs, nobody waits." in page
+
+
+def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
+    Pool.objects.filter(pk=pool.pk).update(stopped_reason="no such image")
+    (need,) = needs(Look(now))
+    assert (need.tone, need.text) == ("bad", "Pool **cml-eu** launches nothing")
+    assert need.more.startswith("no such image.")
+
+
+def test_a_pool_that_backs_off_says_when_it_goes_on(pool, on_time, now):
+    Pool.objects.filter(pk=pool.pk).update(backoff_until=now + timedelta(minutes=5), failures=3)
+    (need,) = needs(Look(now))
+    assert need.more == "3 launches failed; it goes on by itself in 5 min"
+
+
+def test_slots_in_error_overdue_and_silent(pool, on_time, now):
+    make_slot(pool, now, 1, state=SlotState.ERROR, state_deadline=now - timedelta(hours=1))
+    make_slot(pool, now, 2, state=SlotState.BOOTING, state_deadline=now - timedelta(minutes=1))
+    make_slot(pool, now, 3, state=SlotState.DRAINING, state_deadline=now - timedelta(days=1), lease_count=1)
+    make_slot(pool, now, 4, state=SlotState.READY, last_heartbeat=now - timedelta(minutes=5))
+    make_slot(pool, now, 5, state=SlotState.READY)
+    assert texts(now) == [
+        "**1 slot** in error",
+        "**1 slot** not heard of: is the controller running?",
+        "**1 slot** past the time for its step",
+    ]
+
+
+def test_a_pool_that_breaks_its_promise_is_named(pool, on_time, now):
+    ObserverRun.objects.update(started_at=now + timedelta(minutes=15))
+    assert texts(now + timedelta(minutes=15)) == []
+    later = now + timedelta(minutes=16)
+    ObserverRun.objects.update(started_at=later)
+    (need,) = needs(Look(later))
+    assert need.text == "Pool **cml-eu** has sessions wait longer than it promises"
+    assert need.more == "1 waits, the oldest for 16 min; promised are 15 min"
+
+
+def test_late_and_failed_observers_are_named(on_time, now):
+    ObserverRun.objects.filter(observer="usage-record").update(error="no disk")
+    ObserverRun.objects.filter(observer="usage-aggregation").delete()
+    assert texts(now) == ["Observer **usage-record** failed", "Observer **usage-aggregation** is late"]
+    later = now + timedelta(seconds=1)
+    ObserverRun.objects.create(observer="usage-record", started_at=later, duration_ms=1)
+    assert texts(later) == ["Observer **usage-aggregation** is late"]
+
+
+def test_usage_that_does_not_add_up_is_told(on_time, now):
+    day = now.date()
+    UsageCheck.objects.create(
+        checked_at=now, first_day=day, last_day=day, record_count=9, difference_count=2, differences=["x"]
+    )
+    assert texts(now) == ["**2 usage buckets differ** from the records"]
+
+
+def test_the_worst_comes_first_then_the_oldest(pool, on_time, now):
+    make_slot(pool, now - timedelta(hours=2), 1, state=SlotState.READY)
+    make_slot(pool, now, 2, state=SlotState.ERROR)
+    assert [need.tone for need in needs(Look(now))] == ["bad", "warn"]
+
+
+def test_sessions_are_counted_by_status(client, viewer, session, session_in):
+    session_in(SessionStatus.RUNNING)
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert "1 session runs, 1 waits for a place." in page
+    assert f"{reverse('session_list')}?status=RUNNING" in page
+
+
+def test_htmx_gets_the_live_part_alone(client, viewer):
+    client.force_login(viewer)
+    page = client.get(reverse("home"), headers={"HX-Request": "true"}).content.decode()
+    assert 'id="live"' in page
+    assert "<html" not in page
+
+
+def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, session, pool, project):
+    now = timezone.now()
+    client.force_login(viewer)
+    make_slot(pool, now, 1, state=SlotState.READY)
+    with CaptureQueriesContext(connection) as few:
+        client.get(reverse("home"))
+    for number in range(8):
+        other = create_pool(name=f"pool-{number}", actor=SYSTEM, **HUGE)
+        make_slot(other, now, 1, state=SlotState.ERROR)
+        make_slot(other, now, 2, state=SlotState.READY, last_heartbeat=now - timedelta(hours=1))
+        definition = make_definition()
+        definition.needs_review = True
+        definition.save()
+        owner = UserFactory()
+        project.memberships.create(user=owner)
+        make_session(definition, project, owner, now=now - timedelta(hours=1))
+    with CaptureQueriesContext(connection) as many:
+        client.get(reverse("home"))
+    assert len(few) == len(many) <= LIMIT

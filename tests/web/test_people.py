@@ -1,0 +1,120 @@
+"""Profile, password and roles."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from lcm.errors import InvalidInput, StateConflict
+from lcm.models import ChangeLog, User
+from lcm.roles import Role
+from lcm.services.people import set_role
+from tests.factories import PASSWORD, make_person
+
+PROFILE = {"first_name": "Vera", "last_name": "", "email": "", "time_zone": "Asia/Tokyo", "theme": "dark"}
+
+
+@pytest.fixture
+def as_viewer(client, viewer):
+    client.force_login(viewer)
+    return client
+
+
+def test_times_are_shown_in_the_zone_of_the_profile(as_viewer, viewer, session):
+    as_viewer.post(reverse("profile"), PROFILE)
+    page = as_viewer.get(reverse("session_detail", args=[session.pk])).content.decode()
+    assert " JST" in page
+    assert " UTC" not in page
+
+
+def test_the_theme_of_the_profile_is_used_at_once(as_viewer):
+    as_viewer.post(reverse("set_theme"), {"theme": "light"})
+    as_viewer.post(reverse("profile"), PROFILE)
+    assert 'data-theme="dark"' in as_viewer.get(reverse("profile")).content.decode()
+
+
+def test_an_unknown_zone_is_refused_at_its_field(as_viewer, viewer):
+    answer = as_viewer.post(reverse("profile"), {**PROFILE, "time_zone": "Mars/Olympus"})
+    assert answer.status_code == 422
+    viewer.refresh_from_db()
+    assert viewer.time_zone == ""
+
+
+def test_a_profile_changes_nothing_but_itself(as_viewer, viewer):
+    as_viewer.post(reverse("profile"), {**PROFILE, "is_superuser": "1", "username": "root"})
+    viewer.refresh_from_db()
+    assert (viewer.username, viewer.is_superuser, viewer.first_name) == ("vera", False, "Vera")
+
+
+def passwords(present=PASSWORD, new="a-long-new-secret", again=None):
+    return {"present": present, "new": new, "again": new if again is None else again}
+
+
+def test_a_password_is_changed_and_this_browser_stays_logged_in(as_viewer, viewer):
+    as_viewer.post(reverse("password_change"), passwords())
+    viewer.refresh_from_db()
+    assert viewer.check_password("a-long-new-secret")
+    assert as_viewer.get(reverse("profile")).status_code == 200
+    assert "password of vera changed" in ChangeLog.objects.values_list("message", flat=True)
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (passwords(present="wrong"), "This is not your present password."),
+        (passwords(new="short"), "too short"),
+        (passwords(again="another-new-secret"), "The two new passwords differ."),
+    ],
+)
+def test_a_wrong_change_is_told_at_its_field(form, words, as_viewer, viewer):
+    page = as_viewer.post(reverse("password_change"), form)
+    assert page.status_code == 422
+    assert words in page.content.decode()
+    viewer.refresh_from_db()
+    assert viewer.check_password(PASSWORD)
+
+
+def test_an_admin_gives_a_role_with_a_reason(client, admin, viewer):
+    client.force_login(admin)
+    form = {"role": "2", "is_active": "on", "reason": "looks after the night shift"}
+    client.post(reverse("person_role", args=[viewer.pk]), form)
+    assert User.objects.get(pk=viewer.pk).role == Role.OPERATOR
+    logged = ChangeLog.objects.get(event="role_changed")
+    assert (logged.before["role"], logged.after["role"]) == ("Viewer", "Operator")
+    assert logged.reason == "looks after the night shift"
+
+
+def test_a_closed_account_is_logged_out(client, admin, viewer):
+    client.force_login(viewer)
+    set_role(user=viewer, role=Role.VIEWER, is_active=False, reason="left", by=admin)
+    assert client.get(reverse("home")).status_code == 302
+
+
+def test_nobody_changes_their_own_role(admin):
+    with pytest.raises(StateConflict, match="own role"):
+        set_role(user=admin, role=Role.VIEWER, is_active=True, reason="tired", by=admin)
+
+
+def test_a_superuser_is_out_of_reach_of_an_admin(admin):
+    root = make_person("root", is_superuser=True)
+    with pytest.raises(StateConflict, match="superusers"):
+        set_role(user=root, role=Role.NONE, is_active=False, reason="coup", by=admin)
+
+
+def test_a_role_needs_a_reason(admin, viewer):
+    with pytest.raises(InvalidInput, match="Say why"):
+        set_role(user=viewer, role=Role.ADMIN, is_active=True, reason=" ", by=admin)
+
+
+def test_people_are_found_by_role(client, admin, viewer):
+    client.force_login(admin)
+    page = client.get(reverse("person_list"), {"role": "Viewer"}).content.decode()
+    assert "vera" in page
+    assert reverse("person_role", args=[admin.pk]) not in page
+
+
+def test_ten_wrong_passwords_from_an_address_are_enough(client, viewer):
+    for _ in range(10):
+        client.post(reverse("login"), {"username": "vera", "password": "guess"})
+    page = client.post(reverse("login"), {"username": "vera", "password": PASSWORD})
+    assert "Too many wrong passwords" in page.content.decode()
