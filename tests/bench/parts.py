@@ -48,7 +48,7 @@ def plan(
     `lacking` are the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
     """
     if fast:
-        return [Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "slow"))]
+        return [Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "once", "slow"))]
     if postgres is None:
         return [Part("SQLite", base, lacking)]
     return [

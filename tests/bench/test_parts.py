@@ -28,7 +28,7 @@ def test_without_postgresql_all_else_runs_on_sqlite() -> None:
 
 def test_the_fast_run_starts_nothing_real() -> None:
     parts = plan(base={}, postgres=None, lacking=[], fast=True)
-    assert marks(parts) == [("SQLite", {"browser", "integration", "postgres", "prometheus", "slow"})]
+    assert marks(parts) == [("SQLite", {"browser", "integration", "once", "postgres", "prometheus", "slow"})]
 
 
 def test_marks_become_a_pytest_expression() -> None:
