@@ -48,6 +48,7 @@ def first_of(path: str) -> Callable[[Page], None]:
 
 
 PICTURES: dict[str, Callable[[Page], None]] = {
+    "overview": at("/"),
     "definitions": at("/definitions/"),
     "definition": first_of("/definitions/?needs_review=true"),
     "sessions": at("/sessions/"),
@@ -91,7 +92,7 @@ def take(url: str, names: list[str]) -> None:
         crowd(page)
         for name in names:
             PICTURES[name](page)
-            page.wait_for_timeout(1500)
+            page.wait_for_timeout(3000)
             path = FOLDER / f"{name}.png"
             page.screenshot(path=path, animations="disabled")
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} KB")
