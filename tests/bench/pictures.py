@@ -52,7 +52,6 @@ PICTURES: dict[str, Callable[[Page], None]] = {
     "definitions": at("/definitions/"),
     "definition": first_of("/definitions/?needs_review=true"),
     "sessions": at("/sessions/"),
-    "session": first_of("/sessions/?status=RUNNING"),
     "waiting": first_of("/sessions/?status=PENDING"),
     "pool": first_of("/pools/"),
     "slot": first_of("/slots/?state=READY"),
@@ -60,6 +59,8 @@ PICTURES: dict[str, Callable[[Page], None]] = {
     "fair-share": at("/fair-share/"),
     "observers": at("/observers/"),
     "changes": at("/changes/"),
+    # Last, so that there are live figures by then.
+    "session": first_of("/sessions/?status=RUNNING"),
 }
 
 
