@@ -13,6 +13,7 @@ from lcm.pages import (
     people,
     search,
     sessions,
+    styleguide,
     tokens,
 )
 from lcm.web import errors, health
@@ -77,6 +78,7 @@ urlpatterns = [
     path("jobs/<uuid:pk>/retry", jobs.job_retry, name="job_retry"),
     path("changes/", account.change_list, name="change_list"),
     path("changes/<int:pk>/", account.change_detail, name="change_detail"),
+    path("styleguide", styleguide.styleguide, name="styleguide"),
     path("favicon.ico", account.favicon, name="favicon"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -79,7 +79,10 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
         "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource], width=WIDE),
         "level": Level(data["level"]),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
-        "subjects": [(each, [(name, told(each.amounts[name])) for name in RESOURCES]) for each in found],
+        "subjects": [
+            (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
+            for each in found
+        ],
         "hidden": max(count - SUBJECTS, 0),
         "sentence": _sentence(found, resource, first, last),
         "query": _query(request),

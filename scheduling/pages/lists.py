@@ -40,7 +40,8 @@ def _slots_lead() -> str:
 
 def _reservations_lead() -> str:
     waiting = Reservation.objects.filter(phase=Phase.PENDING).count()
-    return f"**{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place.** Each is a claim on capacity."
+    count = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
+    return f"**{count} for a place.** Each is a claim on capacity."
 
 
 def _oldest_wait(row: Any) -> str:

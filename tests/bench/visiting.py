@@ -56,6 +56,13 @@ PAGES = [
     "/usage/",
     "/observers/",
     "/observers/usage-record/",
+    "/overview/ticks",
+    "/overview/usage",
+    "/profile",
+    "/profile/password",
+    "/people/",
+    "/people/{person}/role",
+    "/jobs/",
     "/tokens/",
     "/tokens/new",
     "/changes/",
@@ -71,6 +78,7 @@ LISTS = {
     "tick": "/ticks/",
     "reservation": "/reservations/",
     "change": "/changes/",
+    "person": "/people/",
 }
 
 
@@ -93,5 +101,5 @@ def real_paths(page: Page) -> list[str]:
 def _first(page: Page, path: str) -> str:
     """The key in the first row's first link, read without showing the list."""
     rows = page.request.get(path).text().partition("<tbody>")[2]
-    found = re.search(r'href="/[a-z]+/([^/"]+)/"', rows)
+    found = re.search(rf'href="{path.partition("?")[0]}([^/"]+)/', rows)
     return found[1] if found else ""

@@ -133,6 +133,7 @@ PAGES: dict[str, dict[str, str]] = {
     "drift_acknowledge": {"GET": "operator", "POST": "operator"},
     "drift_reopen": {"GET": "operator", "POST": "operator"},
     "evidence_list": {"GET": "viewer"},
+    "styleguide": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},
