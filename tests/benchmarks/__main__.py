@@ -12,7 +12,7 @@ import tempfile
 from tests.bench import postgres_server, valkey_server
 from tests.bench.environment import clean_environment
 
-BENCHMARKS = ("lists", "tick", "placement", "usage", "observations", "watch", "controller")
+BENCHMARKS = ("lists", "pages", "tick", "placement", "usage", "observations", "watch", "controller")
 
 
 def main(names: list[str]) -> int:
