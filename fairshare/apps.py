@@ -12,7 +12,7 @@ class FairShareConfig(AppConfig):
             UsageAggregationObserver,
             UsageRecordObserver,
         )
-        from fairshare.selectors.standings import standings
+        from fairshare.selectors.standings import standings, standings_of_some
         from fairshare.services import allocations, rebuilding  # noqa: F401  (sessions open and close them)
         from lcm import metrics
         from lcm.services.jobs import register_job
@@ -21,7 +21,7 @@ class FairShareConfig(AppConfig):
 
         for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
             register_observer(observer())
-        register_standings(standings)
+        register_standings(standings, standings_of_some)
         metrics.FLEET.append(usage_figures)
         register_job(rebuilding.KIND, rebuilding.rebuild_step)
         _show_on_pages()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -26,18 +26,26 @@ class Standing(NamedTuple):
 # (user, project) → standing; who is not in it has used nothing.
 Standings = Mapping[tuple[UUID, UUID], Standing]
 Reader = Callable[[Pool], Standings]
+# (pool, user, project)
+Subject = tuple[UUID, UUID, UUID]
+ReaderOfFew = Callable[[Collection[Subject]], Mapping[Subject, Standing]]
 
-_readers: list[Reader] = []
+_readers: list[tuple[Reader, ReaderOfFew]] = []
 
 
-def register_standings(reader: Reader) -> None:
-    """Called once, when the app that computes factors starts."""
-    _readers[:] = [reader]
+def register_standings(reader: Reader, few: ReaderOfFew) -> None:
+    """Called once, when the app that computes factors starts: how to read all of a pool, and some of any."""
+    _readers[:] = [(reader, few)]
 
 
 def standings_of(pool: Pool) -> Standings:
     """The present standings in a pool; empty when nobody computes them."""
-    return _readers[0](pool) if _readers else {}
+    return _readers[0][0](pool) if _readers else {}
+
+
+def standings_for(subjects: Collection[Subject]) -> Mapping[Subject, Standing]:
+    """The present standings of those on a page, as last calculated."""
+    return _readers[0][1](subjects) if _readers and subjects else {}
 
 
 def is_ordered_by_fair_share(pool: Pool) -> bool:

@@ -18,7 +18,7 @@ from fairshare.levels import Level
 from fairshare.pages.lists import SHARES
 from fairshare.pages.wording import sentence, weights_text
 from fairshare.selectors.names import with_names
-from fairshare.selectors.shares import Branches, branches, calculation_of, first_opened, search, shares
+from fairshare.selectors.shares import branches, calculation_of, first_opened, search, shares
 from fairshare.selectors.trees import policy_of
 from fairshare.selectors.usage import buckets, last_check, usage_by_day
 from fairshare.services.checking import ask_for_check
@@ -50,7 +50,7 @@ def fair_share(request: HttpRequest) -> HttpResponseBase:
     context = {**_tree(request, pool), "pools": pools, "crumbs": [("Fair share", "")]}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "fairshare/tree.html", context)
-    return render(request, "fairshare/page.html", {**context, **_around(request, pool, context["tree"])})
+    return render(request, "fairshare/page.html", {**context, **_around(request, context)})
 
 
 @require_POST
@@ -101,8 +101,9 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _around(request: HttpRequest, pool: Pool, tree: Branches) -> dict[str, Any]:
+def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     """What stands beside the tree."""
+    pool: Pool = shown["pool"]
     now = timezone.now()
     resource = request.GET.get("resource", "")
     resource = resource if resource in RESOURCES else RESOURCES[0]
@@ -110,13 +111,13 @@ def _around(request: HttpRequest, pool: Pool, tree: Branches) -> dict[str, Any]:
     first = today - timedelta(days=CHART_DAYS - 1)
     rows = buckets(pool=pool.name, level=Level.DOMAIN, first=first, last=today)
     calculation = calculation_of(pool)
-    own, default = weights_text(policy_of(pool))
+    own, default = weights_text(shown["policy"])
     return {
         "resources": [(name, LABELS[name]) for name in RESOURCES],
         "resource": resource,
         "chart": stacked(usage_by_day(rows, resource, first, today), unit=HOUR_NAMES[resource]),
         "calculation": calculation,
-        "sentence": sentence(tree.rows, calculation),
+        "sentence": sentence(shown["tree"].rows, calculation),
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from uuid import UUID
+
+from django.db.models import Q
 
 from fairshare.levels import ROOT, Level
 from fairshare.models import FairShare, FairShareCalculation
 from lcm.models import Membership
-from scheduling.fairness import Standing, Standings
+from scheduling.fairness import Standing, Standings, Subject
 from scheduling.models import Pool
 
 
@@ -27,6 +29,34 @@ def standings(pool: Pool) -> Standings:
         )
     }
     return found | _newcomers(pool, above, found)
+
+
+def standings_of_some(subjects: Collection[Subject]) -> dict[Subject, Standing]:
+    """One query for the people of a page, in whatever pools; weights are left out."""
+    pools, users, projects = (set(each) for each in zip(*subjects, strict=True))
+    people = Q(level=Level.USER, subject_id__in=users, parent_id__in=projects)
+    rows = FairShare.objects.filter(
+        people | Q(level=Level.PROJECT, subject_id__in=projects), pool_id__in=pools
+    )
+    known = {
+        (level, pool, subject, parent): standing
+        for level, pool, subject, parent, *standing in rows.values_list(
+            "level", "pool_id", "subject_id", "parent_id",
+            "domain_standing", "project_standing", "user_standing",
+        )
+    }  # fmt: skip
+    of_projects = {
+        (pool, subject): standing
+        for (level, pool, subject, _), standing in known.items()
+        if level == Level.PROJECT
+    }
+    found = {}
+    for pool, user, project in subjects:
+        # Who joined since the calculation stands behind what their project used.
+        standing = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
+        if standing:
+            found[(pool, user, project)] = Standing(*standing)
+    return found
 
 
 class _Above:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 import zoneinfo
+from functools import cache
 
 from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
@@ -19,8 +20,14 @@ slug_name = RegexValidator(
 )
 
 
+@cache
+def time_zones() -> frozenset[str]:
+    """The names of all zones; looked for once, as that reads hundreds of files."""
+    return frozenset(zoneinfo.available_timezones())
+
+
 def known_time_zone(name: str) -> None:
-    if name and name not in zoneinfo.available_timezones():
+    if name and name not in time_zones():
         raise ValidationError(f"“{name}” is not a time zone; write for example Europe/Vienna.")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -16,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.models import Theme, User
+from lcm.models.people import time_zones
 from lcm.pages.account import remember_theme
 from lcm.pages.lists import PEOPLE
 from lcm.roles import Role, role_of
@@ -27,7 +27,7 @@ from lcm.web.lists import list_page
 
 
 def _zones() -> list[tuple[str, str]]:
-    names = sorted(name for name in zoneinfo.available_timezones() if "/" in name or name == "UTC")
+    names = sorted(name for name in time_zones() if "/" in name or name == "UTC")
     return [("", f"The installation's ({settings.TIME_ZONE})"), *((name, name) for name in names)]
 
 

@@ -25,7 +25,7 @@ from scheduling.selectors.observing import troubled_runs
 
 POOLS_SHOWN = 25
 TICKS_SHOWN = timedelta(hours=1)
-MOST_TICKS = 2_000
+MOST_TICKS = 600
 
 
 def needs_of_capacity(look: Look) -> Iterator[Need]:
@@ -62,10 +62,10 @@ def queue_part(look: Look) -> Mapping[str, Any]:
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:
     """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
     ticks = ticks_since(timezone.now() - TICKS_SHOWN, limit=MOST_TICKS)
-    points = [Point(tick.started_at, tick.duration_ms, tick.pool.name) for tick in ticks]
+    points = [Point(at, ms, pool) for at, ms, pool, _ in ticks]
     context = {
-        "chart": line_chart(points, title="Duration of the ticks of the last hour", unit="ms"),
-        "placed": sum(tick.counts.get("placed", 0) for tick in ticks),
+        "chart": line_chart(points, title="Duration of the newest ticks, an hour at most", unit="ms"),
+        "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
     }
     template = "overview/ticks.html#panel" if request.htmx else "overview/ticks.html"  # type: ignore[attr-defined]

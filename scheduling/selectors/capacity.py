@@ -120,9 +120,10 @@ def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
 
 
-def ticks_since(moment: datetime, *, limit: int) -> list[TickRun]:
-    """The newest of them, with their pools."""
-    return list(ticks().filter(started_at__gte=moment).order_by("-started_at", "-pk")[:limit])
+def ticks_since(moment: datetime, *, limit: int) -> list[tuple[datetime, int, str, dict[str, int]]]:
+    """When the newest of them started, how long they took, of which pool they were and what they did."""
+    rows = TickRun.objects.filter(started_at__gte=moment).order_by("-started_at", "-pk")
+    return list(rows.values_list("started_at", "duration_ms", "pool__name", "counts")[:limit])
 
 
 def attempts_of(slot: Slot, limit: int) -> list[LaunchAttempt]:

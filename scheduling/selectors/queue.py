@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from scheduling.fairness import Standing, standings_of
+from scheduling.fairness import Standing, Subject, standings_for
 from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
 from scheduling.selectors.snapshots import WAITING
@@ -78,16 +78,20 @@ def _places(ids: Any) -> dict[UUID, int]:
 
 def tell_of_waiting(rows: Sequence[Any]) -> None:
     """Give rows of a page their position, their newest decision and their standing."""
-    pools = {row.pool_id: row.pool for row in rows}
+    pools = {row.pool_id for row in rows}
     orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
-    standings = {key: standings_of(pool) for key, pool in pools.items()}
+    sessions = [(row.pool_id, row.session) for row in rows if row.session]
+    standings = standings_for({(pool, one.owner_id, one.project_id) for pool, one in sessions})
     newest = decisions().in_bulk([row.decision_id for row in rows if row.decision_id])
     for row in rows:
         order = orders.get(row.pool_id)
         row.position = Order(order.at, bytes(order.ids)).position_of(row.pk) if order else None
         row.decision = newest.get(row.decision_id)
-        subject = (row.session.owner_id, row.session.project_id) if row.session else None
-        row.standing = standings[row.pool_id].get(subject, Standing()) if subject else None
+        row.standing = _standing(row, standings) if row.session else None
+
+
+def _standing(row: Any, standings: Mapping[Subject, Standing]) -> Standing:
+    return standings.get((row.pool_id, row.session.owner_id, row.session.project_id), Standing())
 
 
 def decisions() -> QuerySet[Decision]:

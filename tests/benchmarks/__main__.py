@@ -12,7 +12,9 @@ import tempfile
 from tests.bench import postgres_server, valkey_server
 from tests.bench.environment import clean_environment
 
-BENCHMARKS = ("lists", "tick", "placement", "usage", "observations", "watch", "controller", "live_stats")
+BENCHMARKS = (
+    "lists", "pages", "tick", "placement", "usage", "observations", "watch", "controller", "live_stats",
+)  # fmt: skip
 
 
 def main(names: list[str]) -> int:

@@ -23,7 +23,7 @@ ENDED = [status for status in SessionStatus if status not in ACTIVE]
 class Filler:
     """Adds sessions of the demo's definitions and projects, the newest first in time."""
 
-    def __init__(self) -> None:
+    def __init__(self, users: int = USERS) -> None:
         self.chance = random.Random(11)
         self.now = timezone.now()
         make_people()
@@ -31,10 +31,15 @@ class Filler:
         make_pools(now=self.now, live=False)
         definitions = make_definitions(now=self.now, live=False)
         self.definitions = [(each.pk, each.current_revision_id) for each in definitions]
-        User.objects.bulk_create([User(username=f"student-{number:05}") for number in range(USERS)])
+        names = (f"student-{number:05}" for number in range(users))
+        User.objects.bulk_create([User(username=name) for name in names], batch_size=2_000)
         self.owners = list(User.objects.filter(username__startswith="student-").values_list("pk", flat=True))
         Membership.objects.bulk_create(
-            [Membership(project_id=self.chance.choice(self.projects), user_id=owner) for owner in self.owners]
+            [
+                Membership(project_id=self.chance.choice(self.projects), user_id=owner)
+                for owner in self.owners
+            ],
+            batch_size=2_000,
         )
         self.made = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks.measuring import measure, print_table, start_django
+from tests.benchmarks.measuring import measure_page, print_table, start_django
 
 FLOOR_ROWS = 1_000
 ROWS = {"postgresql": 1_000_000, "sqlite": 100_000}
@@ -20,12 +20,12 @@ def main() -> None:
     filler = Filler()
     total = ROWS[connection.vendor]
     filler.fill(FLOOR_ROWS)
-    floors = {name: _page(path) for name, path in _cases().items()}
+    floors = {name: measure_page(path, times=TIMES) for name, path in _cases().items()}
     print(f"{connection.vendor}: writing {total:,} sessions …", file=sys.stderr, flush=True)
     filler.fill(total)
     rows = []
     for name, path in _cases().items():
-        queries, timing = _page(path)
+        queries, timing = measure_page(path, times=TIMES)
         ratio = timing.p95 / floors[name][1].p95
         rows.append([name, str(queries), f"{timing.p50:.0f}", f"{timing.p95:.0f}", f"{ratio:.2f}"])
     print_table(
@@ -69,26 +69,6 @@ def _deep_cursor(sort: str) -> str:
     middle = LabletSession.objects.count() // 2
     row = LabletSession.objects.order_by(f"{mark}{column}", f"{mark}pk")[middle]
     return paging._encode(row, column, middle, backwards=False)
-
-
-def _page(path: str):  # type: ignore[no-untyped-def]
-    """Queries of one answer, and the time of many."""
-    from django.db import connection
-    from django.test import Client
-    from django.test.utils import CaptureQueriesContext
-
-    from lcm.models import User
-
-    client = Client()
-    client.force_login(User.objects.get(username="admin"))
-
-    def get() -> None:
-        response = client.get(path)
-        assert response.status_code == 200, (path, response.status_code)
-
-    with CaptureQueriesContext(connection) as captured:
-        get()
-    return len(captured), measure(get, times=TIMES)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,26 @@ def measure(call: Callable[[], object], *, times: int, warm_up: int = 3) -> Timi
     return Timing(seconds)
 
 
+def measure_page(path: str, *, times: int) -> tuple[int, Timing]:
+    """Queries of one answer to an administrator, and the time of many."""
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    from lcm.models import User
+
+    client = Client()
+    client.force_login(User.objects.get(username="admin"))
+
+    def get() -> None:
+        response = client.get(path)
+        assert response.status_code == 200, (path, response.status_code)
+
+    with CaptureQueriesContext(connection) as captured:
+        get()
+    return len(captured), measure(get, times=times)
+
+
 def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table that can be put into docs/performance.md as it is."""
     print(f"\n### {title}\n")

@@ -21,7 +21,7 @@ from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput
 from lcm.models import ChangeLog, Membership
 from scheduling import fairness
-from scheduling.fairness import Standing, standings_of
+from scheduling.fairness import Standing, standings_for, standings_of
 from tests.factories import make_person
 
 
@@ -170,6 +170,9 @@ def test_a_newcomer_stands_behind_what_the_project_used(stage, used):
     new = make_person("new")
     Membership.objects.create(project=stage.projects["ccna"], user=new)
     assert standings(stage.pool)[(new.pk, stage.projects["ccna"].pk)] == Standing(1 / 3, 1 / 3, 1.0)
+    for who, project in standings(stage.pool):
+        one = (stage.pool.pk, who, project)
+        assert standings_for([one])[one][:3] == standings(stage.pool)[(who, project)][:3]
 
 
 def test_standings_cost_four_queries_at_most(stage, used):

@@ -9,8 +9,7 @@ from scheduling.models import Pool, TickRun
 from tests.factories import UserFactory, make_session
 from tests.scheduling.fleet import active_of
 
-# One of them asks where people stand in fair share.
-LIMIT = 13
+LIMIT = 12
 
 
 def cost(client, address):

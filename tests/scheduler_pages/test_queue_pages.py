@@ -38,9 +38,10 @@ def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, 
 
 
 def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
-    session = lab()
-    standing = {(session.owner_id, session.project_id): Standing(0.5, 0.25, 0.125)}
-    monkeypatch.setattr("scheduling.fairness._readers", [lambda _: standing])
+    lab()
+    stands = Standing(0.5, 0.25, 0.125)
+    readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, stands))
+    monkeypatch.setattr("scheduling.fairness._readers", [readers])
     assert "0.500 · 0.250 · 0.125" in words(by(viewer).get(reverse("queue_list")))
 
 

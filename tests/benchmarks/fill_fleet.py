@@ -1,0 +1,153 @@
+"""A fleet at its full size: people, definitions, slots, sessions and who waits, written set-wise."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Model
+
+from lcm.actors import SYSTEM
+from lcm.bulk import insert_rows, update_each
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletDefinition, LabletSession
+from observations.models.aggregates import DefinitionAssessment, Verdict
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.services.pools import create_pool
+from tests.benchmarks.fill_sessions import Filler
+
+POOLS = 5
+STATES = [SlotState.READY] * 90 + [SlotState.BOOTING] * 5 + [SlotState.ERROR] + [SlotState.EMPTY] * 4
+TICKS = 5_000
+
+
+@dataclass(frozen=True)
+class Size:
+    sessions: int
+    users: int
+    slots: int
+    definitions: int
+
+    def scaled(self, share: float) -> Size:
+        everything = (self.sessions, self.users, self.slots, self.definitions)
+        return Size(*(max(round(each * share), 20) for each in everything))
+
+
+def fill_fleet(size: Size) -> None:
+    chance = random.Random(5)
+    filler = Filler(users=size.users)
+    now = filler.now
+    filler.definitions += _definitions(size.definitions, chance, now)
+    pools = [create_pool(name=f"pool-{number}", actor=SYSTEM, max_slots=2_000) for number in range(POOLS)]
+    _slots(pools, size.slots, chance, now)
+    filler.fill(size.sessions)
+    _queue(pools, chance, now)
+    _ticks(pools, chance, now)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE" if connection.vendor == "postgresql" else "PRAGMA optimize=0x10002")
+
+
+def _definitions(count: int, chance: random.Random, now: datetime) -> list[tuple[UUID, UUID]]:
+    """Copies of one of the demo's, with a revision and an assessment each."""
+    first = LabletDefinition.objects.select_related("current_revision").first()
+    assert first is not None
+    assert first.current_revision is not None
+    keys = [(_uuid(chance), _uuid(chance)) for _ in range(count)]
+    _copies(
+        first,
+        [
+            {
+                "id": key,
+                "name": f"lab-{number:05}",
+                "current_revision_id": None,
+                "needs_review": number % 50 == 0,
+            }
+            for number, (key, _) in enumerate(keys)
+        ],
+    )
+    _copies(first.current_revision, [{"id": revision, "definition_id": key} for key, revision in keys])
+    update_each(LabletDefinition, ["current_revision"], keys)
+    DefinitionAssessment.objects.bulk_create(
+        [
+            DefinitionAssessment(
+                definition_id=key,
+                verdict=chance.choice(Verdict.values),
+                worth=Decimal(chance.randint(0, 9999)),
+                n=9,
+            )
+            for key, _ in keys
+        ],
+        batch_size=2_000,
+    )
+    return keys
+
+
+def _copies(row: Model, changes: list[dict[str, Any]]) -> None:
+    fields = [field.attname for field in row._meta.concrete_fields]
+    values = {name: getattr(row, name) for name in fields}
+    names = [field.name for field in row._meta.concrete_fields]
+    rows = [[{**values, **change}[name] for name in fields] for change in changes]
+    insert_rows(type(row), names, rows)
+
+
+def _slots(pools: list[Pool], count: int, chance: random.Random, now: datetime) -> None:
+    Slot.objects.bulk_create(
+        [
+            Slot(
+                pool=pools[number % POOLS],
+                number=number // POOLS + 1,
+                state=chance.choice(STATES),
+                instance_id=f"i-{number:08x}",
+                max_leases=10,
+                cpu_cores=48,
+                memory_gb=192,
+                storage_gb=2000,
+                last_state_change=now - timedelta(hours=chance.randint(1, 99)),
+                last_heartbeat=now,
+            )
+            for number in range(count)
+        ],
+        batch_size=1_000,
+    )
+
+
+def _queue(pools: list[Pool], chance: random.Random, now: datetime) -> None:
+    """A claim for each session that waits or runs."""
+    ready = list(Slot.objects.filter(state=SlotState.READY).values_list("pk", "pool_id"))
+    claims = []
+    rows = LabletSession.objects.filter(status__in=(SessionStatus.PENDING, SessionStatus.RUNNING))
+    for key, status, created in rows.values_list("pk", "status", "created_at"):
+        slot, pool = chance.choice(ready)
+        running = status == SessionStatus.RUNNING
+        claims.append(
+            Reservation(
+                id=_uuid(chance), session_id=key, pool_id=pool if running else chance.choice(pools).pk,
+                slot_id=slot if running else None, phase=Phase.READY if running else Phase.PENDING,
+                cpu_cores=4, memory_gb=8, storage_gb=20, created_at=created,
+            )
+        )  # fmt: skip
+    Reservation.objects.bulk_create(claims, batch_size=2_000)
+
+
+def _ticks(pools: list[Pool], chance: random.Random, now: datetime) -> None:
+    TickRun.objects.bulk_create(
+        [
+            TickRun(
+                pool=pools[number % POOLS],
+                started_at=now - timedelta(seconds=2 * number),
+                duration_ms=chance.randint(20, 400),
+                counts={"placed": 3},
+            )
+            for number in range(TICKS)
+        ],
+        batch_size=1_000,
+    )
+
+
+def _uuid(chance: random.Random) -> UUID:
+    return UUID(int=chance.getrandbits(128), version=4)

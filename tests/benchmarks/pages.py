@@ -1,0 +1,81 @@
+"""Every page of a full fleet: queries and p95, against what a page may cost.
+
+`BENCH_SCALE=0.01` makes everything a hundred times smaller.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+from tests.bench.visiting import PAGES
+from tests.benchmarks.measuring import measure_page, print_table, start_django
+
+LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
+TIMES = 20
+SQLITE_SHARE = 0.1
+
+
+def main() -> None:
+    start_django()
+    from django.db import connection
+
+    from tests.benchmarks.fill_fleet import Size, fill_fleet
+
+    share = float(os.environ.get("BENCH_SCALE", "1"))
+    if connection.vendor != "postgresql":
+        share *= SQLITE_SHARE
+    size = Size(1_000_000, 100_000, 5_000, 10_000).scaled(share)
+    print(f"{connection.vendor}: writing {size} …", file=sys.stderr, flush=True)
+    fill_fleet(size)
+    rows = [_row(path) for path in _paths()]
+    over = [row for row in rows if row[-1]]
+    print_table(
+        f"Every page, {size.sessions:,} sessions, {size.users:,} people, {size.slots:,} slots, "
+        f"{size.definitions:,} definitions, {connection.vendor}",
+        ["page", "queries", "p50 ms", "p95 ms", "over the limit"],
+        rows,
+    )
+    print(f"\n{len(rows) - len(over)} of {len(rows)} pages are within their limits.")
+
+
+def _row(path: str) -> list[str]:
+    queries, timing = measure_page(path, times=TIMES)
+    most = DETAIL_QUERIES if re.search(r"[0-9a-f]{8}-|/\d+/", path) else LIST_QUERIES
+    over = [
+        words
+        for words, wrong in ((f"queries > {most}", queries > most), (f"p95 > {P95_MS}", timing.p95 > P95_MS))
+        if wrong
+    ]
+    name = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "…", path)
+    return [name, str(queries), f"{timing.p50:.0f}", f"{timing.p95:.0f}", ", ".join(over)]
+
+
+def _paths() -> list[str]:
+    """The pages that browser tests walk, with things that exist here."""
+    from lcm.lifecycle import SessionStatus
+    from lcm.models import ChangeLog, LabletDefinition, LabletSession, Project, User
+    from scheduling.models import Pool, Reservation, Slot, SlotState, TickRun
+
+    def one(rows: Any) -> str:
+        return str(rows.order_by("pk").values_list("pk", flat=True)[0])
+
+    places = {
+        "session": one(LabletSession.objects.filter(status=SessionStatus.RUNNING)),
+        "waiting": one(LabletSession.objects.filter(status=SessionStatus.PENDING)),
+        "definition": one(LabletDefinition.objects.all()),
+        "project": one(Project.objects.all()),
+        "pool": one(Pool.objects.filter(name="pool-0")),
+        "slot": one(Slot.objects.filter(state=SlotState.READY)),
+        "tick": one(TickRun.objects.all()),
+        "reservation": one(Reservation.objects.all()),
+        "change": one(ChangeLog.objects.all()),
+        "person": one(User.objects.filter(username__startswith="student")),
+    }
+    return [path.format(**places) for path in PAGES]
+
+
+if __name__ == "__main__":
+    main()
