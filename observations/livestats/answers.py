@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
 
@@ -13,8 +14,7 @@ class PrometheusError(Exception):
     """A query failed; the text says why, for people."""
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """A value of a series at a moment (in seconds), with its labels."""
 
     labels: Mapping[str, str]
@@ -69,9 +69,15 @@ def refusal(body: Any) -> str:
 
 def kernel_of(labels: Mapping[str, str]) -> str | None:
     """The id of the kernel a series is about, in its usual form."""
+    return _usual_form(labels.get("kernel_id", ""))
+
+
+# A kernel has some twenty series.
+@lru_cache(maxsize=20_000)
+def _usual_form(text: str) -> str | None:
     try:
-        return str(UUID(labels["kernel_id"]))
-    except (KeyError, ValueError):
+        return str(UUID(text))
+    except ValueError:
         return None
 
 
@@ -79,14 +85,14 @@ def _sample(entry: Any) -> Sample | None:
     try:
         at, value = _point(entry["value"])
         return Sample(_labels(entry), at, value)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
 def _line(entry: Any) -> Line | None:
     try:
         return Line(_labels(entry), tuple(_points(entry["values"])))
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -106,4 +112,7 @@ def _point(pair: Any) -> tuple[float, float]:
 
 
 def _labels(entry: Any) -> dict[str, str]:
-    return {str(name): str(value) for name, value in entry["metric"].items()}
+    labels: dict[str, str] = entry["metric"]
+    if not set(map(type, labels.values())) <= {str}:
+        raise ValueError("labels are not texts")
+    return labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from observations.livestats.answers import Sample, kernel_of
@@ -60,11 +61,13 @@ def merge(samples: Iterable[Sample], *, window: float) -> Merged:
     usable: dict[str, list[tuple[str, Figure, float]]] = {}
     dropped = 0
     for sample in samples:
-        kernel, figure = kernel_of(sample.labels), _figure(sample.labels)
+        labels = sample.labels
+        kernel = kernel_of(labels)
+        figure = _figure(labels.get("metric"), labels.get("value_type"), labels.get("stat"))
         if kernel is None or figure is None:
             dropped += 1
             continue
-        usable.setdefault(kernel, []).append((sample.labels.get("instance", ""), figure, sample.value))
+        usable.setdefault(kernel, []).append((labels.get("instance", ""), figure, sample.value))
     metrics, observed = {}, {}
     for kernel, found in usable.items():
         figures = _newest(found)
@@ -75,17 +78,16 @@ def merge(samples: Iterable[Sample], *, window: float) -> Merged:
     return Merged(metrics, observed, dropped)
 
 
-def _figure(labels: Mapping[str, str]) -> Figure | None:
+@lru_cache(maxsize=1_000)
+def _figure(name: str | None, value_type: str | None, stat: str | None) -> Figure | None:
     """What a sample is of; None when its labels do not tell, or tell of nothing in the catalogue."""
-    stat = labels.get("stat")
     if stat == SEEN:
         return "", SEEN
-    metric = METRICS.get(labels.get("metric", ""))
+    metric = METRICS.get(name or "")
     if metric is None:
         return None
     if metric.kind is not Kind.GAUGE:
         return (metric.name, metric.kind.value) if stat is None else None
-    value_type = labels.get("value_type")
     if stat == NOW and value_type in ("current", "capacity", "pct"):
         return metric.name, value_type
     return (metric.name, stat) if stat in (MAX, AVG) and value_type == "current" else None
@@ -97,11 +99,8 @@ def _newest(found: list[tuple[str, Figure, float]]) -> dict[Figure, float]:
     for source, figure, value in found:
         if figure == ("", SEEN):
             read_at[source] = max(value, read_at.get(source, value))
-    ranked: dict[Figure, tuple[float, str, float]] = {}
-    for source, figure, value in found:
-        rank = (read_at.get(source, float("-inf")), source, value)
-        ranked[figure] = max(rank, ranked.get(figure, rank))
-    return {figure: rank[2] for figure, rank in ranked.items()}
+    last = sorted(found, key=lambda each: (read_at.get(each[0], float("-inf")), each[0], each[2]))
+    return {figure: value for _, figure, value in last}
 
 
 def _values(
