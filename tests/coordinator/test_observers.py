@@ -171,7 +171,12 @@ def test_a_name_is_taken_once(own):
 
 
 def test_what_is_registered_at_start():
-    assert set(coordinator.observers) == {"usage-record", "usage-aggregation", "fair-share-calculation"}
+    assert set(coordinator.observers) == {
+        "usage-record",
+        "usage-aggregation",
+        "fair-share-calculation",
+        "service-discovery",
+    }
     assert set(coordinator.handlers) == {
         "expire-pending", "requeue-scheduled", "requeue-instantiating", "no-show-ready", "end-running",
         "finish-stopping",
