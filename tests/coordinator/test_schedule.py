@@ -32,7 +32,13 @@ def test_intervals_are_settings(settings):
 
 @pytest.mark.parametrize(
     "name",
-    ["LIFECYCLE_INTERVAL", "USAGE_RECORD_INTERVAL", "USAGE_AGGREGATION_INTERVAL", "FAIR_SHARE_INTERVAL"],
+    [
+        "LIFECYCLE_INTERVAL",
+        "USAGE_RECORD_INTERVAL",
+        "USAGE_AGGREGATION_INTERVAL",
+        "FAIR_SHARE_INTERVAL",
+        "SERVICE_DISCOVERY_INTERVAL",
+    ],
 )
 @pytest.mark.parametrize("value", ["0", "-5", "nan"])
 def test_an_interval_that_is_none_is_refused_at_start(name, value, monkeypatch):

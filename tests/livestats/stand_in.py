@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -113,7 +114,9 @@ def usual(asked: Asked) -> Says:
 
 
 @contextmanager
-def stand_in(answer: Callable[[Asked], Says] = usual) -> Iterator[StandIn]:
+def stand_in(answer: Callable[[Asked], Says] = usual, certificate: str = "") -> Iterator[StandIn]:
+    """A running stand-in; with a certificate it speaks TLS."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -144,7 +147,11 @@ def stand_in(answer: Callable[[Asked], Says] = usual) -> Iterator[StandIn]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    made = StandIn(f"http://127.0.0.1:{server.server_port}", answer)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    made = StandIn(f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}", answer)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

@@ -10,6 +10,7 @@ from observations.livestats import client
 from observations.livestats.options import Options
 from observations.livestats.querying import query_kernel_live_stats
 from observations.livestats.states import State
+from tests.certificates import make_certificate
 from tests.livestats.stand_in import (
     K1,
     K2,
@@ -199,6 +200,13 @@ def test_it_logs_in_as_it_is_told(options, header):
     with stand_in() as server:
         ask(server.url, **options)
     assert {asked.headers.get("authorization") for asked in server.asked} == {header}
+
+
+def test_a_certificate_is_checked(tmp_path):
+    server_file, authority = make_certificate(tmp_path)
+    with stand_in(certificate=server_file) as server:
+        assert ask(server.url, ca_file=authority).state == State.OK
+        assert "certificate verify failed" in ask(server.url).problems[0].lower()
 
 
 def test_old_figures_are_stale():

@@ -7,6 +7,10 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, UniqueConstraint
 
+from observations.models import TargetKind
+from observations.selectors.discovery import candidates
+from observations.services.discovery import keep_targets
+from observations.services.presence import note_presence
 from observations.services.requests import request_observation
 from tests.observations.labs import on_slot, post, seen
 
@@ -26,12 +30,16 @@ CHANGES = [
     ),
     ("observationrequest", {"state": "lost"}, "request_state_known"),
     ("observationrequest", {"expires_at": "an hour ago"}, "request_expires_later"),
+    ("presence", {"kind": "ghost"}, "presence_kind_known"),
+    ("scrapetarget", {"kind": "ghost"}, "scrape_target_kind_known"),
 ]
 # rows that are there once: the model, and the fields a second row would share
 TWINS = [
     ("resourceaggregate", "aggregate_once", ["definition", "epoch", "revision"]),
     ("driftreview", "drift_review_once", ["definition", "fingerprint"]),
     ("observationrequest", "request_open_once", ["session"]),
+    ("presence", "presence_once", ["kind", "name"]),
+    ("scrapetarget", "scrape_target_once", ["kind", "name"]),
 ]
 
 
@@ -41,6 +49,8 @@ def a_row(running, collecting, as_operator, now):
     post(running, seen(now, ports={"r9_vnc": 6001}), now)
     post(collecting, seen(now), now)
     request_observation(session=running, actor=as_operator, now=now)
+    note_presence(kind="web", name="lcm-1:8000", address="lcm-1:8000", now=now)
+    keep_targets("web", candidates(TargetKind.WEB, now), now=now)
     moments = {"now": now, "an hour ago": now - timedelta(hours=1)}
 
     def find(model, changes):

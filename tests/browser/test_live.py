@@ -1,0 +1,13 @@
+"""The live panel of a session in a real browser, without a Prometheus."""
+
+from playwright.sync_api import expect
+
+
+def test_a_running_session_says_what_live_statistics_need(open_page):
+    page = open_page("viewer", "/sessions/?status=RUNNING")
+    page.locator("#results tbody tr a").first.click()
+    panel = page.locator("#panel-live")
+    expect(panel).to_contain_text("Not configured")
+    expect(panel).to_contain_text("PROMETHEUS_URL")
+    page.goto("/live/busiest")
+    expect(page.locator("#panel-busiest")).to_contain_text("PROMETHEUS_URL")
