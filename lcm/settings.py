@@ -197,6 +197,7 @@ SPECTACULAR_SETTINGS = {
         "SlotStateEnum": "scheduling.models.slots.SlotState",
         "ObserverKindEnum": "scheduling.models.observing.RunKind",
         "ObserverStateEnum": "scheduling.selectors.observing.STATES",
+        "JobStateEnum": "lcm.models.jobs.JobState",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }
