@@ -198,6 +198,7 @@ SPECTACULAR_SETTINGS = {
         "ObserverKindEnum": "scheduling.models.observing.RunKind",
         "ObserverStateEnum": "scheduling.selectors.observing.STATES",
         "LiveStateEnum": "observations.api.live_serializers.STATES",
+        "JobStateEnum": "lcm.models.jobs.JobState",
         "TokenStateEnum": ["valid", "expired", "revoked"],
     },
 }

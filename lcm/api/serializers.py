@@ -15,6 +15,7 @@ from lcm.models import (
     DefinitionRevision,
     DefinitionStatus,
     Domain,
+    Job,
     Kernel,
     LabletDefinition,
     LabletSession,
@@ -114,6 +115,17 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeLog]):
         fields = [
             "id", "at", "actor", "user", "request_id", "object_type", "object_id", "object_label",
             "event", "message", "reason", "before", "after",
+        ]  # fmt: skip
+
+
+class JobSerializer(serializers.ModelSerializer[Job]):
+    percent = serializers.IntegerField(read_only=True, allow_null=True)
+
+    class Meta:
+        model = Job
+        fields = [
+            "id", "kind", "title", "state", "actor", "created_at", "touched_at", "finished_at", "total",
+            "done", "refused", "percent", "result", "notes", "error",
         ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
 from lcm.api.views.internal import InternalSessionViewSet
+from lcm.api.views.jobs import JobViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
 from lcm.api.views.sessions import SessionViewSet
 from lcm.api.watch.view import WatchView
@@ -30,6 +31,7 @@ router.register("domains", DomainViewSet, "domain")
 router.register("projects", ProjectViewSet, "project")
 router.register("users", UserViewSet, "user")
 router.register("tokens", TokenViewSet, "token")
+router.register("jobs", JobViewSet, "job")
 router.register("changes", ChangeViewSet, "change")
 
 internal = Router()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from django import forms
@@ -20,6 +19,7 @@ from lcm.models.people import slug_name
 from lcm.pages.definitions import DefinitionForm, RequirementsForm
 from lcm.roles import Role
 from lcm.services import definitions as services
+from lcm.services.importing import suggested_name
 from lcm.web.access import role_required
 from lcm.web.charts.topology import picture_of
 from lcm.web.form_pages import Done, actor_of, go, save_form
@@ -108,9 +108,8 @@ def _save(request: HttpRequest) -> HttpResponseBase:
 
 
 def _suggested(topology: Topology) -> dict[str, Any]:
-    name = re.sub(r"[^a-z0-9]+", "-", topology.title.lower()).strip("-")[:63].strip("-")
     amounts = {resource: getattr(topology.requirements, resource) for resource in RESOURCES}
-    return {"name": name, "description": topology.description[:500], **amounts}
+    return {"name": suggested_name(topology), "description": topology.description[:500], **amounts}
 
 
 def _show_topology_errors(form: PageForm, error: InvalidInput) -> None:

@@ -24,6 +24,7 @@ PAGES = [
     "/sessions/{session}/extend",
     "/definitions/",
     "/definitions/import",
+    "/definitions/import-many",
     "/definitions/{definition}/",
     "/definitions/{definition}/edit",
     "/definitions/{definition}/revise",

@@ -220,3 +220,14 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
     page = client.get(reverse("job_list")).content.decode()
     assert "Count to 3" in page
     assert "1 job is not finished." in page
+
+
+def test_the_api_tells_how_far_a_job_is_and_goes_on(api, operator, job, counting):
+    counting.add(2)
+    run(job)
+    client = api(operator)
+    shown = client.get(f"/api/jobs/{job.pk}/").json()
+    assert (shown["state"], shown["done"], shown["percent"]) == ("failed", 2, 66)
+    assert client.get("/api/jobs/?state=failed").json()["results"][0]["id"] == str(job.pk)
+    assert client.post(f"/api/jobs/{job.pk}/retry").json()["state"] == "queued"
+    assert client.post(f"/api/jobs/{job.pk}/retry").status_code == 409

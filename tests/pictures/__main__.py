@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 from tests.bench.chromium import chromium
 from tests.bench.control_plane import ROOT, control_plane, free_address
@@ -38,36 +38,32 @@ def name_of(path: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "overview"
 
 
-def settle(page: Page) -> None:
-    """Wait for what loads after the page."""
-    page.wait_for_load_state("networkidle")
-
-
 def take(browser: Browser, address: str, folder: Path, wanted: str) -> int:
-    """One log-in a width and theme; returns how many pictures were taken."""
-    taken = 0
-    for size, width in WIDTHS.items():
-        for theme in THEMES:
-            context = browser.new_context(
-                base_url=f"http://{address}",
-                viewport={"width": width, "height": 900},
-                color_scheme="dark" if theme == "dark" else "light",
-            )
-            page = context.new_page()
-            page.goto("/login")
-            page.screenshot(path=folder / f"login-{size}-{theme}.png")
-            log_in(page, "admin")
-            paths = [path for path in real_paths(page) if re.search(wanted, path)]
-            for number, path in enumerate(paths):
-                page.goto(path)
-                settle(page)
-                height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
-                clip = {"x": 0, "y": 0, "width": width, "height": height}
-                name = f"{number:02}-{name_of(path)}" if wanted == "" else name_of(path)
-                page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=True, clip=clip)
-                taken += 1
-            context.close()
+    """Each page is loaded once and shown in every theme and width; returns how many pictures were taken."""
+    context = browser.new_context(base_url=f"http://{address}", reduced_motion="reduce")
+    page = context.new_page()
+    page.goto("/login")
+    taken = _all_looks(page, folder, "login")
+    log_in(page, "admin")
+    for number, path in enumerate(real_paths(page)):
+        if re.search(wanted, path):
+            page.goto(path)
+            page.wait_for_load_state("networkidle")
+            taken += _all_looks(page, folder, f"{number:02}-{name_of(path)}")
+    context.close()
     return taken
+
+
+def _all_looks(page: Page, folder: Path, name: str) -> int:
+    for theme in THEMES:
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        for size, width in WIDTHS.items():
+            page.set_viewport_size({"width": width, "height": 900})
+            height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
+            clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": height}
+            page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=True, clip=clip)
+    page.set_viewport_size({"width": WIDTHS["wide"], "height": 900})
+    return len(THEMES) * len(WIDTHS)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from fairshare.models import UsageCheck
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.web.needs import Look, needs
-from scheduling.models import ObserverRun, Pool, Slot, SlotState
+from scheduling.models import ObserverRun, Pool, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
 
@@ -149,3 +149,24 @@ def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, sess
     with CaptureQueriesContext(connection) as many:
         client.get(reverse("home"))
     assert len(few) == len(many) <= LIMIT
+
+
+@pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
+def test_what_loads_later_is_a_panel_and_a_page(name, client, viewer, pool):
+    TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
+    client.force_login(viewer)
+    with CaptureQueriesContext(connection) as captured:
+        page = client.get(reverse(name)).content.decode()
+    panel = client.get(reverse(name), headers={"HX-Request": "true"}).content.decode()
+    assert "<html" in page
+    assert "<html" not in panel
+    assert 'class="panel"' in panel
+    assert len(captured) <= LIMIT
+
+
+def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
+    TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
+    client.force_login(viewer)
+    page = client.get(reverse("overview_ticks")).content.decode()
+    assert "2 sessions were placed." in page
+    assert "70 ms" in page
