@@ -115,7 +115,7 @@ def tone(status: str) -> str:
 @register.simple_tag
 def status(value: str, word: str = "", kind: str = "status") -> SafeString:
     """A status in a row (`status`) or beside a title (`badge`)."""
-    text = word or str(value).capitalize()
+    text = word or words(value).capitalize()
     return format_html('<span class="{} {}">{}{}</span>', kind, tone(value), shape_of(value), text)
 
 

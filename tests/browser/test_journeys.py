@@ -67,7 +67,8 @@ def test_import_a_definition(open_page):
     expect(page.get_by_role("img", name="Topology: 5 nodes and 5 links")).to_be_visible()
     expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
     needs = parse_topology(TOPOLOGY).requirements
-    expect(page.locator(".lead")).to_contain_text(f"Asks for {needs.cpu_cores.normalize()} cores")
+    lead = page.locator(".page-head .lead").first
+    expect(lead).to_contain_text(f"Asks for {needs.cpu_cores.normalize()} cores")
 
 
 def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
