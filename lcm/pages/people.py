@@ -22,7 +22,7 @@ from lcm.roles import Role, role_of
 from lcm.services import people as services
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import PageForm, ReasonForm
+from lcm.web.forms import LongSelect, PageForm, ReasonForm
 from lcm.web.lists import list_page
 
 
@@ -36,7 +36,11 @@ class ProfileForm(PageForm):
     last_name = forms.CharField(max_length=150, required=False)
     email = forms.EmailField(required=False)
     time_zone = forms.ChoiceField(
-        choices=_zones, required=False, help_text="All times are shown in it.", label="Time zone"
+        choices=_zones,
+        required=False,
+        help_text="All times are shown in it.",
+        label="Time zone",
+        widget=LongSelect,
     )
     theme = forms.ChoiceField(choices=Theme.choices, help_text="System follows your device.")
 

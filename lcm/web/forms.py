@@ -6,7 +6,10 @@ from typing import Any
 
 from django import forms
 from django.forms.fields import InvalidJSONInput
+from django.forms.utils import flatatt
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from lcm.errors import InvalidInput
 from lcm.storable import UNSTORABLE, unstorable_at
@@ -51,6 +54,20 @@ class LocalDateTimeField(forms.DateTimeField):
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         return {**super().widget_attrs(widget), "step": "60"}
+
+
+class LongSelect(forms.Select):
+    """A choice of hundreds, written at once: Django fills a template for each option."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        chosen = str(value or "")
+        options = format_html_join(
+            "",
+            '<option value="{}"{}>{}</option>',
+            ((key, mark_safe(" selected") if key == chosen else "", label) for key, label in self.choices),
+        )
+        attributes = flatatt(self.build_attrs(self.attrs, attrs))
+        return format_html('<select name="{}"{}>{}</select>', name, attributes, options)
 
 
 class JsonField(forms.JSONField):

@@ -33,6 +33,13 @@ def test_the_theme_of_the_profile_is_used_at_once(as_viewer):
     assert 'data-theme="dark"' in as_viewer.get(reverse("profile")).content.decode()
 
 
+def test_the_chosen_zone_is_selected(as_viewer):
+    as_viewer.post(reverse("profile"), PROFILE)
+    page = as_viewer.get(reverse("profile")).content.decode()
+    assert '<option value="Asia/Tokyo" selected>Asia/Tokyo</option>' in page
+    assert page.count(" selected>") == 2
+
+
 def test_an_unknown_zone_is_refused_at_its_field(as_viewer, viewer):
     answer = as_viewer.post(reverse("profile"), {**PROFILE, "time_zone": "Mars/Olympus"})
     assert answer.status_code == 422
