@@ -25,7 +25,7 @@ class ObservationsConfig(AppConfig):
 def _show_on_pages() -> None:
     """What observations add to the side bar, the pages of sessions and definitions, and the lists."""
     from lcm.pages.lists import DEFINITIONS
-    from lcm.web import navigation, panels
+    from lcm.web import navigation, overview, panels
     from lcm.web.lists import replace_list
     from lcm.web.needs import register_needs
     from observations.pages import lists
@@ -34,6 +34,7 @@ def _show_on_pages() -> None:
 
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
+    overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))
     entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
