@@ -1,11 +1,14 @@
 """`manage.py up` as a process under test."""
 
+import fcntl
 import http.client
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -51,8 +54,12 @@ class ControlPlane:
     settings: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     process: subprocess.Popen[bytes] | None = None
+    # Begins with nothing, as a newcomer does; else with a migrated database, which is quicker.
+    from_nothing: bool = False
 
     def start(self) -> None:
+        if not self.from_nothing and not self.data_dir.exists():
+            shutil.copytree(_prepared(), self.data_dir)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"],
@@ -142,13 +149,32 @@ class ControlPlane:
 
 
 @contextmanager
-def control_plane(data_dir: Path, address: Address, **settings: str) -> Iterator[ControlPlane]:
+def control_plane(
+    data_dir: Path, address: Address, *, from_nothing: bool = False, **settings: str
+) -> Iterator[ControlPlane]:
     """A control plane that is not started yet and is gone after the block."""
-    plane = ControlPlane(data_dir, address, settings)
+    plane = ControlPlane(data_dir, address, settings, from_nothing=from_nothing)
     try:
         yield plane
     finally:
         plane.clean_up()
+
+
+def _prepared() -> Path:
+    """A data folder with all migrations and static files, made once for all workers of a run."""
+    folder = Path(os.environ.get("DATA_DIR") or tempfile.gettempdir()) / f"prepared-{os.getppid()}"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            making = folder.with_suffix(".making")
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            environment = clean_environment(DATA_DIR=str(making))
+            for command in (["migrate"], ["collectstatic", "--no-input"]):
+                manage = [sys.executable, "manage.py", *command, "--verbosity=0"]
+                subprocess.run(manage, cwd=ROOT, env=environment, check=True)
+            making.rename(folder)
+    return folder
 
 
 def _numbered(folder: Path) -> Iterator[int]:

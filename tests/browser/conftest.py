@@ -15,11 +15,10 @@ from tests.bench.visiting import FLAGS, log_in
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All on one worker: they share a control plane and its data."""
+    """Modules say `xdist_group("browser")` themselves: all are on one worker and share a control plane."""
     for item in items:
         if "/browser/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 
 from tests.bench.visiting import log_in, real_paths
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 # Each part is one test, so that none takes long.
 PARTS = 6
 # Without reading style sheets on its own: the content policy would not let it.

@@ -13,6 +13,8 @@ from playwright.sync_api import Page, expect
 
 from lcm.cml.topology import parse_topology
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 TOPOLOGIES = Path(__file__).parents[2] / "lcm" / "demo" / "topologies"
 TOPOLOGY = (TOPOLOGIES / "ccna-ospf-basics.yaml").read_text()
 

@@ -15,6 +15,8 @@ from playwright.sync_api import Page, expect
 from tests.bench.control_plane import ROOT, ControlPlane
 from tests.observations.labs import seen
 
+pytestmark = pytest.mark.xdist_group("browser")
+
 OVER, UNDER = "sdwan-edge-lab", "soc-range-firewall"
 
 

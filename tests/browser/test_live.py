@@ -1,6 +1,9 @@
 """The live panel of a session in a real browser, without a Prometheus."""
 
+import pytest
 from playwright.sync_api import expect
+
+pytestmark = pytest.mark.xdist_group("browser")
 
 
 def test_a_running_session_says_what_live_statistics_need(open_page):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import expect
+
+pytestmark = pytest.mark.xdist_group("browser")
 
 
 def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.xdist_group("browser")
 
 
 def ask_for_more_than_there_is(page: Page) -> None:

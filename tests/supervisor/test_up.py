@@ -43,7 +43,7 @@ def first_migration(data_dir: Path) -> str:
 def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
     data_dir: Path, address: Address, home: Path
 ) -> None:
-    with control_plane(data_dir, address, HOME=str(home)) as plane:
+    with control_plane(data_dir, address, from_nothing=True, HOME=str(home)) as plane:
         plane.start_and_wait()
         with control_plane(data_dir, address.at_port(1)) as second:
             second.start()
@@ -83,7 +83,7 @@ def test_a_killed_supervisor_takes_all_along_and_the_data_stays(data_dir: Path, 
 def test_a_port_in_use_is_said_and_nothing_is_started(data_dir: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with control_plane(data_dir, Address("127.0.0.1", port)) as plane:
+        with control_plane(data_dir, Address("127.0.0.1", port), from_nothing=True) as plane:
             plane.start()
             assert plane.wait() == 1
             assert (
@@ -97,7 +97,9 @@ def test_with_servers_given_nothing_embedded_starts(tmp_path: Path, data_dir: Pa
     database = tmp_path / "elsewhere.sqlite3"
     with (
         valkey_server() as redis_url,
-        control_plane(data_dir, address, REDIS_URL=redis_url, DATABASE_URL=f"sqlite:///{database}") as plane,
+        control_plane(
+            data_dir, address, from_nothing=True, REDIS_URL=redis_url, DATABASE_URL=f"sqlite:///{database}"
+        ) as plane,
     ):
         plane.start_and_wait()
         assert plane.processes("valkey-server") == []
