@@ -43,8 +43,9 @@ def test_a_controller_of_two_pools_sees_both(api, eu, us):
     assert listed(api(both), INTERNAL) == {str(eu.pk), str(us.pk)}
 
 
-def test_a_controller_of_another_kind_of_scope_sees_nothing(api, eu, us):
-    assert listed(api(make_controller("site", "site:cml-eu")), INTERNAL) == set()
+def test_a_token_of_another_kind_of_scope_is_no_controller_s(api, eu, us):
+    answer = api(make_controller("site", "site:cml-eu")).get(INTERNAL)
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
 
 
 def test_a_session_in_no_pool_is_no_controller_s(api, controller, session_in, eu):

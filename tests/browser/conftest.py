@@ -26,7 +26,7 @@ def plain_settings() -> None:
     """The server under test is another process: nothing of Django is changed in this one."""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """LCM as in production (no DEBUG), with the demo fleet."""
     folder: Path = tmp_path_factory.mktemp("plane")
@@ -36,9 +36,9 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Ends with the folder: while it lives, no other test of this worker could start an event loop."""
+    """Ends with the module: while it lives, no other test of this worker could start an event loop."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
         yield browser

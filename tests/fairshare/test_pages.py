@@ -318,7 +318,7 @@ def test_the_list_of_observers(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
     assert "usage-record Cuts allocations into records of 300 s" in text
     assert "are late" in text
-    assert text.count("Run now") == 9
+    assert text.count("Run now") == 10
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
 
 
