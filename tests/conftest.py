@@ -42,6 +42,7 @@ SLOW_FOLDERS = (
 )
 # Long ones that hold whatever the database: make test runs them on PostgreSQL alone.
 ONCE = (
+    "test_admin_access",
     "test_admin_pages",
     "test_bounded_calls",
     "test_capacity_machine",
