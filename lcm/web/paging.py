@@ -48,10 +48,9 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
     if position is not None:
         compare = TupleLessThan if down else TupleGreaterThan
         rows_of = rows_of.filter(compare(Tuple(F(column), F("pk")), position.values))
-        # Says nothing new, but SQLite finds the place in the index by it.
-        rows_of = rows_of.filter(**{f"{column}__{'lte' if down else 'gte'}": position.values[0]})
-    # The keys first: what is sorted is narrow, and only the rows of the page are read and joined.
-    rows = list(rows_of.filter(pk__in=rows_of.values("pk")[: size + 1]))
+    if connection.vendor == "sqlite":
+        rows_of = _keys_first(rows_of, column, position, down=down, size=size)
+    rows = list(rows_of[: size + 1])
     more = len(rows) > size
     rows = rows[:size]
     if backwards:
@@ -104,6 +103,15 @@ def capped_counts(
         cursor.execute(f"SELECT {', '.join(selects)}", values)
         counts = cursor.fetchone()
     return {name: (min(count, cap), count > cap) for name, count in zip(querysets, counts, strict=True)}
+
+
+def _keys_first(
+    rows: QuerySet[M], column: str, position: _Position | None, *, down: bool, size: int
+) -> QuerySet[M]:
+    """The same page for SQLite's planner: it would sort wide rows, and does not see where the page begins."""
+    if position is not None:
+        rows = rows.filter(**{f"{column}__{'lte' if down else 'gte'}": position.values[0]})
+    return rows.filter(pk__in=rows.values("pk")[: size + 1])
 
 
 @dataclass(frozen=True)
