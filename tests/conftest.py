@@ -30,7 +30,7 @@ from tests.factories import (
 Caller = User | TokenHolder | None
 
 
-# Pages by the hundred and servers: left out of make test-fast.
+# Pages by the hundred, long properties and servers: left out of make test-fast.
 SLOW_FOLDERS = (
     "admin",
     "capacity_pages",
@@ -39,6 +39,13 @@ SLOW_FOLDERS = (
     "scheduler_pages",
     "scheduler_api",
     "controller",
+    "cml_client",
+    "cml_simulator",
+    "docs",
+    "livestats",
+    "observations",
+    "scheduler",
+    "watch",
 )
 # Long ones that hold whatever the database: make test runs them on PostgreSQL alone.
 ONCE = (
