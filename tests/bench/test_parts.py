@@ -40,3 +40,11 @@ def test_marks_become_a_pytest_expression() -> None:
 @pytest.mark.parametrize(("code", "words"), [(0, "passed in 3 s"), (1, "FAILED (pytest exit code 1) in 3 s")])
 def test_an_outcome_says_how_it_went_and_how_long_it_took(code: int, words: str) -> None:
     assert str(Outcome("SQLite", code, 3.2)) == f"SQLite: {words}"
+
+
+@pytest.mark.xdist_group("together")
+def test_groups_stay_on_one_worker(request: pytest.FixtureRequest) -> None:
+    """The scheduler of pytest-xdist reads the group from the end of the id."""
+    if not hasattr(request.config, "workerinput"):
+        pytest.skip("one process runs everything")
+    assert request.node.nodeid.endswith("@together")

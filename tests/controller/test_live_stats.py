@@ -284,7 +284,7 @@ def test_series_vanish_with_the_lab_and_a_controller_that_stops_is_not_scraped(
     plane, session, prometheus, controller
 ):
     mine = f'lcm_container_utilization{{session_id="{session}"}}'
-    assert prometheus.query(mine)
+    wait_until(lambda: prometheus.query(mine), "its series are there", 20, plane.logs)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     wait_until(lambda: not prometheus.query(mine), "its series are gone", 10)
