@@ -29,7 +29,6 @@ from lcm.services.definitions import import_definition
 from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import create_token
 from scheduling.models import Pool
-from scheduling.services.pools import create_pool
 
 PASSWORD = "correct horse battery"
 
@@ -122,9 +121,10 @@ HUGE = {"cpu_cores": 10_000, "memory_gb": 10_000, "storage_gb": 200_000, "gpu": 
 
 def ensure_pools() -> None:
     """The pools that definitions and sessions of the tests wait in; nothing runs in them by itself."""
-    for name in ("cml-eu", "cml-us"):
-        if not Pool.objects.filter(name=name).exists():
-            create_pool(name=name, actor=SYSTEM, **HUGE)
+    Pool.objects.bulk_create(
+        [Pool(name=name, system="cml", runtime="simulated", **HUGE) for name in ("cml-eu", "cml-us")],
+        ignore_conflicts=True,
+    )
 
 
 def make_definition(

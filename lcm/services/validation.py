@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
@@ -14,7 +16,7 @@ def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
     """Field, uniqueness and constraint checks of a model; refuses with the fields and why."""
     _refuse_unstorable(obj)
     try:
-        obj.full_clean(exclude=exclude)
+        _full_clean(obj, exclude or set())
     except ValidationError as error:
         fields = {_public(key): texts for key, texts in error.message_dict.items()}
         raise InvalidInput(fields) from error
@@ -52,6 +54,32 @@ def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
             obj.delete()
     except ProtectedError as error:
         raise InUse(f"{name or obj} cannot be deleted: something refers to it since a moment ago.") from error
+
+
+def _full_clean(obj: models.Model, exclude: set[str]) -> None:
+    """As Django does, with one query for all check constraints of a model instead of three for each."""
+    if not exclude:
+        try:
+            obj.full_clean(validate_constraints=False)
+            for model, constraints in obj.get_constraints():
+                for constraint in _together(constraints):
+                    constraint.validate(model, obj)
+            return
+        except ValidationError:
+            pass
+    # Field by field: only this names each of them.
+    obj.full_clean(exclude=exclude)
+
+
+def _together(constraints: Iterable[models.BaseConstraint]) -> Iterator[models.BaseConstraint]:
+    conditions = []
+    for constraint in constraints:
+        if isinstance(constraint, models.CheckConstraint):
+            conditions.append(models.Q(constraint.condition))
+        else:
+            yield constraint
+    if conditions:
+        yield models.CheckConstraint(condition=models.Q(*conditions), name="all_checks")
 
 
 def _refuse_unstorable(obj: models.Model) -> None:

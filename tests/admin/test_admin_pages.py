@@ -1,6 +1,7 @@
 """Every list, search and form of the admin."""
 
 import re
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib import admin as django_admin
@@ -21,34 +22,34 @@ by_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._met
 
 
 @by_model
-def test_lists_searches_filters_forms_and_histories_answer(client_of_fixer, everything, model):
+def test_lists_forms_and_histories_answer(client_of_fixer, everything, model):
     obj = everything[model._meta.model_name]
-    check_searches(client_of_fixer, model, obj)
-    check_filters(client_of_fixer, model)
-    for url in (list_url(model), change_url(obj)):
+    for url in (list_url(model), f"{list_url(model)}?q=abcd", change_url(obj)):
         page = client_of_fixer.get(url)
         assert page.status_code == 200
         assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", page.content.decode())
     check_history(client_of_fixer, model, obj)
 
 
-def check_searches(client, model, obj):
-    for text in ("a", "abcd", "ccna campus", str(obj.pk), "“'%"):
-        page = client.get(list_url(model), {"q": text})
-        assert page.status_code == 200
-        assert page.context["cl"].query == text
+@by_model
+def test_every_search_filter_and_order_of_a_list_answers(fixer, everything, rf, model):
+    """The page around the rows is the same for all, so only the rows are asked for."""
+    shown = django_admin.site._registry[model]
 
+    def listed(query=""):
+        request = rf.get(list_url(model) + query)
+        request.user = fixer
+        found = shown.get_changelist_instance(request)
+        assert len(found.result_list) <= shown.list_per_page
+        return found
 
-def check_filters(client, model):
-    page = client.get(list_url(model))
-    links = {
-        choice["query_string"]
-        for spec in page.context["cl"].filter_specs
-        for choice in spec.choices(page.context["cl"])
-    }
+    whole = listed()
+    links = {choice["query_string"] for spec in whole.filter_specs for choice in spec.choices(whole)}
     links |= {f"?o={number}" for number in range(1, 9)}
     for link in links:
-        assert client.get(list_url(model) + link).status_code == 200
+        listed(link)
+    for text in ("a", "abcd", "ccna campus", str(everything[model._meta.model_name].pk), "“'%"):
+        assert listed(f"?{urlencode({'q': text})}").query == text
 
 
 def check_history(client, model, obj):
@@ -123,19 +124,22 @@ def test_the_change_log_is_found_by_object_and_by_person(client_of_fixer, sessio
     assert not found(fixer.username)
 
 
-@pytest.mark.parametrize("model", [LabletSession, SessionTransition, Kernel, ChangeLog])
-def test_a_list_costs_the_same_number_of_queries_however_long_it_is(client_of_fixer, session_in, model):
+def test_a_list_costs_the_same_number_of_queries_however_long_it_is(client_of_fixer, session_in):
     def queries():
-        with CaptureQueriesContext(connection) as seen:
-            assert client_of_fixer.get(list_url(model)).status_code == 200
-        return len(seen)
+        counts = {}
+        for model in (LabletSession, SessionTransition, Kernel, ChangeLog):
+            with CaptureQueriesContext(connection) as seen:
+                assert client_of_fixer.get(list_url(model)).status_code == 200
+            counts[model] = len(seen)
+        return counts
 
     for _ in range(5):
         session_in(SessionStatus.PENDING)
     few = queries()
     for _ in range(45):
         session_in(SessionStatus.PENDING)
-    assert queries() == few <= 8
+    assert queries() == few
+    assert max(few.values()) <= 8
 
 
 def test_a_project_with_very_many_members_does_not_list_them_on_its_page(

@@ -23,7 +23,17 @@ from tests.bench.postgres_programs import find_programs
 START_SECONDS = 60
 STOP_SECONDS = 20
 SETTINGS = {"max_connections": "200", "shared_buffers": "256MB", "listen_addresses": "127.0.0.1"}
-FORGETFUL = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+FORGETFUL = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "jit": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "1h",
+}
 
 
 @contextmanager
