@@ -72,6 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         asked_for = set(getattr(item, "fixturenames", ()))
         if not asked_for & DATABASE and item.get_closest_marker("django_db") is None:
             item.add_marker(pytest.mark.plain)
+    items.sort(key=lambda item: not _starts_processes(item))
+
+
+def _starts_processes(item: pytest.Item) -> bool:
+    """The long ones come first, so that no worker is left with one; those that flush tables stay last."""
+    return all(item.get_closest_marker(name) for name in ("integration", "plain"))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
 
 from tests.bench.control_plane import ControlPlane, control_plane, free_address
 from tests.bench.visiting import FLAGS, log_in
@@ -26,7 +26,7 @@ def plain_settings() -> None:
     """The server under test is another process: nothing of Django is changed in this one."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """LCM as in production (no DEBUG), with the demo fleet."""
     folder: Path = tmp_path_factory.mktemp("plane")
@@ -51,22 +51,37 @@ def complaints() -> list[str]:
     return []
 
 
+@pytest.fixture(scope="package")
+def logged_in() -> dict[str | None, StorageState]:
+    """The cookies of everyone who has logged in, for the next browser."""
+    return {}
+
+
 @pytest.fixture
-def open_page(plane: ControlPlane, chromium: Browser, complaints: list[str]) -> Iterator[Callable[..., Page]]:
+def open_page(
+    plane: ControlPlane,
+    chromium: Browser,
+    complaints: list[str],
+    logged_in: dict[str | None, StorageState],
+) -> Iterator[Callable[..., Page]]:
     """`open_page("admin", "/sessions/")`: a page in a fresh browser, logged in; fails on console errors."""
     contexts: list[BrowserContext] = []
 
     def make(person: str | None, path: str = "/", **options: Any) -> Page:
         settings: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
-        context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
+        context = chromium.new_context(
+            base_url=f"http://{plane.address}", storage_state=logged_in.get(person), **settings
+        )
         context.set_default_timeout(10_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        if person:
-            log_in(page, person)
         page.goto(path)
+        if person and "/login" in page.url:
+            log_in(page, person)
+            logged_in[person] = context.storage_state()
+            page.goto(path)
         return page
 
     yield make

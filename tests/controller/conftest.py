@@ -10,7 +10,7 @@ import pytest
 from tests.controller.plane import Plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     folder = Path(tmp_path_factory.mktemp("plane"))
     made = Plane(folder)

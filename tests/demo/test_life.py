@@ -19,7 +19,7 @@ from scheduling.models import SimulatedInstance, Slot
 from tests.factories import WAY_TO
 
 S = SessionStatus
-pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
 
 NOW = timezone.now().replace(microsecond=0)

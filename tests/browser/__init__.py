@@ -1,0 +1,1 @@
+"""In a browser: a package, so that its control plane ends with its last test."""
