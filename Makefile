@@ -9,6 +9,10 @@ ARGS ?=
 PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 	SECRET_KEY=only-for-checks-7b1f0c94e2d85a36d0f7c1e9a4b28c63f5
 
+# Compiled modules are kept even where the caller says not to: a control plane is ten processes, and each
+# of them would compile everything again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast lint format bench screenshots replay docs docs-images clean
 

@@ -37,6 +37,8 @@ def _show_on_pages() -> None:
     overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))
     entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
+    controllers = navigation.Entry("controllers", "Controllers", "controller_list", "/controllers/", "server")
+    navigation.register_entry("System", controllers, after="tokens")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
     panels.register_panel(page="definition", name="drift", title="Port drift", url_name="definition_drift")
     panels.register_panel(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from observations.pages import drift, live, review, sessions, setting_aside
+from observations.pages import controllers, drift, live, review, sessions, setting_aside
 
 urlpatterns = [
     path("definitions/<uuid:pk>/review", review.definition_review, name="definition_review"),
@@ -18,6 +18,8 @@ urlpatterns = [
     path("sessions/<uuid:pk>/observe", sessions.session_observe, name="session_observe"),
     path("sessions/<uuid:pk>/exclude", sessions.session_exclude, name="session_exclude"),
     path("sessions/<uuid:pk>/include", sessions.session_include, name="session_include"),
+    path("controllers/", controllers.controller_list, name="controller_list"),
+    path("controllers/board", controllers.controller_board, name="controller_board"),
     path("drift/", drift.drift_list, name="drift_list"),
     path("drift/<uuid:pk>/acknowledge", drift.drift_acknowledge, name="drift_acknowledge"),
     path("drift/<uuid:pk>/reopen", drift.drift_reopen, name="drift_reopen"),

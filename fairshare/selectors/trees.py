@@ -106,7 +106,7 @@ def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Usage:
         f"({day.format(today - timedelta(days=age))}, {value!r})" for age, value in enumerate(decays)
     )
     factor = "d.factor::double precision" if postgresql else "d.factor"
-    sums = ", ".join(f"SUM(b.{name} * {factor})" for name in RESOURCES)
+    sums = ", ".join(f"SUM(b.{name} * {factor}) / {float(UNITS_AN_HOUR)!r}" for name in RESOURCES)
     query = (
         f"WITH d (day, factor) AS (VALUES {rows}) SELECT b.subject_id, b.parent_id, {sums}"  # noqa: S608
         f" FROM {UsageBucket._meta.db_table} b JOIN d ON d.day = b.day"
@@ -116,7 +116,7 @@ def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Usage:
     with connection.cursor() as cursor:
         cursor.execute(query, [pool.name, Level.USER.value, *bounds])
         return {
-            (_uuid(user), _uuid(project)): [amount / UNITS_AN_HOUR for amount in amounts]
+            (user, project) if postgresql else (UUID(user), UUID(project)): amounts
             for user, project, *amounts in cursor.fetchall()
         }
 
@@ -143,7 +143,3 @@ def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:
     return capacity_hours(
         amounts, RESOURCES, decayed_days(policy.lookback_days, policy.half_life_days), today
     )
-
-
-def _uuid(value: object) -> UUID:
-    return value if isinstance(value, UUID) else UUID(str(value))

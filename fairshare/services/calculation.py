@@ -18,6 +18,7 @@ from fairshare.policy import Policy
 from fairshare.selectors.trees import key_of, policy_of, tree_of, window
 from fairshare.tree import Result, standing_values
 from lcm.models import Domain, Membership, Project
+from scheduling.framework.memory import without_collecting
 from scheduling.models import Pool
 
 KEPT = timedelta(days=30)
@@ -28,9 +29,9 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
     """Read, compute, write: all rows of the pool together with the calculation they belong to."""
     begun = time.perf_counter()
     policy = policy_of(pool)
-    results = tree_of(pool, policy, now=now).results(policy)
     first, last = window(policy, now)
-    with transaction.atomic():
+    with without_collecting(), transaction.atomic():
+        results = factors_of(pool, policy, now=now)
         write_results(pool, results, policy)
         _forget_gone(pool)
         FairShareCalculation.objects.filter(pool=pool, at__lt=now - KEPT).delete()
@@ -43,6 +44,12 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
             duration_ms=round((time.perf_counter() - begun) * 1000),
             subject_count=len(results),
         )
+
+
+def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[Result]:
+    """Where everybody in a pool stands by what is stored now."""
+    with without_collecting():
+        return tree_of(pool, policy, now=now).results(policy)
 
 
 def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None:

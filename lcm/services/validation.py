@@ -31,8 +31,12 @@ def need_reason(reason: str) -> None:
 def save_checked(
     obj: models.Model, *, exclude: set[str] | None = None, fields: list[str] | None = None
 ) -> None:
-    """Check and save; a row that someone else wrote in between is an error for people as well."""
-    clean(obj, exclude=exclude)
+    """Check and save. What only the database can tell, it tells when the row is written."""
+    _refuse_unstorable(obj)
+    try:
+        obj.full_clean(exclude=exclude, validate_unique=False, validate_constraints=False)
+    except ValidationError:
+        clean(obj, exclude=exclude)
     try:
         with transaction.atomic():
             obj.save(update_fields=fields)

@@ -48,12 +48,12 @@ def http_sd_targets() -> list[dict[str, object]]:
 
 def _processes(kind: TargetKind, now: datetime) -> Iterator[Candidate]:
     heard = Presence.objects.filter(kind=kind, seen_at__gt=now - HEARD_WITHIN).order_by("name")
-    served = _served(now) if kind == TargetKind.CONTROLLER else {}
+    served = served_pools(now) if kind == TargetKind.CONTROLLER else {}
     for row in heard:
         yield Candidate(row.name, row.address, _labels(served.get(row.name, ())))
 
 
-def _served(now: datetime) -> dict[str, list[str]]:
+def served_pools(now: datetime) -> dict[str, list[str]]:
     """The pools of each controller, by its leases."""
     found: dict[str, list[str]] = {}
     leases = Lease.objects.filter(name__startswith=LEASE_PREFIX, expires_at__gt=now).order_by("name")

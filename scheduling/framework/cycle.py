@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -12,6 +10,7 @@ from importlib import import_module
 from scheduling.framework.candidates import Candidates
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.explain import Explanation, explain
+from scheduling.framework.memory import without_collecting
 from scheduling.framework.model import Job, Part, Snapshot
 from scheduling.framework.session import SchedulingSession
 
@@ -96,7 +95,7 @@ class Cycle:
 
 def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: bool = True) -> Cycle:
     """The same code decides, explains and rehearses: nothing outside the cycle changes."""
-    with _no_collecting():
+    with without_collecting():
         ssn = SchedulingSession(snapshot)
         ssn.open(configuration.plugins())
         cycle = Cycle(ssn, keep_scores)
@@ -105,15 +104,3 @@ def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: 
         cycle.put_into_words()
         ssn.close()
     return cycle
-
-
-@contextmanager
-def _no_collecting() -> Iterator[None]:
-    """A cycle makes many objects and no garbage: looking for some would cost a quarter of its time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -64,6 +64,7 @@ PAGES = [
     "/people/",
     "/people/{person}/role",
     "/jobs/",
+    "/controllers/",
     "/tokens/",
     "/tokens/new",
     "/changes/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 import uuid
 from datetime import datetime, timedelta
 from random import Random
@@ -63,15 +64,23 @@ class UsageFiller:
             self.old = count
         self._analyze()
 
-    def bare_records(self) -> None:
-        """The floor of recording: the same rows, from a SELECT that only multiplies."""
+    def bare_records(self) -> float:
+        """The floor of recording, in seconds: the same rows, from a SELECT that only multiplies."""
         self._run("DROP TABLE IF EXISTS bare_record")
         self._like("bare_record", "fairshare_usagerecord")
+        self._refer("bare_record", allocation_id="fairshare_allocation", batch_id="fairshare_usagebatch")
+        batch = UsageBatch.objects.create(recorded_at=self.now).pk
         products = ", ".join(f"{name} * 300000" for name in COLUMNS.split(", "))
+        begun = time.perf_counter()
         self._run(
             f"INSERT INTO bare_record (id, allocation_id, batch_id, period_start, period_ms, {COLUMNS})"
-            f" SELECT id, id, 1, cursor_ms, 300000, {products} FROM fairshare_allocation WHERE NOT settled"
+            f" SELECT id, id, {batch}, cursor_ms, 300000, {products}"
+            " FROM fairshare_allocation WHERE NOT settled"
         )
+        seconds = time.perf_counter() - begun
+        self._run("DROP TABLE bare_record")
+        UsageBatch.objects.filter(pk=batch).delete()
+        return seconds
 
     def bare_buckets(self) -> None:
         """The floor of aggregation: one GROUP BY over the same records, upserted at one level."""
@@ -171,6 +180,15 @@ class UsageFiller:
             storage_gb=400,
             gpu=0,
         )
+
+    def _refer(self, table: str, **columns: str) -> None:
+        """The same references as Django makes: checked when the transaction ends."""
+        if self._postgresql:
+            for column, other in columns.items():
+                self._run(
+                    f"ALTER TABLE {table} ADD FOREIGN KEY ({column}) REFERENCES {other} (id)"
+                    " DEFERRABLE INITIALLY DEFERRED"
+                )
 
     def _like(self, new: str, old: str) -> None:
         """An empty table of the same columns and indexes."""

@@ -103,7 +103,6 @@ class Lab:
         )
         nodes = self.http.get("nodes?data=true&operational=true").json()
         self.nodes = {node["label"]: node for node in nodes}
-        self.at_first = self.counters()
 
     def stats(self):
         found = self.http.get("simulation_stats").json()
@@ -242,15 +241,27 @@ def test_any_label_value_survives_escaping(prometheus, value):
 
 
 def test_growth_and_speed_are_those_of_the_simulators_counters(plane, session, lab):
-    first_at, first = lab.at_first
-    wait_until(lambda: time.time() - first_at > WINDOW + 2, "the window is full", WINDOW + 5)
-    last_at, last = lab.counters()
-    totals = live(plane, session)["totals"]
-    for metric, value in last.items():
-        speed = (value - first[metric]) / (last_at - first_at)
-        assert totals[metric]["rate"] == pytest.approx(speed, rel=WITHIN), metric
-    for metric in ("disk_read", "disk_write"):
-        assert totals[metric]["current"] == pytest.approx(totals[metric]["rate"] * WINDOW)
+    """Counters are read a moment before they are scraped: on a busy machine the next window will do."""
+
+    def wrong():
+        first_at, first = lab.counters()
+        wait_until(lambda: time.time() - first_at > WINDOW + 1, "the window is full", WINDOW + 5)
+        last_at, last = lab.counters()
+        totals = live(plane, session)["totals"]
+        found = {}
+        for metric, value in last.items():
+            speed = (value - first[metric]) / (last_at - first_at)
+            if totals[metric]["rate"] != pytest.approx(speed, rel=WITHIN):
+                found[metric] = (totals[metric]["rate"], speed)
+        for metric in ("disk_read", "disk_write"):
+            if totals[metric]["current"] != pytest.approx(totals[metric]["rate"] * WINDOW):
+                found[metric] = (totals[metric]["current"], totals[metric]["rate"])
+        return found
+
+    windows = []
+    while wrong_now := wrong():
+        windows.append(wrong_now)
+        assert len(windows) < 5, windows
 
 
 def test_figures_are_stale_when_the_exporter_stops_and_recover(plane, session, controller):

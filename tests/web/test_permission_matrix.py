@@ -106,6 +106,8 @@ PAGES: dict[str, dict[str, str]] = {
     "reservation_cancel": {"GET": "operator", "POST": "operator"},
     "session_why": {"GET": "viewer"},
     "session_capacity": {"GET": "viewer"},
+    "controller_list": {"GET": "viewer"},
+    "controller_board": {"GET": "viewer"},
     "observer_list": {"GET": "viewer"},
     "observer_board": {"GET": "viewer"},
     "observer_detail": {"GET": "viewer"},

@@ -1,0 +1,53 @@
+"""Controllers: who serves which pools, and the heartbeats of their workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from lcm.roles import Role
+from lcm.templatetags.lcm import plural
+from lcm.web.access import role_required
+from observations.selectors.controllers import (
+    PoolHeartbeats,
+    SeenController,
+    controllers_seen,
+    heartbeats_by_pool,
+)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def controller_list(request: HttpRequest) -> HttpResponseBase:
+    return render(request, "controllers/list.html", {**_live(), "crumbs": [("Controllers", "")]})
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def controller_board(request: HttpRequest) -> HttpResponseBase:
+    """The part of the page that is asked for again while it is looked at."""
+    return render(request, "controllers/board.html", _live())
+
+
+def _live() -> dict[str, object]:
+    now = timezone.now()
+    seen, pools = controllers_seen(now), heartbeats_by_pool(now)
+    return {"now": now, "controllers": seen, "pools": pools, "sentence": _sentence(seen, pools)}
+
+
+def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -> str:
+    silent = [each.name for each in seen if each.state == "silent"]
+    if silent:
+        return f"Not heard of for more than a minute: {', '.join(silent)}."
+    alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
+    if alone:
+        return f"Nobody serves {', '.join(alone)}."
+    lost = sum(each.silent for each in pools)
+    if lost:
+        return f"{plural(lost, 'worker,workers')} without a heartbeat for more than three minutes."
+    serving = sum(each.state == "serving" for each in seen)
+    return f"{plural(serving, 'controller,controllers')} at work." if serving else "No controller is at work."

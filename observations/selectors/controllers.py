@@ -1,0 +1,88 @@
+"""Who serves which pools, and when they and the workers were last heard of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, F, Max, Min, Q
+
+from observations.models import Presence, TargetKind
+from observations.selectors.discovery import HEARD_WITHIN, SLOT_HEARD_WITHIN, served_pools
+from scheduling.models import Pool, Slot, SlotState
+
+
+@dataclass(frozen=True)
+class SeenController:
+    """A controller that was heard of. One that has said goodbye is not here any more."""
+
+    name: str
+    state: str
+    address: str = ""
+    seen_at: datetime | None = None
+    pools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PoolHeartbeats:
+    """A pool's workers as its controller tells of them."""
+
+    pool: Pool
+    state: str
+    controller: str
+    versions: tuple[str, ...]
+    workers: int = 0
+    silent: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+def controllers_seen(now: datetime) -> list[SeenController]:
+    """Those that serve, stand by or have fallen silent, by name."""
+    served = served_pools(now)
+    heard = {row.name: row for row in Presence.objects.filter(kind=TargetKind.CONTROLLER)}
+    return [
+        SeenController(
+            name=name,
+            state=_state(name in served, heard.get(name), now),
+            address=heard[name].address if name in heard else "",
+            seen_at=heard[name].seen_at if name in heard else None,
+            pools=tuple(served.get(name, ())),
+        )
+        for name in sorted({*served, *heard})
+    ]
+
+
+def heartbeats_by_pool(now: datetime) -> list[PoolHeartbeats]:
+    """Every pool with the controller that serves it and the heartbeats of its READY workers."""
+    holders = {pool: name for name, pools in served_pools(now).items() for pool in pools}
+    overdue = Q(last_heartbeat=None) | Q(last_heartbeat__lte=now - SLOT_HEARD_WITHIN)
+    ready = Slot.objects.filter(state=SlotState.READY).order_by()
+    counts = ready.values("pool").annotate(
+        workers=Count("pk"),
+        silent=Count("pk", filter=overdue),
+        oldest=Min("last_heartbeat"),
+        newest=Max("last_heartbeat"),
+    )
+    heard = {
+        pool: rest for pool, *rest in counts.values_list("pool", "workers", "silent", "oldest", "newest")
+    }
+    versions: dict[object, list[str]] = {}
+    for pool, version in ready.exclude(version="").values_list("pool", "version").distinct():
+        versions.setdefault(pool, []).append(version)
+    return [
+        PoolHeartbeats(
+            pool,
+            "serving" if pool.name in holders else "unserved",
+            holders.get(pool.name, ""),
+            tuple(sorted(versions.get(pool.pk, ()))),
+            *heard.get(pool.pk, ()),
+        )
+        for pool in Pool.objects.order_by(F("enabled").desc(), "name")
+    ]
+
+
+def _state(serves: bool, heard: Presence | None, now: datetime) -> str:
+    if serves:
+        return "serving"
+    return "standing by" if heard and heard.seen_at > now - HEARD_WITHIN else "silent"
