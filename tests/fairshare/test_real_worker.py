@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from django.db import connection
 from django.utils import timezone
@@ -16,10 +17,12 @@ from django.utils import timezone
 from fairshare.models import FairShareCalculation, UsageBucket, UsageRecord
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
+from lcm.supervisor.address import Address
 from lcm.supervisor.children import die_with_parent
+from observations.models import ScrapeTarget
 from scheduling.fairness import Standing, standings_of
 from scheduling.models import ObserverRun
-from tests.bench.control_plane import ROOT, wait_until
+from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import Stage
 
@@ -29,13 +32,22 @@ QUICK = {
     "USAGE_AGGREGATION_INTERVAL": "1",
     "FAIR_SHARE_INTERVAL": "1",
     "LIFECYCLE_INTERVAL": "5",
+    "SERVICE_DISCOVERY_INTERVAL": "1",
 }
 
 
 @pytest.fixture
-def processes(transactional_db, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+def metrics() -> Address:
+    """Where the worker answers Prometheus."""
+    return free_address()
+
+
+@pytest.fixture
+def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[list[subprocess.Popen[bytes]]]:
     """A worker and a beat on the test's database and a broker, with intervals of a second."""
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
+    figures = tmp_path / "figures"
+    figures.mkdir()
     env = clean_environment(
         DATABASE_URL=url,
         DATA_DIR=str(tmp_path),
@@ -43,6 +55,8 @@ def processes(transactional_db, tmp_path: Path) -> Iterator[list[subprocess.Pope
         DATABASE_POOL_SIZE="0",
         TICK_INTERVAL="3600",
         RECONCILE_INTERVAL="3600",
+        WORKER_METRICS_BIND=str(metrics),
+        PROMETHEUS_MULTIPROC_DIR=str(figures),
         **QUICK,
     )
     celery = [sys.executable, "-m", "celery", "--quiet", "-A", "lcm.celery"]
@@ -72,7 +86,9 @@ def order_of_the_queue(stage: Stage) -> list[str]:
     return [session.owner.username for session in ranked]
 
 
-def test_a_running_worker_records_aggregates_and_reorders_the_queue(processes, tmp_path):
+def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scraped(
+    processes, tmp_path, metrics
+):
     stage = Stage()
     stage.clock.now = timezone.now() - timedelta(hours=3)
     busy = stage.start("ann", "ccna")
@@ -100,4 +116,7 @@ def test_a_running_worker_records_aggregates_and_reorders_the_queue(processes, t
         "it runs again by itself",
         details=log,
     )
+    told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
+    wait_until(told.exists, "Prometheus is told of the worker", details=log)
+    assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=10).text
     assert not ObserverRun.objects.exclude(error="").exists()

@@ -95,11 +95,10 @@ def test_a_port_in_use_is_said_and_nothing_is_started(data_dir: Path) -> None:
 
 def test_with_servers_given_nothing_embedded_starts(tmp_path: Path, data_dir: Path, address: Address) -> None:
     database = tmp_path / "elsewhere.sqlite3"
+    given = {"DATABASE_URL": f"sqlite:///{database}", "WEB_WORKERS": "1"}
     with (
         valkey_server() as redis_url,
-        control_plane(
-            data_dir, address, from_nothing=True, REDIS_URL=redis_url, DATABASE_URL=f"sqlite:///{database}"
-        ) as plane,
+        control_plane(data_dir, address, from_nothing=True, REDIS_URL=redis_url, **given) as plane,
     ):
         plane.start_and_wait()
         assert plane.processes("valkey-server") == []
