@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Max, Min, Q
 
 from observations.models import Presence, TargetKind
 from observations.selectors.discovery import HEARD_WITHIN, SLOT_HEARD_WITHIN, served_pools
 from scheduling.models import Pool, Slot, SlotState
+
+# One that has been silent for longer will not come back under its name.
+REMEMBERED = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,10 @@ class PoolHeartbeats:
 
 
 def controllers_seen(now: datetime) -> list[SeenController]:
-    """Those that serve, stand by or have fallen silent, by name."""
+    """Those that serve, stand by or have fallen silent within a day, by name."""
     served = served_pools(now)
-    heard = {row.name: row for row in Presence.objects.filter(kind=TargetKind.CONTROLLER)}
+    lately = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
+    heard = {row.name: row for row in lately}
     return [
         SeenController(
             name=name,

@@ -49,6 +49,7 @@ def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(wor
     }
     release_pools(pools=["cml-eu"], holder=HOLDER)
     assert HOLDER not in states(now)
+    assert "gone" not in states(now + timedelta(days=1))
 
 
 def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
