@@ -25,13 +25,14 @@ KEPT = timedelta(days=30)
 _KEY = ("pool_id", "level", "subject_id", "parent_id")
 
 
+@without_collecting()
 def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
     """Read, compute, write: all rows of the pool together with the calculation they belong to."""
     begun = time.perf_counter()
     policy = policy_of(pool)
+    results = factors_of(pool, policy, now=now)
     first, last = window(policy, now)
-    with without_collecting(), transaction.atomic():
-        results = factors_of(pool, policy, now=now)
+    with transaction.atomic():
         write_results(pool, results, policy)
         _forget_gone(pool)
         FairShareCalculation.objects.filter(pool=pool, at__lt=now - KEPT).delete()
@@ -46,10 +47,10 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
         )
 
 
+@without_collecting()
 def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[Result]:
     """Where everybody in a pool stands by what is stored now."""
-    with without_collecting():
-        return tree_of(pool, policy, now=now).results(policy)
+    return tree_of(pool, policy, now=now).results(policy)
 
 
 def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None:
