@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := --quiet --disable-pip-version-check
 ARGS ?=
 
 # What a server in production would be told; only for Django's own checks.
@@ -70,9 +71,11 @@ $(BIN)/python:
 		echo "No virtual environment could be made. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 $(VENV)/.run-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e .
 	@touch $@
 
+# Everything is pinned, so there is nothing to find out; what is imported gets compiled then.
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install $(PIP) --no-deps --no-compile -r constraints.txt -e .
+	@$(BIN)/python -m pip check $(PIP)
 	@touch $@ $(VENV)/.run-installed
