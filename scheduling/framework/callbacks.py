@@ -44,6 +44,7 @@ When = Callable[[Task, Job], bool]
 # A column of what is left of a node, and how much of it a task needs.
 Need = tuple[int, Callable[[Task], int]]
 ShapeOf = Callable[[Job], Hashable]
+RanksBy = Callable[[Task], Hashable]
 
 
 @dataclass(slots=True)
@@ -68,6 +69,8 @@ class ScoreFn:
     scalar: Score
     batch: BatchScore | None = None
     fixed: bool = False
+    # Tasks for which this is equal have scores that differ by the same amount on every node.
+    ranks_by: RanksBy | None = None
 
 
 @dataclass(slots=True)

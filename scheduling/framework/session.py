@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from scheduling.framework.amounts import GPU, UNIT
+from scheduling.framework.answers import Fixed, fixed_answers
 from scheduling.framework.callbacks import (
     Band,
     BatchPredicate,
@@ -22,6 +23,7 @@ from scheduling.framework.callbacks import (
     OrderFn,
     Predicate,
     PredicateFn,
+    RanksBy,
     Reason,
     Score,
     ScoreFn,
@@ -31,10 +33,11 @@ from scheduling.framework.callbacks import (
     When,
     order_key,
 )  # fmt: skip
-from scheduling.framework.candidates import Candidates, Fixed, fixed_answers
+from scheduling.framework.candidates import Candidates, candidates_for
 from scheduling.framework.model import Job, Part, Queue, Snapshot, Task
 from scheduling.framework.nodes import NodeState, NodeTable, ideal
 from scheduling.framework.plugin import Plugin
+from scheduling.framework.ranking import Ranking
 from scheduling.framework.statement import Statement
 
 PrePredicate = Callable[[Task, Job], Reason | None]
@@ -42,6 +45,9 @@ OverCapacity = Callable[[Job], Reason | None]
 VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
 OnChange = Callable[[Job, Part], None]
+
+# Each of them is put right with every change, so there are only a few.
+RANKINGS = 32
 
 
 class SchedulingSession:
@@ -70,6 +76,8 @@ class SchedulingSession:
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
         self._fixed: dict[Hashable, Fixed] = {}
+        self._alike: dict[bytes, Fixed] = {}
+        self._rankings: dict[Hashable, Ranking] = {}
         self._plugins: list[Plugin] = []
         self._opening = ""
 
@@ -143,9 +151,14 @@ class SchedulingSession:
         band: Band = Band.PLACEMENT,
         weight: float = 1.0,
         fixed: bool = False,
+        ranks_by: RanksBy | None = None,
     ) -> None:
-        """How good is this node for this task, from 0 to 1?"""
-        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed))
+        """How good is this node for this task, from 0 to 1?
+
+        `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
+        it is equal have scores that differ by the same amount on every node, and share one order.
+        """
+        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
     def add_gpu_order_fn(self, fn: GpuOrder) -> None:
         """Which GPU of the chosen node?"""
@@ -192,7 +205,7 @@ class SchedulingSession:
 
         Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
         """
-        self._shapes.append((self._opening, lambda job: _hashable(fn(job))))
+        self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
 
     # What actions ask.
 
@@ -205,8 +218,25 @@ class SchedulingSession:
         if found is None:
             fixed = self._fixed.get(kind)
             if fixed is None:
-                fixed = self._fixed[kind] = fixed_answers(self, task, job)
-            found = self._candidates[shape] = Candidates(self, task, job, fixed)
+                answers = fixed_answers(self, task, job)
+                fixed = self._fixed[kind] = self._alike.setdefault(answers.content, answers)
+            found = self._candidates[shape] = candidates_for(self, task, job, fixed)
+        return found
+
+    def ranking(self, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]) -> Ranking | None:
+        """The order of nodes that tasks like this share; None where there is none."""
+        key: list[Hashable] = [id(fixed)]
+        for fn in self.scores:
+            if not fn.fixed:
+                ranked = (
+                    _FAILED if fn.ranks_by is None else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
+                )
+                if ranked is _FAILED:
+                    return None
+                key.append(ranked)
+        found = self._rankings.get(tuple(key))
+        if found is None and len(self._rankings) < RANKINGS:
+            found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
         return found
 
     def refused(self, job: Job) -> Reason | None:
@@ -317,6 +347,7 @@ def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:
     return {id(each) for each in fn(job, victims)}
 
 
-def _hashable(shape: Hashable) -> Hashable:
-    hash(shape)
-    return shape
+def _hashable(fn: Callable[[Any], Hashable], of: Job | Task) -> Hashable:
+    found = fn(of)
+    hash(found)
+    return found

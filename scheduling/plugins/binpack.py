@@ -32,4 +32,4 @@ class BinpackPlugin(Plugin):
         def batch(task: Task, job: Job, nodes: Nodes) -> Floats:
             return filling.of_all(task, nodes)
 
-        ssn.add_node_order_fn(score, batch=batch, weight=self.weight)
+        ssn.add_node_order_fn(score, batch=batch, weight=self.weight, ranks_by=filling.ranks_by)

@@ -32,4 +32,4 @@ class SpreadPlugin(Plugin):
         def batch(task: Task, job: Job, nodes: Nodes) -> Floats:
             return 1.0 - filling.of_all(task, nodes)
 
-        ssn.add_node_order_fn(score, batch=batch, weight=self.weight)
+        ssn.add_node_order_fn(score, batch=batch, weight=self.weight, ranks_by=filling.ranks_by)

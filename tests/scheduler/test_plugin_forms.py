@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduling.framework.candidates import allowed, scored, states
+from scheduling.framework.answers import allowed, scored, states
 from scheduling.framework.cycle import run_cycle
 from scheduling.framework.explain import reasons_on
 from scheduling.framework.model import Snapshot

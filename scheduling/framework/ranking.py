@@ -1,0 +1,140 @@
+"""One order of the nodes for all shapes that rank them alike, put right node by node as they fill."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from math import isnan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.framework.answers import Fixed, right_scores, scored, scored_one
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import Floats, Nodes, NodeState
+
+if TYPE_CHECKING:
+    from scheduling.framework.session import SchedulingSession
+
+# Looked at one by one before all are looked at together.
+HEAD = 48
+# With more nodes to put right than this, ranking all of them anew costs less.
+MANY = 500
+NO_ROOM = -np.inf
+
+
+class Ranking:
+    """Nodes from the best down, as one job scores them, for all whose scores differ by the same everywhere.
+
+    Those without room for even the least that anyone here needs are left out: most of what is full.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_fixed",
+        "_least",
+        "_order",
+        "_scores",
+        "_seen",
+        "_ssn",
+        "job",
+        "scored",
+        "task",
+    )
+
+    def __init__(
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+    ) -> None:
+        self._ssn, self.task, self.job, self._fixed = ssn, task, job, fixed
+        self.scored = [fn for fn in ssn.scores if not fn.fixed]
+        self._least = list(needs)
+        self._rank()
+
+    def admit(self, needs: Sequence[int]) -> None:
+        """Let those in whom nodes are enough that were too full for everyone before."""
+        least = [min(pair) for pair in zip(self._least, needs, strict=True)]
+        if least != self._least:
+            self._least = least
+            self._rank()
+
+    def first(self, needs: Sequence[int]) -> int | None:
+        """The number of the best node with so much left; of equals the first by name."""
+        self._put_right()
+        cpu, memory, storage, gpu, leases, ports = needs
+        rows = self._ssn.nodes.left
+        for _, number in self._order[:HEAD]:
+            row = rows[number]
+            if (
+                row[0] >= cpu
+                and row[1] >= memory
+                and row[2] >= storage
+                and row[3] >= gpu
+                and row[4] >= leases
+                and row[5] >= ports
+            ):
+                return number
+        return self._first_of_all(needs) if len(self._order) > HEAD else None
+
+    def _first_of_all(self, needs: Sequence[int]) -> int | None:
+        fits = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
+        number = int(np.where(fits, self._scores, NO_ROOM).argmax())
+        return number if fits[number] else None
+
+    def _put_right(self) -> None:
+        changed, seen = self._ssn.changed, self._seen
+        self._seen = len(changed)
+        if self._seen == seen:
+            return
+        numbers = changed[seen:] if self._seen == seen + 1 else set(changed[seen:])
+        if len(numbers) > MANY:
+            self._rank()
+            return
+        for number in numbers:
+            self._move(number)
+
+    def _move(self, number: int) -> None:
+        """To its place as it is now; out of the order when there is no room left on it."""
+        order, entry = self._order, self._entries[number]
+        if entry is not None:
+            del order[bisect_left(order, entry)]
+            self._entries[number] = None
+        if self._fixed.open_to[number] and self._has_room(number):
+            score = self._score(number)
+            if isnan(score):
+                self._leave_out_wrong_scores()
+                return
+            self._scores[number] = score
+            self._entries[number] = entry = (-score, number)
+            insort(order, entry)
+
+    def _has_room(self, number: int) -> bool:
+        row, least = self._ssn.nodes.left[number], self._least
+        return all(map(int.__ge__, row, least))
+
+    def _score(self, number: int) -> float:
+        found, state = float(self._fixed.scores[number]), NodeState(self._ssn.nodes, number)
+        for fn in self.scored:
+            found += scored_one(self._ssn, fn, self.task, self.job, state)
+        return found
+
+    def _rank(self) -> None:
+        """All of them anew."""
+        nodes = Nodes(self._ssn.nodes)
+        self._seen = len(self._ssn.changed)
+        scores: Floats = self._fixed.scores + 0.0
+        for fn in self.scored:
+            scores = scores + scored(self._ssn, fn, self.task, self.job, nodes)
+        self._scores = scores
+        if np.isnan(scores).any():
+            self._leave_out_wrong_scores()
+            return
+        there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
+        self._order = sorted(zip((-scores[there]).tolist(), there.tolist(), strict=True))
+        self._entries: list[tuple[float, int] | None] = [None] * len(nodes)
+        for entry in self._order:
+            self._entries[entry[1]] = entry
+
+    def _leave_out_wrong_scores(self) -> None:
+        """Go on without the scores that are no numbers, and name whose they are."""
+        self.scored = right_scores(self._ssn, self.scored, self.task, self.job)
+        self._rank()
