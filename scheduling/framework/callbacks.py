@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -105,10 +106,10 @@ class Failures:
 class Timings:
     """Seconds spent in each plugin."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, plugin: str, begun: float) -> None:
-        self.seconds[plugin] = self.seconds.get(plugin, 0.0) + time.perf_counter() - begun
+        self.seconds[plugin] += time.perf_counter() - begun
 
 
 def order_key(

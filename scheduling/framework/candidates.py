@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, isnan
 from typing import TYPE_CHECKING
 
@@ -59,21 +59,22 @@ class Candidates(ABC):
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
             found[plugin] = found.get(plugin, 0.0) + float(scores[number])
-        state = NodeState(self._ssn.nodes, number)
-        for fn in self._heard():
-            score = scored_one(self._ssn, fn, self.task, self.job, state)
-            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        for plugin, score in self._changing_scores(number):
+            found[plugin] = found.get(plugin, 0.0) + score
         return found
 
     @abstractmethod
-    def _heard(self) -> Sequence[ScoreFn]:
-        """The scores that change with what is placed, without those that are no numbers."""
+    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]: ...
+
+    def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
+        ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
+        return [scored_one(ssn, fn, self.task, self.job, state) for fn in heard]
 
 
 class RankedCandidates(Candidates):
     """For shapes whose answers are least amounts and an order of nodes that others share."""
 
-    __slots__ = ("_ranking",)
+    __slots__ = ("_apart", "_heard", "_ranking")
 
     def __init__(
         self,
@@ -86,6 +87,9 @@ class RankedCandidates(Candidates):
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._ranking = ranking
+        # By how much its scores are apart from those the ranking was made with.
+        self._heard: Sequence[ScoreFn] = ()
+        self._apart: Sequence[float] = ()
         ranking.admit(needs)
 
     def _best(self) -> int | None:
@@ -95,8 +99,12 @@ class RankedCandidates(Candidates):
         enough = all(map(int.__ge__, self._ssn.nodes.left[number], self._needs))
         return enough and bool(self._fixed.open_to[number])
 
-    def _heard(self) -> Sequence[ScoreFn]:
-        return self._ranking.scored
+    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]:
+        heard, given = self._ranking.heard, self._ranking.given(number)
+        if self._heard is not heard:
+            anew = self._asked_anew(heard, number)
+            self._heard, self._apart = heard, [own - one for own, one in zip(anew, given, strict=True)]
+        return [(fn.plugin, one + apart) for fn, one, apart in zip(heard, given, self._apart, strict=True)]
 
 
 class SurveyedCandidates(Candidates):
@@ -138,8 +146,9 @@ class SurveyedCandidates(Candidates):
         self._refresh()
         return bool(self._scores[number] != NEVER)
 
-    def _heard(self) -> Sequence[ScoreFn]:
-        return self._scored
+    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]:
+        heard = self._scored
+        return zip((fn.plugin for fn in heard), self._asked_anew(heard, number), strict=True)
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen

@@ -67,105 +67,86 @@ def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tu
     return tuple(found[:-1]) if found else ((),)
 
 
-class _Leaf:
-    """The jobs of one queue, in their order."""
+class _Place:
+    """A queue in the tree: its own jobs, or the queues below it; the first of them is next."""
 
-    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
-        self.queue, self._queue_key = queue, queue_key
-        self.jobs: deque[tuple[Any, Job]] = deque()
+    __slots__ = ("below", "queue", "waiting")
 
-    def key(self) -> tuple[Any, ...]:
-        own = self._queue_key(self.queue) if self.queue else ()
-        return own, 0, self.jobs[0][0]
+    def __init__(self, queue: Queue | None, *, below: bool) -> None:
+        self.queue = queue
+        self.below = below
+        # Jobs in their order, each after its key; or a heap of places, each after its key and a number.
+        self.waiting: Any = [] if below else deque()
 
-    def __bool__(self) -> bool:
-        return bool(self.jobs)
-
-
-class _Branch:
-    """Queues below one queue; the first of its heap is the one whose turn it is."""
-
-    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
-        self.queue, self._queue_key = queue, queue_key
-        self.heap: list[tuple[Any, int, _Branch | _Leaf]] = []
-
-    def key(self) -> tuple[Any, ...]:
-        own = self._queue_key(self.queue) if self.queue else ()
-        return own, 1, self.heap[0][0]
-
-    def __bool__(self) -> bool:
-        return bool(self.heap)
+    def key(self, queue_key: QueueKey) -> tuple[Any, ...]:
+        return queue_key(self.queue) if self.queue else (), self.below, self.waiting[0][0]
 
 
 def _tree(ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, plugin: str) -> Iterator[Job]:
     root = _grow(band, ssn.queues, queue_key)
-    while root:
-        path: list[_Branch] = [root]
-        while isinstance(child := path[-1].heap[0][2], _Branch):
-            path.append(child)
-        yield child.jobs.popleft()[1]
-        begun = time.perf_counter()
-        _put_right(path, child)
-        ssn.timings.add(plugin, begun)
+    clock, seconds = time.perf_counter, ssn.timings.seconds
+    while root.waiting:
+        path = [root]
+        while (place := path[-1].waiting[0][2]).below:
+            path.append(place)
+        yield place.waiting.popleft()[1]
+        begun = clock()
+        _put_right(path, place, queue_key)
+        seconds[plugin] += clock() - begun
 
 
-def _put_right(path: list[_Branch], child: _Branch | _Leaf) -> None:
+def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
     """The head of each heap on the path may have changed; nothing else has."""
-    for branch in reversed(path):
-        number = branch.heap[0][1]
-        if child:
-            heapreplace(branch.heap, (child.key(), number, child))
+    for above in reversed(path):
+        heap = above.waiting
+        if place.waiting:
+            heapreplace(heap, (place.key(queue_key), heap[0][1], place))
         else:
-            heappop(branch.heap)
-        child = branch
+            heappop(heap)
+        place = above
 
 
-def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Branch:
+def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
     """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
-    leaves: dict[str, _Leaf] = {}
+    own: dict[str, _Place] = {}
     for _, key, job in band:
-        leaf = leaves.get(job.leaf)
-        if leaf is None:
-            leaf = leaves[job.leaf] = _Leaf(queues.get(job.leaf), queue_key)
-        leaf.jobs.append((key, job))
-    branches: dict[str, _Branch] = {ROOT: _Branch(None, queue_key)}
-    children: dict[str, list[_Branch | _Leaf]] = {ROOT: []}
-    for name, leaf in leaves.items():
-        above = _branch_of(name, queues, queue_key, branches, children, has_jobs=True)
-        children[above].append(leaf)
-    _fill(ROOT, branches, children)
-    return branches[ROOT]
+        leaf = job.leaf
+        if leaf not in own:
+            own[leaf] = _Place(queues.get(leaf), below=False)
+        own[leaf].waiting.append((key, job))
+    above: dict[str, _Place] = {ROOT: _Place(None, below=True)}
+    children: dict[str, list[_Place]] = {ROOT: []}
+    for name, place in own.items():
+        children[_above(name, queues, above, children)].append(place)
+    _fill(ROOT, above, children, queue_key)
+    return above[ROOT]
 
 
-def _branch_of(
-    name: str,
-    queues: Mapping[str, Queue],
-    queue_key: QueueKey,
-    branches: dict[str, _Branch],
-    children: dict[str, list[_Branch | _Leaf]],
-    *,
-    has_jobs: bool,
+def _above(
+    name: str, queues: Mapping[str, Queue], above: dict[str, _Place], children: dict[str, list[_Place]]
 ) -> str:
-    """The branch a queue hangs on, made with all those above it."""
+    """The queue that one hangs on, made with all those above it."""
     parent = queues[name].parent if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
-    if parent not in branches:
-        branches[parent] = _Branch(queues[parent], queue_key)
+    if parent not in above:
+        above[parent] = _Place(queues[parent], below=True)
         children[parent] = []
-        above = _branch_of(parent, queues, queue_key, branches, children, has_jobs=False)
-        children[above].append(branches[parent])
+        children[_above(parent, queues, above, children)].append(above[parent])
     return parent
 
 
-def _fill(name: str, branches: Mapping[str, _Branch], children: Mapping[str, list[_Branch | _Leaf]]) -> None:
-    """Heaps from the bottom up, since a branch's key is that of its best child."""
+def _fill(
+    name: str, above: Mapping[str, _Place], children: Mapping[str, list[_Place]], queue_key: QueueKey
+) -> None:
+    """Heaps from the bottom up, since a place's key is that of its best child."""
     for child in children[name]:
-        if isinstance(child, _Branch) and child.queue:
-            _fill(child.queue.name, branches, children)
-    branch = branches[name]
-    branch.heap = [(child.key(), number, child) for number, child in enumerate(children[name])]
-    heapify(branch.heap)
+        if child.below and child.queue:
+            _fill(child.queue.name, above, children, queue_key)
+    heap = above[name].waiting = [
+        (child.key(queue_key), number, child) for number, child in enumerate(children[name])
+    ]
+    heapify(heap)
 
 
 def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[OrderFn]]:

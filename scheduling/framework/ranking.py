@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduling.framework.answers import Fixed, right_scores, scored, scored_one
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Floats, Nodes, NodeState
+from scheduling.framework.nodes import Nodes, NodeState
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
@@ -30,23 +30,17 @@ class Ranking:
     """
 
     __slots__ = (
-        "_entries",
-        "_fixed",
-        "_least",
-        "_order",
-        "_scores",
-        "_seen",
-        "_ssn",
-        "job",
-        "scored",
-        "task",
-    )
+        "_base", "_entries", "_fixed", "_given", "_job", "_least", "_order", "_scores", "_seen", "_ssn",
+        "_task", "heard",
+    )  # fmt: skip
 
     def __init__(
         self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
     ) -> None:
-        self._ssn, self.task, self.job, self._fixed = ssn, task, job, fixed
-        self.scored = [fn for fn in ssn.scores if not fn.fixed]
+        self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
+        # The scores that change with what is placed, without those that are no numbers.
+        self.heard = [fn for fn in ssn.scores if not fn.fixed]
+        self._base: list[float] = fixed.scores.tolist()
         self._least = list(needs)
         self._rank()
 
@@ -56,6 +50,10 @@ class Ranking:
         if least != self._least:
             self._least = least
             self._rank()
+
+    def given(self, number: int) -> list[float]:
+        """What each of those heard gave a node when it was last looked at."""
+        return [scores[number] for scores in self._given]
 
     def first(self, needs: Sequence[int]) -> int | None:
         """The number of the best node with so much left; of equals the first by name."""
@@ -112,19 +110,22 @@ class Ranking:
         return all(map(int.__ge__, row, least))
 
     def _score(self, number: int) -> float:
-        found, state = float(self._fixed.scores[number]), NodeState(self._ssn.nodes, number)
-        for fn in self.scored:
-            found += scored_one(self._ssn, fn, self.task, self.job, state)
+        found, state = self._base[number], NodeState(self._ssn.nodes, number)
+        for fn, given in zip(self.heard, self._given, strict=True):
+            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state)
+            found += score
         return found
 
     def _rank(self) -> None:
         """All of them anew."""
         nodes = Nodes(self._ssn.nodes)
         self._seen = len(self._ssn.changed)
-        scores: Floats = self._fixed.scores + 0.0
-        for fn in self.scored:
-            scores = scores + scored(self._ssn, fn, self.task, self.job, nodes)
-        self._scores = scores
+        self._scores = scores = self._fixed.scores + 0.0
+        self._given: list[list[float]] = []
+        for fn in self.heard:
+            given = scored(self._ssn, fn, self._task, self._job, nodes)
+            self._given.append(given.tolist())
+            scores += given
         if np.isnan(scores).any():
             self._leave_out_wrong_scores()
             return
@@ -136,5 +137,5 @@ class Ranking:
 
     def _leave_out_wrong_scores(self) -> None:
         """Go on without the scores that are no numbers, and name whose they are."""
-        self.scored = right_scores(self._ssn, self.scored, self.task, self.job)
+        self.heard = right_scores(self._ssn, self.heard, self._task, self._job)
         self._rank()

@@ -82,8 +82,9 @@ class _Standing:
     def _change(self, job: Job, part: Part, sign: int) -> None:
         amount = sign * self._cost_of(part.request)
         for account in self._charged.get(job.leaf) or self._accounts_of(job.leaf):
-            account.charged += amount
-            account.factor = account.base * 2.0 ** -min(account.charged / account.share, MAX_EXPONENT)
+            account.charged = charged = account.charged + amount
+            exponent = charged / account.share
+            account.factor = account.base * 2.0 ** -(exponent if exponent < MAX_EXPONENT else MAX_EXPONENT)
         self._log.append((job, part, sign))
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
