@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,21 +27,21 @@ class Fixed:
     open_to: Flags
     scores: Floats
     # What each plugin gave, in the order they were asked.
-    by_plugin: Sequence[tuple[str, Floats]]
+    by_plugin: Sequence[tuple[str, list[float]]]
     # Set where every node has the same answer, so that it need not be looked up node by node.
     all_open: bool
     same_score: float | None
 
     @property
-    def content(self) -> bytes:
+    def content(self) -> Hashable:
         """Equal where all answers are."""
-        return b"".join((self.open_to.tobytes(), *(given.tobytes() for _, given in self.by_plugin)))
+        return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
 
 
 def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
     every = Nodes(ssn.nodes)
     open_to, scores = every.all(True), np.zeros(len(every))
-    by_plugin: list[tuple[str, Floats]] = []
+    by_plugin: list[tuple[str, list[float]]] = []
     for fn in ssn.predicates:
         if fn.fixed:
             open_to &= allowed(ssn, fn, task, job, every)
@@ -52,14 +52,14 @@ def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
                 ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
                 found = np.nan_to_num(found)
             scores += found
-            by_plugin.append((score.plugin, found))
+            by_plugin.append((score.plugin, found.tolist()))
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
     return Fixed(open_to, scores, by_plugin, bool(open_to.all()), same)
 
 
 def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
     """One predicate over some nodes; one that fails says nothing, and is named."""
-    begun = time.perf_counter()
+    begun = perf_counter()
     try:
         if fn.need is not None:
             column, amount = fn.need
@@ -79,7 +79,7 @@ def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes
 
 def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
     """One score over some nodes, weighted; one that fails counts nothing, and is named."""
-    begun = time.perf_counter()
+    begun = perf_counter()
     try:
         if fn.batch is not None:
             found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
@@ -95,14 +95,14 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
 
 def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState) -> float:
     """The same of one node."""
-    begun = time.perf_counter()
+    begun = perf_counter()
     try:
         return float(fn.scalar(task, job, state)) * fn.weight
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return 0.0
     finally:
-        ssn.timings.add(fn.plugin, begun)
+        ssn.timings.seconds[fn.plugin] += perf_counter() - begun
 
 
 def right_scores(ssn: SchedulingSession, fns: Sequence[ScoreFn], task: Task, job: Job) -> list[ScoreFn]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from math import ceil, isnan
+from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,7 +59,7 @@ class Candidates(ABC):
         """What each plugin gave a node, as it is now."""
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + float(scores[number])
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
         for plugin, score in self._changing_scores(number):
             found[plugin] = found.get(plugin, 0.0) + score
         return found
@@ -74,7 +75,7 @@ class Candidates(ABC):
 class RankedCandidates(Candidates):
     """For shapes whose answers are least amounts and an order of nodes that others share."""
 
-    __slots__ = ("_apart", "_heard", "_ranking")
+    __slots__ = ("_columns", "_heard", "_ranking")
 
     def __init__(
         self,
@@ -87,24 +88,25 @@ class RankedCandidates(Candidates):
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._ranking = ranking
-        # By how much its scores are apart from those the ranking was made with.
         self._heard: Sequence[ScoreFn] = ()
-        self._apart: Sequence[float] = ()
+        # By plugin: what the ranking was made with, and how far the scores of this shape are from it.
+        self._columns: Sequence[tuple[str, list[float], float]] = ()
         ranking.admit(needs)
 
     def _best(self) -> int | None:
         return self._ranking.first(self._needs)
 
     def allows(self, number: int) -> bool:
-        enough = all(map(int.__ge__, self._ssn.nodes.left[number], self._needs))
+        enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
         return enough and bool(self._fixed.open_to[number])
 
     def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]:
-        heard, given = self._ranking.heard, self._ranking.given(number)
-        if self._heard is not heard:
-            anew = self._asked_anew(heard, number)
-            self._heard, self._apart = heard, [own - one for own, one in zip(anew, given, strict=True)]
-        return [(fn.plugin, one + apart) for fn, one, apart in zip(heard, given, self._apart, strict=True)]
+        ranking = self._ranking
+        if self._heard is not ranking.heard:
+            self._heard = ranking.heard
+            own = zip(self._heard, ranking.given, self._asked_anew(self._heard, number), strict=True)
+            self._columns = [(fn.plugin, given, score - given[number]) for fn, given, score in own]
+        return [(plugin, given[number] + apart) for plugin, given, apart in self._columns]
 
 
 class SurveyedCandidates(Candidates):

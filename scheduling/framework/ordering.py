@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduling.framework.callbacks import OrderFn
@@ -22,38 +23,44 @@ from scheduling.framework.model import ROOT, Job, Queue
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
-Entry = tuple[Any, Any, Job]
+# A job with its place among those of its band.
+Entry = tuple[int, Job]
 QueueKey = Callable[[Queue], tuple[Any, ...]]
 
 
 def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
     """The jobs as the plugins order them; asked for one by one, since a placement can change who is next."""
     banding, sorting, queue_orders = _orders(ssn)
-    keyed = sorted(_keyed(ssn, jobs, banding, sorting), key=lambda entry: entry[:2])
+    # One order after the other, the last one first: plain numbers and texts are sorted quickly.
+    rows = sorted(sorted(jobs, key=attrgetter("id")), key=attrgetter("created"))
+    for order in reversed(sorting):
+        _, rows = _sorted(ssn, order, rows)
+    bands = _bands(ssn, banding, rows)
     if not queue_orders:
-        yield from (job for _, _, job in keyed)
+        yield from chain.from_iterable(bands)
         return
     queue_key = _queue_key(ssn, queue_orders)
-    for _, band in groupby(keyed, key=lambda entry: entry[0]):
-        waiting = _while_nothing_changes(ssn, list(band), queue_key)
-        rest = yield from waiting
+    for band in bands:
+        rest = yield from _while_nothing_changes(ssn, band, queue_key)
         yield from _tree(ssn, rest, queue_key, queue_orders[0].plugin)
 
 
 def _while_nothing_changes(
-    ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey
+    ssn: SchedulingSession, band: list[Job], queue_key: QueueKey
 ) -> Generator[Job, None, list[Entry]]:
     """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
-    keys: dict[str, tuple[Any, ...]] = {}
-    for _, _, job in band:
-        if job.leaf not in keys:
-            keys[job.leaf] = _path_key(job.leaf, ssn.queues, queue_key)
-    band.sort(key=lambda entry: (*keys[entry[2].leaf], 0, entry[1]))
+    keys: dict[str, tuple[Any, ...]] = dict.fromkeys(job.leaf for job in band)  # type: ignore[arg-type]
+    for leaf in keys:
+        keys[leaf] = (*_path_key(leaf, ssn.queues, queue_key), 0)
+    places: dict[str, int] = {}
+    for place, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
+        places.update(dict.fromkeys(same, place))
+    entries = sorted(enumerate(band), key=lambda entry: places[entry[1].leaf])
     before = len(ssn.changed)
-    for number, entry in enumerate(band, 1):
-        yield entry[2]
+    for number, (_, job) in enumerate(entries, 1):
+        yield job
         if len(ssn.changed) != before:
-            return band[number:]
+            return entries[number:]
     return []
 
 
@@ -75,7 +82,7 @@ class _Place:
     def __init__(self, queue: Queue | None, *, below: bool) -> None:
         self.queue = queue
         self.below = below
-        # Jobs in their order, each after its key; or a heap of places, each after its key and a number.
+        # Entries of jobs, in their order; or a heap of places, each after its key and a number.
         self.waiting: Any = [] if below else deque()
 
     def key(self, queue_key: QueueKey) -> tuple[Any, ...]:
@@ -98,9 +105,10 @@ def _tree(ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, pl
 def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
     """The head of each heap on the path may have changed; nothing else has."""
     for above in reversed(path):
-        heap = above.waiting
-        if place.waiting:
-            heapreplace(heap, (place.key(queue_key), heap[0][1], place))
+        heap, waiting = above.waiting, place.waiting
+        if waiting:
+            own = queue_key(place.queue) if place.queue else ()
+            heapreplace(heap, ((own, place.below, waiting[0][0]), heap[0][1], place))
         else:
             heappop(heap)
         place = above
@@ -109,11 +117,11 @@ def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
 def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
     """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
     own: dict[str, _Place] = {}
-    for _, key, job in band:
-        leaf = job.leaf
+    for entry in band:
+        leaf = entry[1].leaf
         if leaf not in own:
             own[leaf] = _Place(queues.get(leaf), below=False)
-        own[leaf].waiting.append((key, job))
+        own[leaf].waiting.append(entry)
     above: dict[str, _Place] = {ROOT: _Place(None, below=True)}
     children: dict[str, list[_Place]] = {ROOT: []}
     for name, place in own.items():
@@ -157,20 +165,21 @@ def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[
     return banding, sorting, [order for order in orders if order.kind == "queue"]
 
 
-def _keyed(
-    ssn: SchedulingSession, jobs: Iterable[Job], banding: list[OrderFn], sorting: list[OrderFn]
-) -> Iterable[Entry]:
-    rows = list(jobs)
-    bands = _keys(ssn, banding, rows)
-    ages = ([job.created for job in rows], [job.id for job in rows])
-    places = zip(*(_keys_of(ssn, order, rows) for order in sorting), *ages, strict=True)
-    return zip(bands, places, rows, strict=True)
-
-
-def _keys(ssn: SchedulingSession, orders: list[OrderFn], rows: list[Job]) -> Iterable[Any]:
+def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -> list[list[Job]]:
+    """Those that all orders find equal stay together, as they were."""
     if not orders:
-        return [()] * len(rows)
-    return zip(*(_keys_of(ssn, order, rows) for order in orders), strict=True)
+        return [rows]
+    keys, rows = _sorted(ssn, orders[0], rows)
+    alike = groupby(zip(keys, rows, strict=True), key=itemgetter(0))
+    bands = [[job for _, job in same] for _, same in alike]
+    return [part for band in bands for part in _bands(ssn, orders[1:], band)]
+
+
+def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[list[Any], list[Job]]:
+    """The jobs by one order, with their keys; equal ones as they were."""
+    keys = _keys_of(ssn, order, rows)
+    places = sorted(range(len(rows)), key=keys.__getitem__)
+    return [keys[place] for place in places], [rows[place] for place in places]
 
 
 def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:

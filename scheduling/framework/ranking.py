@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import islice
 from math import isnan
+from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +26,14 @@ NO_ROOM = -np.inf
 
 
 class Ranking:
-    """Nodes from the best down, as one job scores them, for all whose scores differ by the same everywhere.
+    """Nodes up to the best, as one job scores them, for all whose scores differ by the same everywhere.
 
     Those without room for even the least that anyone here needs are left out: most of what is full.
     """
 
     __slots__ = (
-        "_base", "_entries", "_fixed", "_given", "_job", "_least", "_order", "_scores", "_seen", "_ssn",
-        "_task", "heard",
+        "_base", "_entries", "_fixed", "_job", "_least", "_order", "_scores", "_seen", "_ssn",
+        "_task", "given", "heard",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +42,8 @@ class Ranking:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # The scores that change with what is placed, without those that are no numbers.
         self.heard = [fn for fn in ssn.scores if not fn.fixed]
+        # What each of them gave every node in the order.
+        self.given: list[list[float]] = [[] for _ in self.heard]
         self._base: list[float] = fixed.scores.tolist()
         self._least = list(needs)
         self._rank()
@@ -51,17 +55,14 @@ class Ranking:
             self._least = least
             self._rank()
 
-    def given(self, number: int) -> list[float]:
-        """What each of those heard gave a node when it was last looked at."""
-        return [scores[number] for scores in self._given]
-
     def first(self, needs: Sequence[int]) -> int | None:
         """The number of the best node with so much left; of equals the first by name."""
-        self._put_right()
+        if self._seen != len(self._ssn.changed):
+            self._put_right()
         cpu, memory, storage, gpu, leases, ports = needs
         rows = self._ssn.nodes.left
-        for _, number in self._order[:HEAD]:
-            row = rows[number]
+        for _, last in islice(reversed(self._order), HEAD):
+            row = rows[-last]
             if (
                 row[0] >= cpu
                 and row[1] >= memory
@@ -70,7 +71,7 @@ class Ranking:
                 and row[4] >= leases
                 and row[5] >= ports
             ):
-                return number
+                return -last
         return self._first_of_all(needs) if len(self._order) > HEAD else None
 
     def _first_of_all(self, needs: Sequence[int]) -> int | None:
@@ -81,8 +82,6 @@ class Ranking:
     def _put_right(self) -> None:
         changed, seen = self._ssn.changed, self._seen
         self._seen = len(changed)
-        if self._seen == seen:
-            return
         numbers = changed[seen:] if self._seen == seen + 1 else set(changed[seen:])
         if len(numbers) > MANY:
             self._rank()
@@ -96,22 +95,18 @@ class Ranking:
         if entry is not None:
             del order[bisect_left(order, entry)]
             self._entries[number] = None
-        if self._fixed.open_to[number] and self._has_room(number):
+        if all(map(ge, self._ssn.nodes.left[number], self._least)) and self._fixed.open_to[number]:
             score = self._score(number)
             if isnan(score):
                 self._leave_out_wrong_scores()
                 return
             self._scores[number] = score
-            self._entries[number] = entry = (-score, number)
+            self._entries[number] = entry = (score, -number)
             insort(order, entry)
-
-    def _has_room(self, number: int) -> bool:
-        row, least = self._ssn.nodes.left[number], self._least
-        return all(map(int.__ge__, row, least))
 
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
-        for fn, given in zip(self.heard, self._given, strict=True):
+        for fn, given in zip(self.heard, self.given, strict=True):
             given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state)
             found += score
         return found
@@ -121,21 +116,21 @@ class Ranking:
         nodes = Nodes(self._ssn.nodes)
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
-        self._given: list[list[float]] = []
-        for fn in self.heard:
+        for fn, column in zip(self.heard, self.given, strict=True):
             given = scored(self._ssn, fn, self._task, self._job, nodes)
-            self._given.append(given.tolist())
+            column[:] = given.tolist()
             scores += given
         if np.isnan(scores).any():
             self._leave_out_wrong_scores()
             return
         there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
-        self._order = sorted(zip((-scores[there]).tolist(), there.tolist(), strict=True))
+        self._order = sorted(zip(scores[there].tolist(), (-there).tolist(), strict=True))
         self._entries: list[tuple[float, int] | None] = [None] * len(nodes)
         for entry in self._order:
-            self._entries[entry[1]] = entry
+            self._entries[-entry[1]] = entry
 
     def _leave_out_wrong_scores(self) -> None:
         """Go on without the scores that are no numbers, and name whose they are."""
         self.heard = right_scores(self._ssn, self.heard, self._task, self._job)
+        self.given = [[] for _ in self.heard]
         self._rank()

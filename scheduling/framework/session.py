@@ -76,7 +76,7 @@ class SchedulingSession:
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
         self._fixed: dict[Hashable, Fixed] = {}
-        self._alike: dict[bytes, Fixed] = {}
+        self._alike: dict[Hashable, Fixed] = {}
         self._rankings: dict[Hashable, Ranking] = {}
         self._plugins: list[Plugin] = []
         self._opening = ""
@@ -275,9 +275,8 @@ class SchedulingSession:
 
     def part_on(self, task: Task, number: int) -> Part:
         """The task on a node, with the GPUs it gets there."""
-        node = self.nodes.rows[number]
         devices = self._choose_devices(task, number) if task.request[GPU] else ()
-        return Part(node.key, (task,), devices)
+        return Part(self.nodes.rows[number].key, (task,), devices)
 
     def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
         """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""

@@ -80,8 +80,8 @@ class _Standing:
         self._change(job, part, -1)
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
-        amount = sign * self._cost_of(part.request)
-        for account in self._charged.get(job.leaf) or self._accounts_of(job.leaf):
+        leaf, amount = job.leaf, sign * self._cost_of(part.request)
+        for account in self._charged.get(leaf) or self._accounts_of(leaf):
             account.charged = charged = account.charged + amount
             exponent = charged / account.share
             account.factor = account.base * 2.0 ** -(exponent if exponent < MAX_EXPONENT else MAX_EXPONENT)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from scheduling.framework.model import Task
+from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import Floats, Nodes, NodeState
 from scheduling.framework.session import SchedulingSession
 
@@ -27,14 +27,14 @@ class Filling:
         # A task fills slots of one size by the same amount, so all tasks see them in the same order.
         self.ranks_by: Callable[[Task], Hashable] | None = (lambda _: None) if alike else None
 
-    def of(self, task: Task, node: NodeState) -> float:
+    def of(self, task: Task, job: Job, node: NodeState) -> float:
         used, capacity, free, request = 0.0, node.capacity, node.free, task.request
         for which in self._counting:
             there = capacity[which]
             used += (there - free[which] + request[which]) * (self._weights[which] / (there or 1))
         return used
 
-    def of_all(self, task: Task, nodes: Nodes) -> Floats:
+    def of_all(self, task: Task, job: Job, nodes: Nodes) -> Floats:
         # Resource by resource, as for one slot: both come to the same number to the last bit.
         used: Floats = np.zeros(len(nodes))
         capacity, free = nodes.capacity, nodes.free
