@@ -13,7 +13,7 @@ import numpy as np
 from scheduling.framework.answers import Fixed, allowed, right_scores, scored, scored_one
 from scheduling.framework.callbacks import PredicateFn, ScoreFn
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Nodes, NodeState
+from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
 from scheduling.framework.ranking import Ranking
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class RankedCandidates(Candidates):
 class SurveyedCandidates(Candidates):
     """For all others: every plugin is asked about every node, and again about those that changed since."""
 
-    __slots__ = ("_asked", "_scored", "_scores", "_seen")
+    __slots__ = ("_asked", "_least", "_scored", "_scores", "_seen")
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class SurveyedCandidates(Candidates):
         asked: Sequence[PredicateFn],
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
-        self._needs = np.array(needs)
+        self._least: Ints = np.array(needs, np.int64)
         self._seen = len(ssn.changed)
         self._asked = asked
         self._scored = [fn for fn in ssn.scores if not fn.fixed]
@@ -164,7 +164,7 @@ class SurveyedCandidates(Candidates):
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
         nodes, fixed = Nodes(ssn.nodes, at), self._fixed
-        closed = (nodes.levels < self._needs).any(axis=1)
+        closed = (nodes.levels < self._least).any(axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:

@@ -49,9 +49,8 @@ def _while_nothing_changes(
     ssn: SchedulingSession, band: list[Job], queue_key: QueueKey
 ) -> Generator[Job, None, list[Entry]]:
     """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
-    keys: dict[str, tuple[Any, ...]] = dict.fromkeys(job.leaf for job in band)  # type: ignore[arg-type]
-    for leaf in keys:
-        keys[leaf] = (*_path_key(leaf, ssn.queues, queue_key), 0)
+    leaves = dict.fromkeys(job.leaf for job in band)
+    keys = {leaf: (*_path_key(leaf, ssn.queues, queue_key), 0) for leaf in leaves}
     places: dict[str, int] = {}
     for place, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
         places.update(dict.fromkeys(same, place))
@@ -176,9 +175,13 @@ def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -
 
 
 def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[list[Any], list[Job]]:
-    """The jobs by one order, with their keys; equal ones as they were."""
+    """The jobs by one order, with their keys; equal ones as they were, and all of them if it fails."""
     keys = _keys_of(ssn, order, rows)
-    places = sorted(range(len(rows)), key=keys.__getitem__)
+    try:
+        places = sorted(range(len(rows)), key=keys.__getitem__)
+    except Exception as error:
+        ssn.failures.note(order.plugin, error)
+        return [0] * len(rows), rows
     return [keys[place] for place in places], [rows[place] for place in places]
 
 

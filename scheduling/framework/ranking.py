@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduling.framework.answers import Fixed, right_scores, scored, scored_one
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Nodes, NodeState
+from scheduling.framework.nodes import Flags, Nodes, NodeState
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
@@ -23,16 +23,17 @@ HEAD = 48
 # With more nodes to put right than this, ranking all of them anew costs less.
 MANY = 500
 NO_ROOM = -np.inf
+Entry = tuple[float, int]
 
 
 class Ranking:
-    """Nodes up to the best, as one job scores them, for all whose scores differ by the same everywhere.
+    """Nodes as one task ranks them, for all tasks whose scores differ from its own by the same everywhere.
 
-    Those without room for even the least that anyone here needs are left out: most of what is full.
+    Nodes without room for even the least that anyone here needs are left out, as most full ones are.
     """
 
     __slots__ = (
-        "_base", "_entries", "_fixed", "_job", "_least", "_order", "_scores", "_seen", "_ssn",
+        "_base", "_entries", "_fixed", "_job", "_least", "_open", "_order", "_scores", "_seen", "_ssn",
         "_task", "given", "heard",
     )  # fmt: skip
 
@@ -42,14 +43,19 @@ class Ranking:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # The scores that change with what is placed, without those that are no numbers.
         self.heard = [fn for fn in ssn.scores if not fn.fixed]
-        # What each of them gave every node in the order.
+        # What each of them gave to every node.
         self.given: list[list[float]] = [[] for _ in self.heard]
         self._base: list[float] = fixed.scores.tolist()
+        self._open: list[bool] = fixed.open_to.tolist()
         self._least = list(needs)
+        self._seen = 0
+        # The best node last, where the list is changed most; the number is negative for the sake of equals.
+        self._order: list[Entry] = []
+        self._entries: list[Entry | None] = []
         self._rank()
 
     def admit(self, needs: Sequence[int]) -> None:
-        """Let those in whom nodes are enough that were too full for everyone before."""
+        """Share it with a shape; one that needs less may find room where nobody did before."""
         least = [min(pair) for pair in zip(self._least, needs, strict=True)]
         if least != self._least:
             self._least = least
@@ -61,8 +67,8 @@ class Ranking:
             self._put_right()
         cpu, memory, storage, gpu, leases, ports = needs
         rows = self._ssn.nodes.left
-        for _, last in islice(reversed(self._order), HEAD):
-            row = rows[-last]
+        for _, negative in islice(reversed(self._order), HEAD):
+            row = rows[-negative]
             if (
                 row[0] >= cpu
                 and row[1] >= memory
@@ -71,11 +77,11 @@ class Ranking:
                 and row[4] >= leases
                 and row[5] >= ports
             ):
-                return -last
+                return -negative
         return self._first_of_all(needs) if len(self._order) > HEAD else None
 
     def _first_of_all(self, needs: Sequence[int]) -> int | None:
-        fits = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
+        fits: Flags = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
         number = int(np.where(fits, self._scores, NO_ROOM).argmax())
         return number if fits[number] else None
 
@@ -95,7 +101,7 @@ class Ranking:
         if entry is not None:
             del order[bisect_left(order, entry)]
             self._entries[number] = None
-        if all(map(ge, self._ssn.nodes.left[number], self._least)) and self._fixed.open_to[number]:
+        if self._open[number] and all(map(ge, self._ssn.nodes.left[number], self._least)):
             score = self._score(number)
             if isnan(score):
                 self._leave_out_wrong_scores()
@@ -125,7 +131,7 @@ class Ranking:
             return
         there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
         self._order = sorted(zip(scores[there].tolist(), (-there).tolist(), strict=True))
-        self._entries: list[tuple[float, int] | None] = [None] * len(nodes)
+        self._entries = [None] * len(nodes)
         for entry in self._order:
             self._entries[-entry[1]] = entry
 

@@ -46,7 +46,7 @@ VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
 OnChange = Callable[[Job, Part], None]
 
-# Each of them is put right with every change, so there are only a few.
+# How many rankings a node can be in, on average: with every change of it all of them are put right.
 RANKINGS = 32
 
 
@@ -78,6 +78,7 @@ class SchedulingSession:
         self._fixed: dict[Hashable, Fixed] = {}
         self._alike: dict[Hashable, Fixed] = {}
         self._rankings: dict[Hashable, Ranking] = {}
+        self._ranked = 0
         self._plugins: list[Plugin] = []
         self._opening = ""
 
@@ -235,7 +236,8 @@ class SchedulingSession:
                     return None
                 key.append(ranked)
         found = self._rankings.get(tuple(key))
-        if found is None and len(self._rankings) < RANKINGS:
+        if found is None and self._ranked < RANKINGS * len(self.nodes):
+            self._ranked += int(fixed.open_to.sum())
             found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
         return found
 
