@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil, isnan
 from operator import ge
 from typing import TYPE_CHECKING
@@ -55,17 +55,9 @@ class Candidates(ABC):
         """Nodes that nothing but what is on them keeps the job from."""
         return self._fixed.open_to
 
+    @abstractmethod
     def score_by_plugin(self, number: int) -> dict[str, float]:
         """What each plugin gave a node, as it is now."""
-        found: dict[str, float] = {}
-        for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + scores[number]
-        for plugin, score in self._changing_scores(number):
-            found[plugin] = found.get(plugin, 0.0) + score
-        return found
-
-    @abstractmethod
-    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]: ...
 
     def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
@@ -88,9 +80,9 @@ class RankedCandidates(Candidates):
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._ranking = ranking
-        self._heard: Sequence[ScoreFn] = ()
-        # By plugin: what the ranking was made with, and how far the scores of this shape are from it.
-        self._columns: Sequence[tuple[str, list[float], float]] = ()
+        # The scores by plugin as the ranking has them, and how far those of this shape are from them.
+        self._columns: list[tuple[str, list[float], float]] = []
+        self._heard: Sequence[ScoreFn] | None = None
         ranking.admit(needs)
 
     def _best(self) -> int | None:
@@ -100,13 +92,20 @@ class RankedCandidates(Candidates):
         enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
         return enough and bool(self._fixed.open_to[number])
 
-    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]:
-        ranking = self._ranking
-        if self._heard is not ranking.heard:
-            self._heard = ranking.heard
-            own = zip(self._heard, ranking.given, self._asked_anew(self._heard, number), strict=True)
-            self._columns = [(fn.plugin, given, score - given[number]) for fn, given, score in own]
-        return [(plugin, given[number] + apart) for plugin, given, apart in self._columns]
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        if self._heard is not self._ranking.heard:
+            self._compare(number)
+        found: dict[str, float] = {}
+        for plugin, scores, apart in self._columns:
+            found[plugin] = found.get(plugin, 0.0) + scores[number] + apart
+        return found
+
+    def _compare(self, number: int) -> None:
+        """How far the scores of this shape are from those of the ranking, seen on one node."""
+        self._heard = heard = self._ranking.heard
+        self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
+        for fn, scores, own in zip(heard, self._ranking.given, self._asked_anew(heard, number), strict=True):
+            self._columns.append((fn.plugin, scores, own - scores[number]))
 
 
 class SurveyedCandidates(Candidates):
@@ -148,9 +147,13 @@ class SurveyedCandidates(Candidates):
         self._refresh()
         return bool(self._scores[number] != NEVER)
 
-    def _changing_scores(self, number: int) -> Iterable[tuple[str, float]]:
-        heard = self._scored
-        return zip((fn.plugin for fn in heard), self._asked_anew(heard, number), strict=True)
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for plugin, scores in self._fixed.by_plugin:
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
+        for fn, score in zip(self._scored, self._asked_anew(self._scored, number), strict=True):
+            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        return found
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 from scheduling.framework.amounts import GPU, UNIT
@@ -331,14 +331,14 @@ class SchedulingSession:
         return safe
 
     def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
-        begun = time.perf_counter()
+        begun = perf_counter()
         try:
             return fn(*values)
         except Exception as error:
             self.failures.note(plugin, error)
             return _FAILED
         finally:
-            self.timings.add(plugin, begun)
+            self.timings.seconds[plugin] += perf_counter() - begun
 
 
 _FAILED: Any = object()

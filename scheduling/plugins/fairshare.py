@@ -80,7 +80,8 @@ class _Standing:
         self._change(job, part, -1)
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
-        leaf, amount = job.leaf, sign * self._cost_of(part.request)
+        leaf, request = job.leaf, part.request
+        amount = sign * (self._costs.get(request) or self._cost_of(request))
         for account in self._charged.get(leaf) or self._accounts_of(leaf):
             account.charged = charged = account.charged + amount
             exponent = charged / account.share
@@ -97,9 +98,7 @@ class _Standing:
         return self._charged.setdefault(leaf, tuple(found))
 
     def _cost_of(self, amounts: Amounts) -> int:
-        found = self._costs.get(amounts)
-        if found is None:
-            found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
+        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
         return found
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
