@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduling.framework.amounts import CPU, MEMORY, RESOURCES, STORAGE, Amounts
-from scheduling.framework.candidates import allowed
+from scheduling.framework.answers import allowed
 from scheduling.framework.explain import allowed_by_all
 from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import Floats, Ints, Nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -44,6 +45,7 @@ When = Callable[[Task, Job], bool]
 # A column of what is left of a node, and how much of it a task needs.
 Need = tuple[int, Callable[[Task], int]]
 ShapeOf = Callable[[Job], Hashable]
+RanksBy = Callable[[Task], Hashable]
 
 
 @dataclass(slots=True)
@@ -68,6 +70,8 @@ class ScoreFn:
     scalar: Score
     batch: BatchScore | None = None
     fixed: bool = False
+    # Tasks for which this is equal have scores that differ by the same amount on every node.
+    ranks_by: RanksBy | None = None
 
 
 @dataclass(slots=True)
@@ -102,10 +106,10 @@ class Failures:
 class Timings:
     """Seconds spent in each plugin."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, plugin: str, begun: float) -> None:
-        self.seconds[plugin] = self.seconds.get(plugin, 0.0) + time.perf_counter() - begun
+        self.seconds[plugin] += time.perf_counter() - begun
 
 
 def order_key(

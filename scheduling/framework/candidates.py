@@ -1,132 +1,159 @@
-"""Where jobs of one shape can go: feasibility and scores over all nodes, kept current as nodes fill."""
+"""Where jobs of one shape can go, kept current as nodes fill."""
 
 from __future__ import annotations
 
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isnan
+from math import ceil, isnan
+from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduling.framework.answers import Fixed, allowed, right_scores, scored, scored_one
 from scheduling.framework.callbacks import PredicateFn, ScoreFn
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState, Number
+from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
+from scheduling.framework.ranking import Ranking
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
 NEVER = -np.inf
 FEW = 300
-NO_NUMBER = "a score is not a number"
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """Answers that hold for a whole cycle, shared by jobs of one system, set of labels and kind."""
+class Candidates(ABC):
+    """The answers of all plugins for one shape."""
 
-    open_to: Flags
-    scores: Floats
-    # What each plugin gave, in the order they were asked.
-    by_plugin: Sequence[tuple[str, Floats]]
-    # Set where every node has the same answer, so that it need not be looked up node by node.
-    all_open: bool
-    same_score: float | None
+    __slots__ = ("_exhausted", "_fixed", "_needs", "_ssn", "job", "task")
 
-
-def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
-    every = Nodes(ssn.nodes)
-    open_to, scores = every.all(True), np.zeros(len(every))
-    by_plugin: list[tuple[str, Floats]] = []
-    for fn in ssn.predicates:
-        if fn.fixed:
-            open_to &= allowed(ssn, fn, task, job, every)
-    for score in ssn.scores:
-        if score.fixed:
-            found = scored(ssn, score, task, job, every)
-            if np.isnan(found).any():
-                ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
-                found = np.nan_to_num(found)
-            scores += found
-            by_plugin.append((score.plugin, found))
-    same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
-    return Fixed(open_to, scores, by_plugin, bool(open_to.all()), same)
-
-
-class Candidates:
-    """The answers of all plugins for one shape.
-
-    Only nodes that changed since it was last asked are looked at again.
-    """
-
-    __slots__ = (
-        "_asked", "_exhausted", "_fixed", "_needs", "_scored", "_scores", "_seen", "_ssn", "job", "task",
-    )  # fmt: skip
-
-    def __init__(self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed) -> None:
-        self._ssn, self.task, self.job, self._fixed = ssn, task, job, fixed
-        self._seen = len(ssn.changed)
+    def __init__(
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+    ) -> None:
+        self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
         # How much had been given back when nothing was left: until more is, nothing will be.
         self._exhausted = -1
-        asked = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
-        self._asked = [fn for fn in asked if fn.need is None]
-        self._needs = _needs(ssn, asked, task)
+
+    def best(self) -> int | None:
+        """The number of the node with the highest score; of equals the first by name."""
+        given_back = self._ssn.given_back
+        if self._exhausted == given_back:
+            return None
+        number = self._best()
+        if number is None:
+            self._exhausted = given_back
+        return number
+
+    @abstractmethod
+    def _best(self) -> int | None: ...
+
+    @abstractmethod
+    def allows(self, number: int) -> bool: ...
+
+    def allowed_if_empty(self) -> Flags:
+        """Nodes that nothing but what is on them keeps the job from."""
+        return self._fixed.open_to
+
+    @abstractmethod
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        """What each plugin gave a node, as it is now."""
+
+    def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
+        ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
+        return [scored_one(ssn, fn, self.task, self.job, state) for fn in heard]
+
+
+class RankedCandidates(Candidates):
+    """For shapes whose answers are least amounts and an order of nodes that others share."""
+
+    __slots__ = ("_columns", "_heard", "_ranking")
+
+    def __init__(
+        self,
+        ssn: SchedulingSession,
+        task: Task,
+        job: Job,
+        fixed: Fixed,
+        needs: Sequence[int],
+        ranking: Ranking,
+    ) -> None:
+        super().__init__(ssn, task, job, fixed, needs)
+        self._ranking = ranking
+        # The scores by plugin as the ranking has them, and how far those of this shape are from them.
+        self._columns: list[tuple[str, list[float], float]] = []
+        self._heard: Sequence[ScoreFn] | None = None
+        ranking.admit(needs)
+
+    def _best(self) -> int | None:
+        return self._ranking.first(self._needs)
+
+    def allows(self, number: int) -> bool:
+        enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
+        return enough and bool(self._fixed.open_to[number])
+
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        if self._heard is not self._ranking.heard:
+            self._compare(number)
+        found: dict[str, float] = {}
+        for plugin, scores, apart in self._columns:
+            found[plugin] = found.get(plugin, 0.0) + scores[number] + apart
+        return found
+
+    def _compare(self, number: int) -> None:
+        """How far the scores of this shape are from those of the ranking, seen on one node."""
+        self._heard = heard = self._ranking.heard
+        self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
+        for fn, scores, own in zip(heard, self._ranking.given, self._asked_anew(heard, number), strict=True):
+            self._columns.append((fn.plugin, scores, own - scores[number]))
+
+
+class SurveyedCandidates(Candidates):
+    """For all others: every plugin is asked about every node, and again about those that changed since."""
+
+    __slots__ = ("_asked", "_least", "_scored", "_scores", "_seen")
+
+    def __init__(
+        self,
+        ssn: SchedulingSession,
+        task: Task,
+        job: Job,
+        fixed: Fixed,
+        needs: Sequence[int],
+        asked: Sequence[PredicateFn],
+    ) -> None:
+        super().__init__(ssn, task, job, fixed, needs)
+        self._least: Ints = np.array(needs, np.int64)
+        self._seen = len(ssn.changed)
+        self._asked = asked
         self._scored = [fn for fn in ssn.scores if not fn.fixed]
         self._scores: Floats = np.empty(0)
         self._evaluate(None)
 
-    def best(self) -> int | None:
-        """The number of the node with the highest score; of equals the first by name."""
-        if self._exhausted == self._ssn.given_back or not len(self._scores):
+    def _best(self) -> int | None:
+        if not len(self._scores):
             return None
         self._refresh()
         number = int(self._scores.argmax())
         score = self._scores[number]
         if isnan(score):
             # The highest of all is what numpy takes a wrong number for: nobody gets a node by it.
-            self._leave_out_wrong_scores()
-            return self.best()
-        if score == NEVER:
-            self._exhausted = self._ssn.given_back
-            return None
-        return number
-
-    def _leave_out_wrong_scores(self) -> None:
-        """Go on without the scores that are no numbers, and name whose they are."""
-        every = Nodes(self._ssn.nodes)
-        right = []
-        for fn in self._scored:
-            if np.isnan(scored(self._ssn, fn, self.task, self.job, every)).any():
-                self._ssn.failures.note(fn.plugin, ValueError(NO_NUMBER))
-            else:
-                right.append(fn)
-        self._scored = right
-        self._evaluate(None)
+            self._scored = right_scores(self._ssn, self._scored, self.task, self.job)
+            self._evaluate(None)
+            return self._best()
+        return None if score == NEVER else number
 
     def allows(self, number: int) -> bool:
         self._refresh()
         return bool(self._scores[number] != NEVER)
 
-    def allowed_if_empty(self) -> Flags:
-        """Nodes that nothing but what is on them keeps the job from."""
-        return self._fixed.open_to
-
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        """What each plugin gave a node, as it is now."""
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + float(scores[number])
-        for plugin, score in self._changing_scores(number):
-            found[plugin] = found.get(plugin, 0.0) + score
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
+        for fn, score in zip(self._scored, self._asked_anew(self._scored, number), strict=True):
+            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
         return found
-
-    def _changing_scores(self, number: int) -> list[tuple[str, float]]:
-        if len(self._scored) == 1:
-            return [(self._scored[0].plugin, float(self._scores[number] - self._fixed.scores[number]))]
-        one = Nodes(self._ssn.nodes, np.array([number], np.intp))
-        return [(fn.plugin, float(scored(self._ssn, fn, self.task, self.job, one)[0])) for fn in self._scored]
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen
@@ -140,7 +167,7 @@ class Candidates:
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
         nodes, fixed = Nodes(ssn.nodes, at), self._fixed
-        closed = (nodes.levels < self._needs).any(axis=1)
+        closed = (nodes.levels < self._least).any(axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:
@@ -164,10 +191,15 @@ class Candidates:
         return np.full(len(nodes), fixed.same_score)
 
 
-def _each_once(numbers: Indexes, length: int) -> Indexes:
-    there = np.zeros(length, np.bool_)
-    there[numbers] = True
-    return np.flatnonzero(there)
+def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed) -> Candidates:
+    """Where jobs of this shape can go, found as quickly as what its plugins promise allows."""
+    applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
+    needs = _needs(ssn, applying, task)
+    asked = [fn for fn in applying if fn.need is None]
+    ranking = None if asked else ssn.ranking(task, job, fixed, needs)
+    if ranking is None:
+        return SurveyedCandidates(ssn, task, job, fixed, needs, asked)
+    return RankedCandidates(ssn, task, job, fixed, needs, ranking)
 
 
 def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> bool:
@@ -179,62 +211,20 @@ def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> b
         return False
 
 
-def _needs(ssn: SchedulingSession, asked: Sequence[PredicateFn], task: Task) -> Ints:
+def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
     """All least amounts as one row to compare with; of two for one column the larger."""
-    found = np.full(PORTS + 1, np.iinfo(np.int64).min)
-    for fn in asked:
+    found = [np.iinfo(np.int64).min] * (PORTS + 1)
+    for fn in applying:
         if fn.need is not None:
             column, amount = fn.need
             try:
-                found[column] = max(found[column], amount(task))
+                found[column] = max(found[column], ceil(amount(task)))
             except Exception as error:
                 ssn.failures.note(fn.plugin, error)
     return found
 
 
-def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
-    """One predicate over some nodes; one that fails says nothing, and is named."""
-    begun = time.perf_counter()
-    try:
-        if fn.need is not None:
-            column, amount = fn.need
-            least: Flags = nodes.levels[:, column] >= amount(task)
-            return least
-        if fn.when is not None and not fn.when(task, job):
-            return nodes.all(True)
-        if fn.batch is not None:
-            return _one_each(np.asarray(fn.batch(task, job, nodes), np.bool_), nodes)
-        return np.array([fn.scalar(task, job, state) is None for state in states(nodes)], np.bool_)
-    except Exception as error:
-        ssn.failures.note(fn.plugin, error)
-        return nodes.all(True)
-    finally:
-        ssn.timings.add(fn.plugin, begun)
-
-
-def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
-    """One score over some nodes, weighted; one that fails counts nothing, and is named."""
-    begun = time.perf_counter()
-    try:
-        if fn.batch is not None:
-            found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
-        else:
-            found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
-        return found if fn.weight == 1 else found * fn.weight
-    except Exception as error:
-        ssn.failures.note(fn.plugin, error)
-        return np.zeros(len(nodes))
-    finally:
-        ssn.timings.add(fn.plugin, begun)
-
-
-def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
-    """A batch answers for every node it was asked about, neither fewer nor more."""
-    if found.shape != (len(nodes),):
-        raise ValueError(f"a batch over {len(nodes)} nodes gave an array of shape {found.shape}")
-    return found
-
-
-def states(nodes: Nodes) -> list[NodeState]:
-    numbers = range(len(nodes.table)) if nodes.at is None else nodes.at.tolist()
-    return [NodeState(nodes.table, number) for number in numbers]
+def _each_once(numbers: Indexes, length: int) -> Indexes:
+    there = np.zeros(length, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there)

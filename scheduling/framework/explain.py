@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduling.framework.answers import allowed
 from scheduling.framework.callbacks import PredicateFn, Reason
-from scheduling.framework.candidates import allowed
 from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
 

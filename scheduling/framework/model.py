@@ -42,7 +42,7 @@ class Part:
 
     @property
     def ports(self) -> int:
-        return sum(task.ports for task in self.tasks)
+        return self.tasks[0].ports if len(self.tasks) == 1 else sum(task.ports for task in self.tasks)
 
 
 @dataclass(slots=True, eq=False)

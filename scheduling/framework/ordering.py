@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
-from itertools import groupby
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduling.framework.callbacks import OrderFn
@@ -22,38 +23,43 @@ from scheduling.framework.model import ROOT, Job, Queue
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
-Entry = tuple[Any, Any, Job]
+# A job with its place among those of its band.
+Entry = tuple[int, Job]
 QueueKey = Callable[[Queue], tuple[Any, ...]]
 
 
 def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
     """The jobs as the plugins order them; asked for one by one, since a placement can change who is next."""
     banding, sorting, queue_orders = _orders(ssn)
-    keyed = sorted(_keyed(ssn, jobs, banding, sorting), key=lambda entry: entry[:2])
+    # One order after the other, the last one first: plain numbers and texts are sorted quickly.
+    rows = sorted(sorted(jobs, key=attrgetter("id")), key=attrgetter("created"))
+    for order in reversed(sorting):
+        _, rows = _sorted(ssn, order, rows)
+    bands = _bands(ssn, banding, rows)
     if not queue_orders:
-        yield from (job for _, _, job in keyed)
+        yield from chain.from_iterable(bands)
         return
     queue_key = _queue_key(ssn, queue_orders)
-    for _, band in groupby(keyed, key=lambda entry: entry[0]):
-        waiting = _while_nothing_changes(ssn, list(band), queue_key)
-        rest = yield from waiting
+    for band in bands:
+        rest = yield from _while_nothing_changes(ssn, band, queue_key)
         yield from _tree(ssn, rest, queue_key, queue_orders[0].plugin)
 
 
 def _while_nothing_changes(
-    ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey
+    ssn: SchedulingSession, band: list[Job], queue_key: QueueKey
 ) -> Generator[Job, None, list[Entry]]:
     """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
-    keys: dict[str, tuple[Any, ...]] = {}
-    for _, _, job in band:
-        if job.leaf not in keys:
-            keys[job.leaf] = _path_key(job.leaf, ssn.queues, queue_key)
-    band.sort(key=lambda entry: (*keys[entry[2].leaf], 0, entry[1]))
+    leaves = dict.fromkeys(job.leaf for job in band)
+    keys = {leaf: (*_path_key(leaf, ssn.queues, queue_key), 0) for leaf in leaves}
+    places: dict[str, int] = {}
+    for place, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
+        places.update(dict.fromkeys(same, place))
+    entries = sorted(enumerate(band), key=lambda entry: places[entry[1].leaf])
     before = len(ssn.changed)
-    for number, entry in enumerate(band, 1):
-        yield entry[2]
+    for number, (_, job) in enumerate(entries, 1):
+        yield job
         if len(ssn.changed) != before:
-            return band[number:]
+            return entries[number:]
     return []
 
 
@@ -67,105 +73,87 @@ def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tu
     return tuple(found[:-1]) if found else ((),)
 
 
-class _Leaf:
-    """The jobs of one queue, in their order."""
+class _Place:
+    """A queue in the tree: its own jobs, or the queues below it; the first of them is next."""
 
-    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
-        self.queue, self._queue_key = queue, queue_key
-        self.jobs: deque[tuple[Any, Job]] = deque()
+    __slots__ = ("below", "queue", "waiting")
 
-    def key(self) -> tuple[Any, ...]:
-        own = self._queue_key(self.queue) if self.queue else ()
-        return own, 0, self.jobs[0][0]
+    def __init__(self, queue: Queue | None, *, below: bool) -> None:
+        self.queue = queue
+        self.below = below
+        # Entries of jobs, in their order; or a heap of places, each after its key and a number.
+        self.waiting: Any = [] if below else deque()
 
-    def __bool__(self) -> bool:
-        return bool(self.jobs)
-
-
-class _Branch:
-    """Queues below one queue; the first of its heap is the one whose turn it is."""
-
-    def __init__(self, queue: Queue | None, queue_key: QueueKey) -> None:
-        self.queue, self._queue_key = queue, queue_key
-        self.heap: list[tuple[Any, int, _Branch | _Leaf]] = []
-
-    def key(self) -> tuple[Any, ...]:
-        own = self._queue_key(self.queue) if self.queue else ()
-        return own, 1, self.heap[0][0]
-
-    def __bool__(self) -> bool:
-        return bool(self.heap)
+    def key(self, queue_key: QueueKey) -> tuple[Any, ...]:
+        return queue_key(self.queue) if self.queue else (), self.below, self.waiting[0][0]
 
 
 def _tree(ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, plugin: str) -> Iterator[Job]:
     root = _grow(band, ssn.queues, queue_key)
-    while root:
-        path: list[_Branch] = [root]
-        while isinstance(child := path[-1].heap[0][2], _Branch):
-            path.append(child)
-        yield child.jobs.popleft()[1]
-        begun = time.perf_counter()
-        _put_right(path, child)
-        ssn.timings.add(plugin, begun)
+    clock, seconds = time.perf_counter, ssn.timings.seconds
+    while root.waiting:
+        path = [root]
+        while (place := path[-1].waiting[0][2]).below:
+            path.append(place)
+        yield place.waiting.popleft()[1]
+        begun = clock()
+        _put_right(path, place, queue_key)
+        seconds[plugin] += clock() - begun
 
 
-def _put_right(path: list[_Branch], child: _Branch | _Leaf) -> None:
+def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
     """The head of each heap on the path may have changed; nothing else has."""
-    for branch in reversed(path):
-        number = branch.heap[0][1]
-        if child:
-            heapreplace(branch.heap, (child.key(), number, child))
+    for above in reversed(path):
+        heap, waiting = above.waiting, place.waiting
+        if waiting:
+            own = queue_key(place.queue) if place.queue else ()
+            heapreplace(heap, ((own, place.below, waiting[0][0]), heap[0][1], place))
         else:
-            heappop(branch.heap)
-        child = branch
+            heappop(heap)
+        place = above
 
 
-def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Branch:
+def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
     """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
-    leaves: dict[str, _Leaf] = {}
-    for _, key, job in band:
-        leaf = leaves.get(job.leaf)
-        if leaf is None:
-            leaf = leaves[job.leaf] = _Leaf(queues.get(job.leaf), queue_key)
-        leaf.jobs.append((key, job))
-    branches: dict[str, _Branch] = {ROOT: _Branch(None, queue_key)}
-    children: dict[str, list[_Branch | _Leaf]] = {ROOT: []}
-    for name, leaf in leaves.items():
-        above = _branch_of(name, queues, queue_key, branches, children, has_jobs=True)
-        children[above].append(leaf)
-    _fill(ROOT, branches, children)
-    return branches[ROOT]
+    own: dict[str, _Place] = {}
+    for entry in band:
+        leaf = entry[1].leaf
+        if leaf not in own:
+            own[leaf] = _Place(queues.get(leaf), below=False)
+        own[leaf].waiting.append(entry)
+    above: dict[str, _Place] = {ROOT: _Place(None, below=True)}
+    children: dict[str, list[_Place]] = {ROOT: []}
+    for name, place in own.items():
+        children[_above(name, queues, above, children)].append(place)
+    _fill(ROOT, above, children, queue_key)
+    return above[ROOT]
 
 
-def _branch_of(
-    name: str,
-    queues: Mapping[str, Queue],
-    queue_key: QueueKey,
-    branches: dict[str, _Branch],
-    children: dict[str, list[_Branch | _Leaf]],
-    *,
-    has_jobs: bool,
+def _above(
+    name: str, queues: Mapping[str, Queue], above: dict[str, _Place], children: dict[str, list[_Place]]
 ) -> str:
-    """The branch a queue hangs on, made with all those above it."""
+    """The queue that one hangs on, made with all those above it."""
     parent = queues[name].parent if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
-    if parent not in branches:
-        branches[parent] = _Branch(queues[parent], queue_key)
+    if parent not in above:
+        above[parent] = _Place(queues[parent], below=True)
         children[parent] = []
-        above = _branch_of(parent, queues, queue_key, branches, children, has_jobs=False)
-        children[above].append(branches[parent])
+        children[_above(parent, queues, above, children)].append(above[parent])
     return parent
 
 
-def _fill(name: str, branches: Mapping[str, _Branch], children: Mapping[str, list[_Branch | _Leaf]]) -> None:
-    """Heaps from the bottom up, since a branch's key is that of its best child."""
+def _fill(
+    name: str, above: Mapping[str, _Place], children: Mapping[str, list[_Place]], queue_key: QueueKey
+) -> None:
+    """Heaps from the bottom up, since a place's key is that of its best child."""
     for child in children[name]:
-        if isinstance(child, _Branch) and child.queue:
-            _fill(child.queue.name, branches, children)
-    branch = branches[name]
-    branch.heap = [(child.key(), number, child) for number, child in enumerate(children[name])]
-    heapify(branch.heap)
+        if child.below and child.queue:
+            _fill(child.queue.name, above, children, queue_key)
+    heap = above[name].waiting = [
+        (child.key(queue_key), number, child) for number, child in enumerate(children[name])
+    ]
+    heapify(heap)
 
 
 def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[OrderFn]]:
@@ -176,20 +164,25 @@ def _orders(ssn: SchedulingSession) -> tuple[list[OrderFn], list[OrderFn], list[
     return banding, sorting, [order for order in orders if order.kind == "queue"]
 
 
-def _keyed(
-    ssn: SchedulingSession, jobs: Iterable[Job], banding: list[OrderFn], sorting: list[OrderFn]
-) -> Iterable[Entry]:
-    rows = list(jobs)
-    bands = _keys(ssn, banding, rows)
-    ages = ([job.created for job in rows], [job.id for job in rows])
-    places = zip(*(_keys_of(ssn, order, rows) for order in sorting), *ages, strict=True)
-    return zip(bands, places, rows, strict=True)
-
-
-def _keys(ssn: SchedulingSession, orders: list[OrderFn], rows: list[Job]) -> Iterable[Any]:
+def _bands(ssn: SchedulingSession, orders: Sequence[OrderFn], rows: list[Job]) -> list[list[Job]]:
+    """Those that all orders find equal stay together, as they were."""
     if not orders:
-        return [()] * len(rows)
-    return zip(*(_keys_of(ssn, order, rows) for order in orders), strict=True)
+        return [rows]
+    keys, rows = _sorted(ssn, orders[0], rows)
+    alike = groupby(zip(keys, rows, strict=True), key=itemgetter(0))
+    bands = [[job for _, job in same] for _, same in alike]
+    return [part for band in bands for part in _bands(ssn, orders[1:], band)]
+
+
+def _sorted(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> tuple[list[Any], list[Job]]:
+    """The jobs by one order, with their keys; equal ones as they were, and all of them if it fails."""
+    keys = _keys_of(ssn, order, rows)
+    try:
+        places = sorted(range(len(rows)), key=keys.__getitem__)
+    except Exception as error:
+        ssn.failures.note(order.plugin, error)
+        return [0] * len(rows), rows
+    return [keys[place] for place in places], [rows[place] for place in places]
 
 
 def _keys_of(ssn: SchedulingSession, order: OrderFn, rows: list[Job]) -> list[Any]:

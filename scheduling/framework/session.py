@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 from scheduling.framework.amounts import GPU, UNIT
+from scheduling.framework.answers import Fixed, fixed_answers
 from scheduling.framework.callbacks import (
     Band,
     BatchPredicate,
@@ -22,6 +23,7 @@ from scheduling.framework.callbacks import (
     OrderFn,
     Predicate,
     PredicateFn,
+    RanksBy,
     Reason,
     Score,
     ScoreFn,
@@ -31,10 +33,11 @@ from scheduling.framework.callbacks import (
     When,
     order_key,
 )  # fmt: skip
-from scheduling.framework.candidates import Candidates, Fixed, fixed_answers
+from scheduling.framework.candidates import Candidates, candidates_for
 from scheduling.framework.model import Job, Part, Queue, Snapshot, Task
 from scheduling.framework.nodes import NodeState, NodeTable, ideal
 from scheduling.framework.plugin import Plugin
+from scheduling.framework.ranking import Ranking
 from scheduling.framework.statement import Statement
 
 PrePredicate = Callable[[Task, Job], Reason | None]
@@ -42,6 +45,9 @@ OverCapacity = Callable[[Job], Reason | None]
 VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
 OnChange = Callable[[Job, Part], None]
+
+# How many rankings a node can be in, on average: with every change of it all of them are put right.
+RANKINGS = 32
 
 
 class SchedulingSession:
@@ -70,6 +76,9 @@ class SchedulingSession:
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
         self._fixed: dict[Hashable, Fixed] = {}
+        self._alike: dict[Hashable, Fixed] = {}
+        self._rankings: dict[Hashable, Ranking] = {}
+        self._ranked = 0
         self._plugins: list[Plugin] = []
         self._opening = ""
 
@@ -143,9 +152,14 @@ class SchedulingSession:
         band: Band = Band.PLACEMENT,
         weight: float = 1.0,
         fixed: bool = False,
+        ranks_by: RanksBy | None = None,
     ) -> None:
-        """How good is this node for this task, from 0 to 1?"""
-        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed))
+        """How good is this node for this task, from 0 to 1?
+
+        `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
+        it is equal have scores that differ by the same amount on every node, and share one order.
+        """
+        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
     def add_gpu_order_fn(self, fn: GpuOrder) -> None:
         """Which GPU of the chosen node?"""
@@ -192,7 +206,7 @@ class SchedulingSession:
 
         Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
         """
-        self._shapes.append((self._opening, lambda job: _hashable(fn(job))))
+        self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
 
     # What actions ask.
 
@@ -205,8 +219,26 @@ class SchedulingSession:
         if found is None:
             fixed = self._fixed.get(kind)
             if fixed is None:
-                fixed = self._fixed[kind] = fixed_answers(self, task, job)
-            found = self._candidates[shape] = Candidates(self, task, job, fixed)
+                answers = fixed_answers(self, task, job)
+                fixed = self._fixed[kind] = self._alike.setdefault(answers.content, answers)
+            found = self._candidates[shape] = candidates_for(self, task, job, fixed)
+        return found
+
+    def ranking(self, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]) -> Ranking | None:
+        """The order of nodes that tasks like this share; None where there is none."""
+        key: list[Hashable] = [id(fixed)]
+        for fn in self.scores:
+            if not fn.fixed:
+                ranked = (
+                    _FAILED if fn.ranks_by is None else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
+                )
+                if ranked is _FAILED:
+                    return None
+                key.append(ranked)
+        found = self._rankings.get(tuple(key))
+        if found is None and self._ranked < RANKINGS * len(self.nodes):
+            self._ranked += int(fixed.open_to.sum())
+            found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
         return found
 
     def refused(self, job: Job) -> Reason | None:
@@ -245,9 +277,8 @@ class SchedulingSession:
 
     def part_on(self, task: Task, number: int) -> Part:
         """The task on a node, with the GPUs it gets there."""
-        node = self.nodes.rows[number]
         devices = self._choose_devices(task, number) if task.request[GPU] else ()
-        return Part(node.key, (task,), devices)
+        return Part(self.nodes.rows[number].key, (task,), devices)
 
     def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
         """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""
@@ -300,14 +331,14 @@ class SchedulingSession:
         return safe
 
     def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
-        begun = time.perf_counter()
+        begun = perf_counter()
         try:
             return fn(*values)
         except Exception as error:
             self.failures.note(plugin, error)
             return _FAILED
         finally:
-            self.timings.add(plugin, begun)
+            self.timings.seconds[plugin] += perf_counter() - begun
 
 
 _FAILED: Any = object()
@@ -317,6 +348,7 @@ def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:
     return {id(each) for each in fn(job, victims)}
 
 
-def _hashable(shape: Hashable) -> Hashable:
-    hash(shape)
-    return shape
+def _hashable(fn: Callable[[Any], Hashable], of: Job | Task) -> Hashable:
+    found = fn(of)
+    hash(found)
+    return found

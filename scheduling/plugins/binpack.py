@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Floats, Nodes, NodeState
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
@@ -25,11 +23,4 @@ class BinpackPlugin(Plugin):
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
         filling = Filling(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
-
-        def score(task: Task, job: Job, node: NodeState) -> float:
-            return filling.of(task, node)
-
-        def batch(task: Task, job: Job, nodes: Nodes) -> Floats:
-            return filling.of_all(task, nodes)
-
-        ssn.add_node_order_fn(score, batch=batch, weight=self.weight)
+        ssn.add_node_order_fn(filling.of, batch=filling.of_all, weight=self.weight, ranks_by=filling.ranks_by)

@@ -80,10 +80,12 @@ class _Standing:
         self._change(job, part, -1)
 
     def _change(self, job: Job, part: Part, sign: int) -> None:
-        amount = sign * self._cost_of(part.request)
-        for account in self._charged.get(job.leaf) or self._accounts_of(job.leaf):
-            account.charged += amount
-            account.factor = account.base * 2.0 ** -min(account.charged / account.share, MAX_EXPONENT)
+        leaf, request = job.leaf, part.request
+        amount = sign * (self._costs.get(request) or self._cost_of(request))
+        for account in self._charged.get(leaf) or self._accounts_of(leaf):
+            account.charged = charged = account.charged + amount
+            exponent = charged / account.share
+            account.factor = account.base * 2.0 ** -(exponent if exponent < MAX_EXPONENT else MAX_EXPONENT)
         self._log.append((job, part, sign))
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
@@ -96,9 +98,7 @@ class _Standing:
         return self._charged.setdefault(leaf, tuple(found))
 
     def _cost_of(self, amounts: Amounts) -> int:
-        found = self._costs.get(amounts)
-        if found is None:
-            found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
+        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
         return found
 
     def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:

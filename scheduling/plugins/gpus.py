@@ -32,6 +32,10 @@ def without_all(task: Task, nodes: Nodes) -> Floats:
     return np.where(nodes.capacity[:, GPU] > 0, 0.0, 1.0)
 
 
+def asks_for_gpus(task: Task) -> bool:
+    return task.request[GPU] > 0
+
+
 def device_in_use(node: NodeState, device: int) -> float:
     """How much of one GPU is taken, from 0 to 1."""
     whole = node.node.gpus()[device]

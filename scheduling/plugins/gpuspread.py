@@ -11,7 +11,7 @@ from scheduling.framework.nodes import Floats, Nodes, NodeState
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
-from scheduling.plugins.gpus import device_in_use, in_use, in_use_all, without, without_all
+from scheduling.plugins.gpus import asks_for_gpus, device_in_use, in_use, in_use_all, without, without_all
 
 
 @register_plugin("gpuspread")
@@ -24,7 +24,9 @@ class GpuSpreadPlugin(Plugin):
     def on_session_open(self, ssn: SchedulingSession) -> None:
         if not any(node.capacity[GPU] for node in ssn.snapshot.nodes):
             return
-        ssn.add_node_order_fn(score, batch=score_batch, band=Band.RESOURCE_TYPE, weight=self.weight)
+        ssn.add_node_order_fn(
+            score, batch=score_batch, band=Band.RESOURCE_TYPE, weight=self.weight, ranks_by=asks_for_gpus
+        )
         ssn.add_gpu_order_fn(device_score)
 
 

@@ -27,9 +27,9 @@ class SpreadPlugin(Plugin):
         filling = Filling(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
 
         def score(task: Task, job: Job, node: NodeState) -> float:
-            return 1.0 - filling.of(task, node)
+            return 1.0 - filling.of(task, job, node)
 
         def batch(task: Task, job: Job, nodes: Nodes) -> Floats:
-            return 1.0 - filling.of_all(task, nodes)
+            return 1.0 - filling.of_all(task, job, nodes)
 
-        ssn.add_node_order_fn(score, batch=batch, weight=self.weight)
+        ssn.add_node_order_fn(score, batch=batch, weight=self.weight, ranks_by=filling.ranks_by)

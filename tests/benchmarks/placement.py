@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from tests.benchmarks.measuring import print_table, start_django
 
 SHAPES = 200
-GROWTH = ((5_000, 500), (10_000, 1_000), (20_000, 1_000), (20_000, 5_000), (50_000, 5_000))
+TRIES = 3
+GROWTH = [(pending, slots) for slots in (500, 1_000, 5_000) for pending in (5_000, 10_000, 20_000, 50_000)]
 COMMITTED = ((4_000, 1_000), (20_000, 5_000))
 
 
@@ -28,6 +29,10 @@ class Measured:
     @property
     def rate(self) -> float:
         return self.placed / self.seconds
+
+
+def _seconds(found: Measured) -> float:
+    return found.seconds
 
 
 def main() -> None:
@@ -44,7 +49,7 @@ def _in_memory() -> None:
     cases += [("default plugins", 50_000, 5_000, 5_000, False), ("nothing fits", 50_000, 5_000, SHAPES, True)]
     rows = []
     for name, pending, slots, shapes, full in cases:
-        found = _cycle(pending, slots, shapes, full=full)
+        found = min((_cycle(pending, slots, shapes, full=full) for _ in range(TRIES)), key=_seconds)
         rows.append(
             [
                 name,
@@ -54,17 +59,17 @@ def _in_memory() -> None:
                 f"{found.seconds:.2f}",
                 f"{found.rate:,.0f}" if found.placed else "",
                 f"{found.seconds / found.floor:.0f}",
-                _aim(pending, shapes, full=full),
+                _aim(pending, slots, shapes, full=full),
             ]
         )
-    heads = ["cycle", "pending × slots", "shapes", "placed", "s", "placed/s", "÷ floor", "aim"]
-    print_table("A cycle in memory", heads, rows)
+    heads = ["cycle", "pending × slots", "shapes", "placed", "CPU s", "placed/s", "÷ floor", "aim"]
+    print_table(f"A cycle in memory, best of {TRIES}", heads, rows)
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"\nMost memory of the process: {megabytes:,.0f} MB (aim: at most 1,024).")
 
 
-def _aim(pending: int, shapes: int, *, full: bool) -> str:
-    if pending < 50_000:
+def _aim(pending: int, slots: int, shapes: int, *, full: bool) -> str:
+    if pending < 50_000 or slots < 5_000:
         return ""
     if full:
         return "≤ 1 s"
@@ -78,9 +83,9 @@ def _cycle(pending: int, slots: int, shapes: int, *, full: bool) -> Measured:
     usual = read_configuration("")
     snapshot = make_snapshot(pending, slots, shapes, full=full)
     floor = _first_fit(snapshot)
-    begun = time.perf_counter()
+    begun = time.process_time()
     cycle = run_cycle(snapshot, usual)
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     assert not cycle.ssn.failures.by_plugin
     return Measured(len(cycle.placed), seconds, floor)
 
@@ -122,8 +127,8 @@ def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False):
 
 
 def _first_fit(snapshot) -> float:  # type: ignore[no-untyped-def]
-    """Seconds of a bare first fit."""
-    begun = time.perf_counter()
+    """CPU seconds of a bare first fit."""
+    begun = time.process_time()
     free = [[cap - used for cap, used in zip(n.capacity, n.taken, strict=True)] for n in snapshot.nodes]
     pointers: dict[tuple[int, ...], int] = {}
     for job in snapshot.jobs:
@@ -134,7 +139,7 @@ def _first_fit(snapshot) -> float:  # type: ignore[no-untyped-def]
         pointers[request] = at
         if at < len(free):
             free[at] = [left - asked for left, asked in zip(free[at], request, strict=True)]
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
 
 def _committed(vendor: str) -> None:

@@ -51,12 +51,21 @@ POINTS = {
     "score, batch of a wrong length": lambda ssn: ssn.add_node_order_fn(broken, batch=lambda *_: np.ones(7)),
     "score of no number": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan),
     "score of no number, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan, fixed=True),
+    "score, ranked": lambda ssn: ssn.add_node_order_fn(broken, ranks_by=lambda _: None),
+    "score of no number, ranked": lambda ssn: ssn.add_node_order_fn(
+        lambda *_: math.nan, ranks_by=lambda _: None
+    ),
+    "score, ranks by": lambda ssn: ssn.add_node_order_fn(lambda *_: 1.0, ranks_by=broken),
+    "score, ranks by no key": lambda ssn: ssn.add_node_order_fn(lambda *_: 1.0, ranks_by=lambda _: []),
     "GPU order": lambda ssn: ssn.add_gpu_order_fn(broken),
     "GPU order of nothing": lambda ssn: ssn.add_gpu_order_fn(lambda *_: None),
     "queue order": lambda ssn: ssn.add_queue_order_fn(broken),
     "queue order, key": lambda ssn: ssn.add_queue_order_fn(key=broken),
     "job order": lambda ssn: ssn.add_job_order_fn(broken),
     "job order, key": lambda ssn: ssn.add_job_order_fn(key=broken),
+    "job order, keys that do not compare": lambda ssn: ssn.add_job_order_fn(
+        key=lambda job: 1 if job.id == "one" else "one"
+    ),
     "task order": lambda ssn: ssn.add_task_order_fn(broken),
     "task order, key": lambda ssn: ssn.add_task_order_fn(key=broken),
     "quota gate": lambda ssn: ssn.add_job_over_capacity_fn(broken),

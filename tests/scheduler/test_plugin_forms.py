@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduling.framework.candidates import allowed, scored, states
+from scheduling.framework.answers import allowed, scored, states
 from scheduling.framework.cycle import run_cycle
 from scheduling.framework.explain import reasons_on
 from scheduling.framework.model import Snapshot
 from scheduling.framework.nodes import Nodes
 from scheduling.framework.plugin import BUILT_IN
 from scheduling.framework.session import SchedulingSession
-from tests.scheduler.worlds import PACKED, RUTHLESS, busy_snapshots, of_one_plugin
+from tests.scheduler.worlds import PACKED, RUTHLESS, busy_snapshots, nodes_of_one_size, of_one_plugin
 
 moderate = settings(
     max_examples=9, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -81,8 +81,25 @@ def test_batch_and_scalar_say_the_same(name, arguments, snapshot):
             assert allowed(ssn, fn, task, job, nodes).tolist() == one_by_one
         for fn in ssn.scores:
             weighted = [fn.scalar(task, job, state) * fn.weight for state in states(nodes)]
-            assert scored(ssn, fn, task, job, nodes) == pytest.approx(weighted, rel=1e-9, abs=1e-9)
+            found = scored(ssn, fn, task, job, nodes)
+            assert found == pytest.approx(weighted, rel=1e-9, abs=1e-9)
+            # What is kept up node by node is compared with what was asked of all of them.
+            assert fn.ranks_by is None or found.tolist() == weighted
     assert ssn.failures.by_plugin == {}
+
+
+@pytest.mark.parametrize(("name", "arguments"), SCORING, ids=lambda value: str(value))
+@moderate
+@given(snapshot=busy_snapshots(max_nodes=5, max_jobs=6, slots=nodes_of_one_size(2)))
+def test_scores_of_tasks_that_rank_alike_differ_by_the_same_on_every_slot(name, arguments, snapshot):
+    ssn = opened(snapshot, name, arguments)
+    every = Nodes(ssn.nodes)
+    changing = [fn for fn in ssn.scores if not fn.fixed]
+    assert all(fn.ranks_by for fn in changing)
+    for fn, (task, job), (other, whose) in product(changing, asked(snapshot), asked(snapshot)):
+        if fn.ranks_by(task) == fn.ranks_by(other):
+            apart = scored(ssn, fn, task, job, every) - scored(ssn, fn, other, whose, every)
+            assert apart == pytest.approx(apart[:1].repeat(len(apart)), abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "arguments"), SCORING, ids=lambda value: str(value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -73,6 +75,14 @@ def nodes(draw: st.DrawFn, number: int) -> Node:
     )
 
 
+def nodes_of_one_size(gpus: int) -> Callable[[int], st.SearchStrategy[Node]]:
+    """Powers of two, so that sums of shares are exact and equals are equal in any order."""
+    capacity = (512, 1024, 1024, gpus * UNIT)
+    return lambda number: nodes(number).map(
+        lambda node: replace(node, capacity=capacity, taken=(node.taken[0], 0, 0, 0), taken_devices=())
+    )
+
+
 @st.composite
 def jobs(draw: st.DrawFn, number: int, leaves: list[tuple[str, str]]) -> Job:
     queue, owner = draw(st.sampled_from(leaves))
@@ -122,11 +132,16 @@ LEAVES = [
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, max_nodes: int = 4, max_jobs: int = 9) -> Snapshot:
+def snapshots(
+    draw: st.DrawFn,
+    max_nodes: int = 4,
+    max_jobs: int = 9,
+    slots: Callable[[int], st.SearchStrategy[Node]] = nodes,
+) -> Snapshot:
     """Slots, and jobs of which none runs."""
     return Snapshot(
         now=NOW,
-        nodes=[draw(nodes(number)) for number in range(draw(st.integers(0, max_nodes)))],
+        nodes=[draw(slots(number)) for number in range(draw(st.integers(0, max_nodes)))],
         queues=draw(queues()),
         jobs=[draw(jobs(number, LEAVES)) for number in range(draw(st.integers(0, max_jobs)))],
         template=draw(st.one_of(st.none(), nodes(99))),

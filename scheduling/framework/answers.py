@@ -1,0 +1,128 @@
+"""What plugins answer about nodes: never able to break a cycle, and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.framework.callbacks import PredicateFn, ScoreFn
+from scheduling.framework.model import Job, Task
+from scheduling.framework.nodes import Flags, Floats, Nodes, NodeState, Number
+
+if TYPE_CHECKING:
+    from scheduling.framework.session import SchedulingSession
+
+NO_NUMBER = "a score is not a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Answers that hold for a whole cycle, shared by jobs of one system, set of labels and kind."""
+
+    open_to: Flags
+    scores: Floats
+    # What each plugin gave, in the order they were asked.
+    by_plugin: Sequence[tuple[str, list[float]]]
+    # Set where every node has the same answer, so that it need not be looked up node by node.
+    all_open: bool
+    same_score: float | None
+
+    @property
+    def content(self) -> Hashable:
+        """Equal where all answers are."""
+        return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
+
+
+def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
+    every = Nodes(ssn.nodes)
+    open_to, scores = every.all(True), np.zeros(len(every))
+    by_plugin: list[tuple[str, list[float]]] = []
+    for fn in ssn.predicates:
+        if fn.fixed:
+            open_to &= allowed(ssn, fn, task, job, every)
+    for score in ssn.scores:
+        if score.fixed:
+            found = scored(ssn, score, task, job, every)
+            if np.isnan(found).any():
+                ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
+                found = np.nan_to_num(found)
+            scores += found
+            by_plugin.append((score.plugin, found.tolist()))
+    same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
+    return Fixed(open_to, scores, by_plugin, bool(open_to.all()), same)
+
+
+def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
+    """One predicate over some nodes; one that fails says nothing, and is named."""
+    begun = perf_counter()
+    try:
+        if fn.need is not None:
+            column, amount = fn.need
+            least: Flags = nodes.levels[:, column] >= amount(task)
+            return least
+        if fn.when is not None and not fn.when(task, job):
+            return nodes.all(True)
+        if fn.batch is not None:
+            return _one_each(np.asarray(fn.batch(task, job, nodes), np.bool_), nodes)
+        return np.array([fn.scalar(task, job, state) is None for state in states(nodes)], np.bool_)
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return nodes.all(True)
+    finally:
+        ssn.timings.add(fn.plugin, begun)
+
+
+def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
+    """One score over some nodes, weighted; one that fails counts nothing, and is named."""
+    begun = perf_counter()
+    try:
+        if fn.batch is not None:
+            found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
+        else:
+            found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
+        return found if fn.weight == 1 else found * fn.weight
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return np.zeros(len(nodes))
+    finally:
+        ssn.timings.add(fn.plugin, begun)
+
+
+def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState) -> float:
+    """The same of one node."""
+    begun = perf_counter()
+    try:
+        return float(fn.scalar(task, job, state)) * fn.weight
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return 0.0
+    finally:
+        ssn.timings.seconds[fn.plugin] += perf_counter() - begun
+
+
+def right_scores(ssn: SchedulingSession, fns: Sequence[ScoreFn], task: Task, job: Job) -> list[ScoreFn]:
+    """Those whose scores are numbers on every node; the others are named."""
+    every, right = Nodes(ssn.nodes), []
+    for fn in fns:
+        if np.isfinite(scored(ssn, fn, task, job, every)).all():
+            right.append(fn)
+        else:
+            ssn.failures.note(fn.plugin, ValueError(NO_NUMBER))
+    return right
+
+
+def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:
+    """A batch answers for every node it was asked about, neither fewer nor more."""
+    if found.shape != (len(nodes),):
+        raise ValueError(f"a batch over {len(nodes)} nodes gave an array of shape {found.shape}")
+    return found
+
+
+def states(nodes: Nodes) -> list[NodeState]:
+    numbers = range(len(nodes.table)) if nodes.at is None else nodes.at.tolist()
+    return [NodeState(nodes.table, number) for number in numbers]
