@@ -389,6 +389,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
     arrived_at = serializers.DateTimeField(allow_null=True)
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was observed last.")
     pool = serializers.CharField()
     definition = serializers.UUIDField()
     definition_name = serializers.CharField()

@@ -25,7 +25,7 @@ from lcm.controller.world import World
 logger = logging.getLogger(__name__)
 
 # The key of the last observation was used for another body: a run before us has posted it.
-SAID_BEFORE = 422
+SAID_BEFORE = "key_reused"
 
 
 @dataclass
@@ -64,8 +64,8 @@ class Desk:
         """Seconds in its present status."""
         return (self.now() - session.status_since).total_seconds()
 
-    def is_over(self, session: Session) -> bool:
-        return self.now() >= session.ends_at
+    def is_over(self, session: Session, for_seconds: float = 0) -> bool:
+        return (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
         """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
@@ -119,7 +119,7 @@ class Desk:
             outcome = await self._post(session, "resource-observations", seen.to_dict(), name)
         except SpoolFull as error:
             return self._missing(str(error))
-        if outcome.refused and outcome.refused.status != SAID_BEFORE:
+        if outcome.refused and outcome.refused.code != SAID_BEFORE:
             return self._missing(str(outcome.refused))
         self.metrics.observations.labels("complete" if seen.is_complete else "incomplete").inc()
         return ""

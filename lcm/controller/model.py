@@ -49,6 +49,7 @@ class Session:
     definition_name: str = ""
     awaits_arrival: bool = False
     arrived_at: datetime | None = None
+    observed_at: datetime | None = None
     topology: str | None = None
     port_template: tuple[Mapping[str, Any], ...] = ()
     allocated_ports: Mapping[str, int] = field(default_factory=dict)
@@ -58,7 +59,6 @@ class Session:
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Session:
         slot = values.get("slot")
-        arrived = values.get("arrived_at")
         return cls(
             id=values["id"],
             attempt=values["attempt"],
@@ -70,7 +70,8 @@ class Session:
             slot_id=slot["id"] if slot else None,
             definition_name=values.get("definition_name") or "",
             awaits_arrival=bool(values.get("awaits_arrival")),
-            arrived_at=datetime.fromisoformat(arrived) if arrived else None,
+            arrived_at=_moment(values.get("arrived_at")),
+            observed_at=_moment(values.get("observed_at")),
             topology=values.get("topology"),
             port_template=tuple(values.get("port_template") or ()),
             allocated_ports=values.get("allocated_ports") or {},
@@ -81,3 +82,7 @@ class Session:
     @property
     def short(self) -> str:
         return self.id[:8]
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -130,13 +130,18 @@ async def _collect(desk: Desk, session: Session, worker: Worker) -> float | None
 
     While LCM does not answer only the observation is kept: the session may have been extended meanwhile.
     """
-    lab_id = await desk.lab_of(session, worker)
+    memory = desk.memory(session)
+    try:
+        lab_id = await desk.lab_of(session, worker)
+    except CmlError as error:
+        if not desk.is_over(session, for_seconds=desk.config.observe_seconds):
+            raise
+        memory.observed, memory.why_missing, lab_id = True, str(error), ""
     if lab_id is None:
         return await _lost(desk, session)
     over = await desk.still_over(session)
     if over is False:
         return SOON
-    memory = desk.memory(session)
     if over is None and memory.observed:
         return LCM_AWAY
     seen = None if memory.observed else await desk.observe(session, worker, lab_id)
@@ -149,10 +154,10 @@ async def _collect(desk: Desk, session: Session, worker: Worker) -> float | None
 
 
 async def collecting(desk: Desk, session: Session, worker: Worker) -> float | None:
-    why = await _observe_once(desk, session, worker)
+    await _observe_once(desk, session, worker)
     if desk.outbox.waiting(session.id):
         return SOON
-    await desk.move(session, model.STOPPING, f"{OVER}; not observed: {why}" if why else OVER)
+    await desk.move(session, model.STOPPING, _and_unobserved(desk, session, OVER))
     return None
 
 
@@ -160,35 +165,48 @@ async def stopping(desk: Desk, session: Session, worker: Worker) -> float | None
     """Take the lab down; one that was called off while it ran is observed first."""
     if desk.age(session) > desk.config.stop_timeout_seconds:
         why = f"the lab could not be taken down within {desk.config.stop_timeout_seconds:g} s"
-        await desk.fail(session, why, lab_is_gone=False)
+        await desk.fail(session, _and_unobserved(desk, session, why), lab_is_gone=False)
         return None
     await _observe_once(desk, session, worker)
     if desk.outbox.waiting(session.id):
         return SOON
     await desk.remove_labs(session, worker)
-    await desk.move(session, model.TERMINATED)
+    await desk.move(session, model.TERMINATED, _and_unobserved(desk, session))
     return None
 
 
-async def _observe_once(desk: Desk, session: Session, worker: Worker) -> str:
-    """The last observation of a lab that runs; teardown goes on in any case. Answers why there is none."""
+async def _observe_once(desk: Desk, session: Session, worker: Worker) -> None:
+    """The last observation of a lab that runs, or why there is none; teardown goes on in any case."""
     memory = desk.memory(session)
     if memory.observed:
-        return memory.why_missing
+        return
     try:
         lab_id = await desk.lab_of(session, worker)
-        if lab_id is None:
-            return "its lab is gone"
-        if await worker.cml.lab_state(lab_id) != STARTED:
-            return "its lab does not run"
-        if not await worker.cml.check_if_converged(lab_id):
-            return "its lab was still starting"
+        memory.why_missing = await _not_running(worker, lab_id)
     except CmlError as error:
-        return str(error)
+        memory.why_missing = str(error)
+        return
+    if lab_id is None or memory.why_missing:
+        return
     memory.observed = True
     seen = await desk.observe(session, worker, lab_id)
     memory.why_missing = await desk.post_observation(session, seen, _last(session))
-    return memory.why_missing
+
+
+async def _not_running(worker: Worker, lab_id: str | None) -> str:
+    """Why there is nothing to observe, if there is not."""
+    if lab_id is None:
+        return "its lab is gone"
+    if await worker.cml.lab_state(lab_id) != STARTED:
+        return "its lab does not run"
+    return "" if await worker.cml.check_if_converged(lab_id) else "its lab was still starting"
+
+
+def _and_unobserved(desk: Desk, session: Session, reason: str = "") -> str:
+    """A reason, and why LCM has no observation; a run before us may have seen to it."""
+    why = desk.memory(session).why_missing
+    missing = f"not observed: {why}" if why and not session.observed_at else ""
+    return "; ".join(part for part in (reason, missing) if part)
 
 
 def _last(session: Session) -> str:

@@ -56,6 +56,7 @@ def _own(session: LabletSession) -> dict[str, Any]:
         "starts_at": session.starts_at,
         "ends_at": session.ends_at,
         "arrived_at": session.arrived_at,
+        "observed_at": session.observed_at,
         "pool": session.pool,
         "definition": definition.pk,
         "definition_name": str(definition),

@@ -24,6 +24,11 @@ size = dict(cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=40)
 fast = dict(launch_seconds=0, boot_seconds=0, lab_boot_seconds=0.3)
 for name in ("cml-eu", "cml-us"):
     create_pool(name=name, actor=SYSTEM, min_slots=1, max_slots=2, runtime_settings=fast, **size)
+# Where a session is alone on its worker, and what fails there fails for it alone.
+create_pool(
+    name="cml-alone", actor=SYSTEM, max_slots=24, idle_seconds=1, runtime_settings=fast,
+    **size | {"max_leases": 1},
+)
 definition = import_definition(
     topology=LAB, name="campus", status="active", pool="cml-eu", actor=SYSTEM, now=now
 )
@@ -34,7 +39,7 @@ _, person = create_token(
     name="boss", kind=TokenKind.PERSON, user=boss, expires_at=ends, actor=SYSTEM, now=now
 )
 keys = {}
-for pool in ("cml-eu", "cml-us"):
+for pool in ("cml-eu", "cml-us", "cml-alone"):
     _, keys[pool] = create_token(
         name=pool, kind=TokenKind.CONTROLLER, scopes=[f"pool:{pool}"], expires_at=ends, actor=SYSTEM, now=now
     )
