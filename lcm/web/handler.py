@@ -20,7 +20,7 @@ class Handler(ASGIHandler):
         task = asyncio.current_task()
         assert task is not None
         task.add_done_callback(_take_note)
-        await super().listen_for_disconnect(receive)  # type: ignore[misc]
+        await super().listen_for_disconnect(receive)
 
 
 def _take_note(task: asyncio.Task[None]) -> None:

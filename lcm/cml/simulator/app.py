@@ -38,8 +38,8 @@ class SimulatorApp:
     """
 
     def __init__(self, *controllers: SimulatedController, keeper: Keeper | None = None) -> None:
-        kept = keeper.load() if keeper else ()
-        self.controllers = {controller.name: controller for controller in (*controllers, *kept)}
+        kept = keeper.load() if keeper else []
+        self.controllers = {controller.name: controller for controller in [*controllers, *kept]}
         self.administration = Administration(self)
         self._keeper = keeper
 
