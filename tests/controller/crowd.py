@@ -14,7 +14,7 @@ from tests.controller.plane import FINAL, Plane
 POOL = "cml-alone"
 LONGEST = 120
 # To ask after a crowd takes LCM a while.
-PAUSE = 1.0
+PAUSE = 1.5
 
 
 class Crowd:
@@ -59,7 +59,7 @@ class Crowd:
         wait_until(befallen, "each fault has befallen someone", LONGEST, self.details, PAUSE)
 
     def statuses(self) -> dict[str, str]:
-        rows = self.plane.call("GET", f"lablet-sessions/?pool={POOL}&page_size=200").json()["results"]
+        rows = self.plane.call("GET", f"lablet-sessions/?pool={POOL}&page_size=50").json()["results"]
         by_id = {row["id"]: row["status"] for row in rows}
         return {name: by_id[session] for name, session in self.sessions.items()}
 
