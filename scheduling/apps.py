@@ -22,9 +22,10 @@ class SchedulingConfig(AppConfig):
 def _tell_controllers() -> None:
     """Where the sessions are that a controller works on, and which ports they have."""
     from lcm.selectors import for_controllers
-    from scheduling.selectors.for_controllers import ports_of_sessions, slots_of_sessions
+    from scheduling.selectors.for_controllers import nodes_by_slot, ports_of_sessions, slots_of_sessions
 
     for_controllers.PARTS |= {"slot": slots_of_sessions, "allocated_ports": ports_of_sessions}
+    for_controllers.NODES_BY_SLOT.append(nodes_by_slot)
 
 
 def _show_on_pages() -> None:
