@@ -1,4 +1,4 @@
-"""From README's first command to a flagged definition, reviewed and applied: only what README and pages say."""
+"""From README's first command to a flagged definition, reviewed and applied, by what README and pages say."""
 
 from __future__ import annotations
 

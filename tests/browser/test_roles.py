@@ -1,4 +1,4 @@
-"""The same pages as each role: what one may do is offered and works, the rest is not offered and is refused."""
+"""The same pages as each role: what one may do is offered and works, the rest is refused."""
 
 from __future__ import annotations
 
@@ -52,12 +52,17 @@ STOPS = (
     Stop("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…", "Terminate…")),
     Stop("/queue/", "Last ticks", operator=("Dry run",)),
     Stop("/ticks/{tick}/", "Steps"),
-    Stop("/fair-share/", "Shares", operator=("Calculate now", "Check again"), admin=("Policy…", "Preview and save…")),
+    Stop(
+        "/fair-share/",
+        "Shares",
+        operator=("Calculate now", "Check again"),
+        admin=("Policy…", "Preview and save…"),
+    ),
     Stop("/observers/", "Lifecycle handlers", operator=("Run now",)),
     Stop("/controllers/", "Heartbeats", admin=("Tokens",)),
     Stop("/projects/{project}/", "Members", admin=("Edit…", "Delete…", "Add")),
     Stop("/changes/", "Change log"),
-)  # fmt: skip
+)
 # What is pressed → how and where it is asked for.
 Offered = dict[str, tuple[str, str]]
 READ = """elements => elements.map(each => [
@@ -98,9 +103,11 @@ def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
             shown = asked & set(offered(people[role], stop, path))
             if shown != stop.offers(role):
                 wrong.append(f"{role} on {stop.path} is offered {sorted(shown)}")
-            for name in sorted(asked - stop.offers(role)):
-                if not is_refused(people[role], *everything[name]):
-                    wrong.append(f"{role} on {stop.path} is not refused {name}")
+            wrong += [
+                f"{role} on {stop.path} is not refused {name}"
+                for name in sorted(asked - stop.offers(role))
+                if not is_refused(people[role], *everything[name])
+            ]
     assert wrong == []
 
 
