@@ -50,7 +50,7 @@ def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, 
     assert "Instance i-cml-eu-7 Endpoint https://worker-7 Offering m5.metal Version 2.9.1" in text
     assert f"{session.short_id} campus Pending otto 4 cores 3.5 GB 2000–2001, 2003" in text
     assert "build-7 reservation" in text
-    assert "Allocated 3 Leaked 1 Free 5996" in text
+    assert "Allocated 3 Leaked 1 Free 5,996" in text
     assert "2500 r9_vnc leaked, held back until seen free" in text
     assert "Refused capacity none none left" in text
     assert "CPU 6 / 16" in text
