@@ -1,5 +1,6 @@
 """A slot's page, its actions, and the list of slots."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -193,3 +194,11 @@ def test_many_slots_are_cordoned_at_once(by, operator, pool, action, cordoned):
     slots = [make_slot(pool, number, cordoned=cordoned) for number in (1, 2)]
     by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots], "reason": "x"})
     assert Slot.objects.filter(cordoned=not cordoned).count() == 2
+
+
+def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, session_in, now, words):
+    put_session_on(slot, session, now, 2000)
+    session_in(session.status)
+    text = words(by(viewer).get(reverse("session_list")))
+    assert re.search(rf"{session.short_id} [^…]*? {slot.name} ", text)
+    assert text.count(slot.name) == 1
