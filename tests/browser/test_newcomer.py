@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.bench.control_plane import ROOT, ControlPlane
 
@@ -28,6 +28,15 @@ def log_in_as_printed(page: Page, output: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+def choose(page: Page, choice: Locator) -> None:
+    """Press it and wait until the preview has answered."""
+    token = page.locator("#review-apply [name=token]")
+    before = token.input_value()
+    if not choice.is_checked():
+        choice.check()
+        expect(token).not_to_have_value(before)
+
+
 def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane: ControlPlane):
     page = open_page(None)
     log_in_as_printed(page, plane.output)
@@ -40,7 +49,7 @@ def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane:
     recommended = review.get_by_role("radio", name=f": {in_readme('Recommended')} ", disabled=False)
     expect(recommended).not_to_have_count(0)
     for choice in recommended.all():
-        choice.check()
+        choose(page, choice)
     expect(page.locator("#review-impact")).to_contain_text("would have exceeded")
     review.get_by_label(in_readme("Reason")).fill("Past sessions say so")
     # The first one of a fresh demo; other tests may have applied some to this one.
