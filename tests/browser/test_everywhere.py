@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.bench.visiting import log_in, real_paths
 from tests.browser.accessibility import leave_one_of_each_look, low_contrast, repeated_ids, serious
+from tests.browser.asking import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -124,11 +125,7 @@ def test_everything_works_without_javascript(open_page):
     expect(page.locator(".toast")).to_contain_text("1 session cancelled")
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    page.goto("/sessions/new")
-    page.get_by_label("Definition").fill("ccna-ospf-basics")
-    page.get_by_label("Project").fill("academy / ccna-spring")
-    page.get_by_label("Owner").fill("ccna-spring-01")
-    page.get_by_role("button", name="Ask for session").click()
+    ask_for_session(page, far_off=True)
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_label("Reason").fill("No longer needed")
     page.get_by_role("button", name="Cancel session").click()
