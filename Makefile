@@ -34,7 +34,7 @@ bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 screenshots: $(VENV)/.dev-installed ## take every page of the demo at three widths in both themes, into var/screenshots
-	@exec $(BIN)/python -m tests.pictures $(ARGS)
+	@exec $(BIN)/python -m tests.pictures.every_page $(ARGS)
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
 	@exec $(BIN)/python -m observations.replay $(ARGS)
@@ -44,7 +44,7 @@ docs: $(VENV)/.dev-installed ## build the documentation into var/site and check 
 	@echo "Open var/site/index.html"
 
 docs-images: $(VENV)/.dev-installed ## take the pictures of the guide from a demo of its own
-	@exec $(BIN)/python -m tests.bench.pictures $(ARGS)
+	@exec $(BIN)/python -m tests.pictures.guide $(ARGS)
 
 lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
 	$(BIN)/ruff check
