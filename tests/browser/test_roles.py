@@ -51,7 +51,7 @@ STOPS = (
     Stop("/pools/", "Capacity", admin=("New pool",)),
     Stop("/pools/{pool}/", "Slots", admin=("Edit", "Edit scheduler")),
     Stop("/slots/", "Slots", operator=("Cordon…", "Uncordon…", "Drain…")),
-    Stop("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…", "Terminate…")),
+    Stop("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…")),
     Stop("/queue/", "Queue", operator=("Dry run",)),
     Stop("/ticks/{tick}/", "Steps"),
     Stop(
