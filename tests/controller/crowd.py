@@ -113,7 +113,13 @@ def alone(plane: Plane, size: int) -> Iterator[None]:
     pools = plane.call("GET", "pools/?page_size=50").json()["results"]
     (key,) = [pool["id"] for pool in pools if pool["name"] == POOL]
     plane.call("PATCH", f"pools/{key}", {"min_slots": size}).raise_for_status()
-    wait_until(lambda: len(slots_of(plane)) == size, f"there are {size} workers", 60, plane.logs, PAUSE)
+    wait_until(
+        lambda: len(slots_of(plane)) >= size,
+        f"there are {size} workers",
+        LONGEST,
+        lambda: str(plane.call("GET", f"slots/?pool={POOL}&page_size=100").json()["results"]),
+        PAUSE,
+    )
     yield
     plane.call("PATCH", f"pools/{key}", {"min_slots": 0}).raise_for_status()
 
