@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := --quiet --disable-pip-version-check
 ARGS ?=
 
 # What a server in production would be told; only for Django's own checks.
@@ -33,7 +34,7 @@ bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 screenshots: $(VENV)/.dev-installed ## take every page of the demo at three widths in both themes, into var/screenshots
-	@exec $(BIN)/python -m tests.pictures $(ARGS)
+	@exec $(BIN)/python -m tests.pictures.every_page $(ARGS)
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
 	@exec $(BIN)/python -m observations.replay $(ARGS)
@@ -43,7 +44,7 @@ docs: $(VENV)/.dev-installed ## build the documentation into var/site and check 
 	@echo "Open var/site/index.html"
 
 docs-images: $(VENV)/.dev-installed ## take the pictures of the guide from a demo of its own
-	@exec $(BIN)/python -m tests.bench.pictures $(ARGS)
+	@exec $(BIN)/python -m tests.pictures.guide $(ARGS)
 
 lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
 	$(BIN)/ruff check
@@ -70,9 +71,11 @@ $(BIN)/python:
 		echo "No virtual environment could be made. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 $(VENV)/.run-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e .
 	@touch $@
 
+# Everything is pinned, so there is nothing to find out; what is imported gets compiled then.
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install $(PIP) --no-deps --no-compile -r constraints.txt -e .
+	@$(BIN)/python -m pip check $(PIP)
 	@touch $@ $(VENV)/.run-installed

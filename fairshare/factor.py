@@ -1,10 +1,15 @@
-"""The arithmetic of fair share: decay, the factor and the level fair share. Plain Python."""
+"""The arithmetic of fair share: decay, the factor and the level fair share, of one subject or of many.
+
+What takes a number takes an array as well and does the same with each.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import mul
+from typing import Any
+
+import numpy as np
 
 # 2 to this power is still greater than zero.
 MAX_EXPONENT = 1_000.0
@@ -20,38 +25,39 @@ def decayed_days(lookback_days: int, half_life_days: float) -> list[float]:
     return [decay(age, half_life_days) for age in range(lookback_days)]
 
 
-def fair_share_factor(normalized_usage: float, weight: float) -> float:
+def fair_share_factor(normalized_usage: Any, weight: Any) -> Any:
     """F = 2^(-usage/weight): 1 with no usage, 0.5 when usage equals the share."""
-    if weight <= 0:
+    if np.any(np.asarray(weight) <= 0):
         raise ValueError("a share must be greater than zero")
-    return math.exp2(-min(normalized_usage / weight, MAX_EXPONENT))
+    return np.exp2(-np.minimum(normalized_usage / weight, MAX_EXPONENT))
 
 
-def effective_usage(actual: float, parent: float | None, share: float) -> float:
+def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
     """Slurm's rule: what was used, and a share of what siblings used; at the first level what was used."""
     return actual if parent is None else actual + (parent - actual) * share
 
 
-def usage_ratio(usage: float, sibling_usage: float, share: float) -> float:
+def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
     """The part of the siblings' usage that is one's own, relative to one's share; 0 without usage."""
-    return usage / sibling_usage / share if usage > 0 else 0.0
+    among = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
+    return usage / among / share
 
 
-def standing_of(ratio: float) -> float:
+def standing_of(ratio: Any) -> Any:
     """The level fair share 1/ratio mapped into (0, 1], in the same order: no usage is 1, the share is 0.5."""
     return 1.0 / (1.0 + ratio)
 
 
-def weighted(usage: Sequence[float], weights: Sequence[float]) -> float:
-    """Several resources as one usage."""
-    return float(sum(map(mul, usage, weights)))
+def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:
+    """Several resources as one usage; `usage` has a number or an array for each."""
+    return sum((amount * weight for amount, weight in zip(usage, weights, strict=True)), 0.0)
 
 
-def capacity_usage(usage: Sequence[float], weights: Sequence[float], capacity: Sequence[float]) -> float:
+def capacity_usage(usage: Sequence[Any], weights: Sequence[float], capacity: Sequence[float]) -> Any:
     """Σ w·usage/capacity / Σ w over the resources that there are any of."""
     known = [(u, w, c) for u, w, c in zip(usage, weights, capacity, strict=True) if c > 0 and w > 0]
     whole = sum(w for _, w, _ in known)
-    return sum(w * u / c for u, w, c in known) / whole if whole else 0.0
+    return sum(w * u / c for u, w, c in known) / whole if whole else usage[0] * 0.0
 
 
 def capacity_hours(

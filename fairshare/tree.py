@@ -1,10 +1,11 @@
-"""Fair share over a tree of domains, projects and people. Plain Python, some arrays for speed."""
+"""Fair share over a tree of domains, projects and people: plain values in and out, arrays in between."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from fairshare.factor import (
     capacity_usage,
@@ -17,6 +18,8 @@ from fairshare.factor import (
 from fairshare.policy import Policy
 
 Path = tuple[Hashable, ...]
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 DEPTH = 3
 
 
@@ -50,17 +53,35 @@ class Result(NamedTuple):
         return 1.0 / self.ratio if self.ratio else float("inf")
 
 
-@dataclass
-class _Tree:
-    """The subjects in arrays, parents before children."""
+class _Level(NamedTuple):
+    """Those at one depth of the tree, in arrays."""
 
-    subjects: list[Subject]
-    parent: list[int]
-    weight: list[float]
-    usage: list[list[float]]
-    worth: list[float]
-    weight_sum: dict[int, float]
-    worth_sum: dict[int, float]
+    subjects: Sequence[Subject]
+    parent: Places  # where the parent stands in the level above
+    weight: Numbers
+    usage: list[Numbers]  # by resource, with all below
+    parents: int
+
+    def among_siblings(self, values: Numbers) -> Numbers:
+        """The sum over each one's siblings, itself among them."""
+        return self.by_parent(values)[self.parent]
+
+    def by_parent(self, values: Numbers) -> Numbers:
+        sums: Numbers = np.bincount(self.parent, weights=values, minlength=self.parents).astype(float)
+        return sums
+
+
+class _Stand(NamedTuple):
+    """What is computed of a level from the one above."""
+
+    share: Numbers
+    norm_share: Numbers
+    worth: Numbers
+    actual: Numbers
+    effective: Numbers
+    factor: Numbers
+    ratio: Numbers
+    standing: list[Numbers]  # by depth
 
 
 def calculate(
@@ -75,98 +96,104 @@ def calculate(
     `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
     nobody in the tree.
     """
-    tree = _grow(subjects, policy)
-    total = tree.worth_sum.get(-1, 0.0) + elsewhere
-    stands = _descend(tree, policy, total, capacity)
-    ranks = _ranks(tree, stands, policy)
-    weights, usage, worth = tree.weight, tree.usage, tree.worth
-    return [
-        Result(
-            subject.path, weights[number], subject.weight is None, stand.share, stand.norm_share,
-            tuple(usage[number]), worth[number], stand.actual, stand.effective, stand.factor, stand.ratio,
-            stand.standing, ranks[number],
-        )
-        for number, (subject, stand) in enumerate(zip(tree.subjects, stands, strict=True))
-    ]  # fmt: skip
+    levels = _grow(subjects, policy)
+    total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
+    above: _Stand | None = None
+    results: list[Result] = []
+    for level in levels:
+        above = _stand(level, above, policy, total, capacity)
+        results.extend(_results(level, above, policy))
+    return results
 
 
-def _grow(subjects: Sequence[Subject], policy: Policy) -> _Tree:
-    """Parents found, usage summed up from below, siblings' sums."""
-    ordered = sorted(subjects, key=lambda each: len(each.path))
-    parent = _parents(ordered)
-    usage = [list(each.usage) for each in ordered]
-    for number in range(len(ordered) - 1, -1, -1):
-        above = parent[number]
-        if above >= 0:
-            mine, theirs = usage[number], usage[above]
-            for resource, amount in enumerate(mine):
-                theirs[resource] += amount
-    weights = policy.weights
-    weight = [policy.default_weight if each.weight is None else each.weight for each in ordered]
-    worth = [weighted(each, weights) for each in usage]
-    return _Tree(ordered, parent, weight, usage, worth, _sums(parent, weight), _sums(parent, worth))
+def _grow(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
+    """The levels from the top down, with usage summed up from below."""
+    found = []
+    index: dict[Path, int] = {(): 0}
+    for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
+        here = [each for each in subjects if len(each.path) == depth]
+        parent = _parents(here, index)
+        weight = [policy.default_weight if each.weight is None else each.weight for each in here]
+        usage = np.array([each.usage for each in here], dtype=float).reshape(len(here), len(policy.weights)).T
+        found.append(_Level(here, parent, np.array(weight, dtype=float), list(usage), len(index)))
+        if depth < DEPTH:
+            index = _index(here)
+    for level, above in zip(found[:0:-1], found[-2::-1], strict=True):
+        for resource, amounts in enumerate(level.usage):
+            above.usage[resource] = above.usage[resource] + level.by_parent(amounts)
+    return found
 
 
-def _parents(ordered: Sequence[Subject]) -> list[int]:
-    """Where each one's parent stands; -1 at the top. Neighbours mostly have the same one."""
+def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
     index: dict[Path, int] = {}
-    parents: list[int] = []
-    last: Path = ()
-    above = -1
-    for number, subject in enumerate(ordered):
-        path = subject.path
-        if path[:-1] != last:
-            last = path[:-1]
-            above = index.get(last, -1) if last else -1
-            if last and above < 0:
-                raise ValueError(f"{path} has no parent in the tree")
-        if len(path) < DEPTH:
-            if path in index:
-                raise ValueError(f"{path} stands in the tree twice")
-            index[path] = number
+    for number, subject in enumerate(subjects):
+        if subject.path in index:
+            raise ValueError(f"{subject.path} stands in the tree twice")
+        index[subject.path] = number
+    return index
+
+
+def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
+    """Where each one's parent stands in the level above. Neighbours mostly have the same one."""
+    parents = []
+    last: Path | None = None
+    above = 0
+    for subject in subjects:
+        path = subject.path[:-1]
+        if path != last:
+            if path not in index:
+                raise ValueError(f"{subject.path} has no parent in the tree")
+            last, above = path, index[path]
         parents.append(above)
-    return parents
+    return np.array(parents, dtype=np.int64)
 
 
-def _sums(parent: Sequence[int], values: Sequence[float]) -> dict[int, float]:
-    sums: dict[int, float] = {}
-    for above, value in zip(parent, values, strict=True):
-        sums[above] = sums.get(above, 0.0) + value
-    return sums
+def _stand(
+    level: _Level, above: _Stand | None, policy: Policy, total: float, capacity: Sequence[float]
+) -> _Stand:
+    """What those of a level may use, and what that makes of their usage."""
+    worth = weighted(level.usage, policy.weights)
+    share = level.weight / level.among_siblings(level.weight)
+    norm_share = share * above.norm_share[level.parent] if above else share
+    actual = worth / total if total > 0 else worth * 0.0
+    if policy.normalisation == "capacity":
+        effective = capacity_usage(level.usage, policy.weights, capacity)
+        factor = fair_share_factor(effective, level.weight)
+    else:
+        effective = effective_usage(actual, above.effective[level.parent] if above else None, share)
+        factor = fair_share_factor(effective, norm_share)
+    ratio = usage_ratio(worth, level.among_siblings(worth), share)
+    inherited = [each[level.parent] for each in above.standing] if above else []
+    standing = [*inherited, standing_of(ratio)]
+    return _Stand(share, norm_share, worth, actual, effective, factor, ratio, standing)
 
 
-class _Stand(NamedTuple):
-    """What is computed from the top down."""
+def _results(level: _Level, stand: _Stand, policy: Policy) -> Iterator[Result]:
+    ranks = _ranks(stand.standing if policy.order == "tree" else [stand.factor])
+    columns = (
+        level.weight, [each.weight is None for each in level.subjects], stand.share, stand.norm_share,
+        _rows(level.usage), stand.worth, stand.actual, stand.effective, stand.factor, stand.ratio,
+        _rows(stand.standing), ranks,
+    )  # fmt: skip
+    plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
+    return map(Result._make, zip((each.path for each in level.subjects), *plain, strict=True))
 
-    share: float
-    norm_share: float
-    actual: float
-    effective: float
-    factor: float
-    ratio: float
-    standing: tuple[float, ...]
+
+def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def _descend(tree: _Tree, policy: Policy, total: float, capacity: Sequence[float]) -> list[_Stand]:
-    """From the top down: what a subject may use, and what that makes of its usage."""
-    stands: list[_Stand] = []
-    by_capacity = policy.normalisation == "capacity"
-    weights = policy.weights
-    for above, weight, worth, usage in zip(tree.parent, tree.weight, tree.worth, tree.usage, strict=True):
-        parent = stands[above] if above >= 0 else None
-        share = weight / tree.weight_sum[above]
-        norm_share = share * (parent.norm_share if parent else 1.0)
-        actual = worth / total if total > 0 else 0.0
-        if by_capacity:
-            effective = capacity_usage(usage, weights, capacity)
-            factor = fair_share_factor(effective, weight)
-        else:
-            effective = effective_usage(actual, parent.effective if parent else None, share)
-            factor = fair_share_factor(effective, norm_share)
-        ratio = usage_ratio(worth, tree.worth_sum[above], share)
-        standing = (*(parent.standing if parent else ()), standing_of(ratio))
-        stands.append(_Stand(share, norm_share, actual, effective, factor, ratio, standing))
-    return stands
+def _ranks(keys: Sequence[Numbers]) -> Places:
+    """1 is first: the highest by the first key, then by the next; equals share a rank."""
+    order = np.lexsort([-key for key in reversed(keys)])
+    differs = np.zeros(len(order), dtype=bool)
+    differs[:1] = True
+    for key in keys:
+        differs[1:] |= key[order][1:] != key[order][:-1]
+    places = np.where(differs, np.arange(1, len(order) + 1), 0)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.maximum.accumulate(places)
+    return ranks
 
 
 def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
@@ -174,22 +201,3 @@ def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
     if policy.order == "classic":
         return (1.0, 1.0, result.factor)
     return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))
-
-
-def _ranks(tree: _Tree, stands: Sequence[_Stand], policy: Policy) -> list[int]:
-    """1 is first, within a level; equals share a rank."""
-    ranks = [0] * len(stands)
-    by_tree = policy.order == "tree"
-    keys: list[Any] = [each.standing if by_tree else each.factor for each in stands]
-    levels: dict[int, list[int]] = {}
-    for number, subject in enumerate(tree.subjects):
-        levels.setdefault(len(subject.path), []).append(number)
-    for level in levels.values():
-        level.sort(key=keys.__getitem__, reverse=True)
-        last: Any = None
-        rank = 0
-        for place, number in enumerate(level, 1):
-            if keys[number] != last:
-                last, rank = keys[number], place
-            ranks[number] = rank
-    return ranks

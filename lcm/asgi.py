@@ -2,12 +2,12 @@
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
-
-_django = get_asgi_application()
+django.setup(set_prefix=False)
 
 from lcm.api.watch.asgi import WatchFirst  # noqa: E402  (needs Django to be set up)
+from lcm.web.handler import OneThread  # noqa: E402
 
-application = WatchFirst(_django)
+application = WatchFirst(OneThread())

@@ -78,3 +78,9 @@ class Unprocessable(LcmError):
 
     code = "unprocessable"
     status = 422
+
+
+class KeyReused(Unprocessable):
+    """An Idempotency-Key that stands for something else already."""
+
+    code = "key_reused"

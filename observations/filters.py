@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from lcm.models import LabletDefinition, LabletSession
+from lcm.selectors.sessions import MAX_NAMES
 from lcm.web.filters import (
     ChoicesFilter,
     DefinitionFilter,
@@ -48,7 +49,18 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
         return qs.filter(found)
 
 
+class DefinitionSearch(SearchFilter):
+    """Finds the few definitions meant first, then what there is of them by index."""
+
+    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
+        if not value:
+            return qs
+        meant = super().filter(LabletDefinition.objects.order_by(), value).values_list("pk", flat=True)
+        return qs.filter(definition__in=list(meant[:MAX_NAMES]))
+
+
 class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
+    q = DefinitionSearch("name")
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     counts = FlagFilter(field_name="is_sample", label="Counts")

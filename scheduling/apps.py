@@ -22,20 +22,25 @@ class SchedulingConfig(AppConfig):
 def _tell_controllers() -> None:
     """Where the sessions are that a controller works on, and which ports they have."""
     from lcm.selectors import for_controllers
-    from scheduling.selectors.for_controllers import ports_of_sessions, slots_of_sessions
+    from scheduling.selectors.for_controllers import nodes_by_slot, ports_of_sessions, slots_of_sessions
 
     for_controllers.PARTS |= {"slot": slots_of_sessions, "allocated_ports": ports_of_sessions}
+    for_controllers.NODES_BY_SLOT.append(nodes_by_slot)
 
 
 def _show_on_pages() -> None:
-    """What capacity adds to the side bar, the session's page and the change log's filter."""
+    """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
     from lcm.lifecycle import SessionStatus
+    from lcm.pages.lists import SESSIONS
     from lcm.web import filters, navigation, needs, overview, panels, search
+    from lcm.web.lists import replace_list
+    from scheduling.pages import lists
     from scheduling.pages.bulk import register_actions
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part
     from scheduling.pages.search import find_pools, find_slots
 
     register_actions()
+    replace_list(SESSIONS, lists.SESSIONS)
     search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
     search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
     needs.register_needs("capacity", needs_of_capacity)

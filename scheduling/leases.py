@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -22,12 +22,23 @@ class Hold:
     holder: str
     length: timedelta
     clock: Callable[[], datetime]
+    taken_at: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.taken_at = self.clock()
 
     def renew(self) -> bool:
         """Keep it for another while; False when it was lost, then stop working."""
         now = self.clock()
         mine = Lease.objects.filter(name=self.name, holder=self.holder)
-        return mine.update(expires_at=now + self.length) == 1
+        if mine.update(expires_at=now + self.length) != 1:
+            return False
+        self.taken_at = now
+        return True
+
+    def still_mine(self) -> bool:
+        """Renewed when half of its time is over; before that nobody else can have it."""
+        return self.clock() - self.taken_at < self.length / 2 or self.renew()
 
     def release(self) -> None:
         release(self.name, holder=self.holder)
@@ -37,7 +48,7 @@ class Hold:
 def lease(name: str, *, length: timedelta, clock: Callable[[], datetime]) -> Iterator[Hold | None]:
     """The lease for the block, or None when someone else has it."""
     hold = Hold(name, uuid.uuid4().hex, length, clock)
-    if not take_or_renew(name, holder=hold.holder, length=length, now=clock()):
+    if not take_or_renew(name, holder=hold.holder, length=length, now=hold.taken_at):
         yield None
         return
     try:

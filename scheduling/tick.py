@@ -60,7 +60,7 @@ def scheduling_tick(
             return None
         inside = inside_tick.set(True)
         try:
-            tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.renew)
+            tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.still_mine)
             report = _run(tick)
             with _failing_alone(tick, report, "record"):
                 _record(tick, report)

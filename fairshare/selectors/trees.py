@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
 from fairshare.factor import capacity_hours, decayed_days, weighted
-from fairshare.levels import ROOT, Level
+from fairshare.levels import LEVELS, ROOT, Level
 from fairshare.models import FairShare, FairSharePolicy, UsageBucket
 from fairshare.policy import Policy
 from fairshare.slices import DAY_MS, to_ms
@@ -62,7 +64,7 @@ def key_of(path: Path) -> SubjectKey:
     subject, parent = path[-1], path[-2] if len(path) > 1 else ROOT
     assert isinstance(subject, UUID)
     assert isinstance(parent, UUID)
-    return SubjectKey(list(Level)[len(path) - 1], subject, parent)
+    return SubjectKey(LEVELS[len(path) - 1].value, subject, parent)
 
 
 def weights_of(pool: Pool) -> dict[SubjectKey, float | None]:
@@ -76,16 +78,10 @@ def weights_of(pool: Pool) -> dict[SubjectKey, float | None]:
 def tree_of(pool: Pool, policy: Policy, *, now: datetime, weights: Weights | None = None) -> TreeInput:
     """The tree as it is now; `weights` instead of the stored ones for a preview."""
     given = weights_of(pool) if weights is None else weights
-    usage = decayed_usage(pool, policy, now=now)
-    domains = list(Domain.objects.order_by("pk").values_list("pk", flat=True))
+    domains = Domain.objects.order_by("pk").values_list("pk", flat=True)
     domain_of = dict(Project.objects.order_by("pk").values_list("pk", "domain_id"))
-    people = list(Membership.objects.order_by("project_id", "user_id").values_list("user_id", "project_id"))
+    persons, left, elsewhere = _persons(decayed_usage(pool, policy, now=now), domain_of, given, policy)
     subjects = [Subject((pk,), given.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in domains]
-    persons = []
-    for user, project in people:
-        own = given.get(SubjectKey(Level.USER, user, project)) if given else None
-        persons.append(Subject((domain_of[project], project, user), own, usage.pop((user, project), NOTHING)))
-    left, elsewhere = _left_over(usage, domain_of, policy.weights)
     subjects += [
         Subject((domain, pk), given.get(SubjectKey(Level.PROJECT, pk, domain)), left.get(pk, NOTHING))
         for pk, domain in domain_of.items()
@@ -93,11 +89,38 @@ def tree_of(pool: Pool, policy: Policy, *, now: datetime, weights: Weights | Non
     return TreeInput(subjects + persons, _capacity(pool, policy, now), elsewhere)
 
 
-Usage = dict[tuple[UUID, UUID], Sequence[float]]
+class PersonUsage(NamedTuple):
+    """Hours by resource of a person in a project, and whether they are still a member."""
+
+    project: UUID
+    user: UUID
+    is_member: int
+    amounts: Sequence[float]
 
 
-def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Usage:
-    """Hours by resource of each person in each project, every day by its age; one query."""
+def _persons(
+    usage: Iterable[PersonUsage], domain_of: Mapping[UUID, UUID], given: Weights, policy: Policy
+) -> tuple[list[Subject], dict[UUID, Sequence[float]], float]:
+    """The members; who has left leaves their usage with the project, and without one with the pool alone."""
+    persons: list[Subject] = []
+    left: dict[UUID, Sequence[float]] = {}
+    elsewhere = 0.0
+    for project, those in groupby(usage, key=itemgetter(0)):
+        domain = domain_of.get(project)
+        for _, user, is_member, amounts in those:
+            if domain is None:
+                elsewhere += weighted(amounts, policy.weights)
+            elif is_member:
+                own = given.get(SubjectKey(Level.USER, user, project)) if given else None
+                persons.append(Subject((domain, project, user), own, amounts))
+            else:
+                before = left.get(project, NOTHING)
+                left[project] = [a + b for a, b in zip(before, amounts, strict=True)]
+    return persons, left, elsewhere
+
+
+def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:
+    """Every member and everyone who used anything, project by project, every day by its age; one query."""
     first, today = window(policy, now)
     decays = decayed_days(policy.lookback_days, policy.half_life_days)
     postgresql = connection.vendor == "postgresql"
@@ -106,34 +129,24 @@ def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Usage:
         f"({day.format(today - timedelta(days=age))}, {value!r})" for age, value in enumerate(decays)
     )
     factor = "d.factor::double precision" if postgresql else "d.factor"
-    sums = ", ".join(f"SUM(b.{name} * {factor}) / {float(UNITS_AN_HOUR)!r}" for name in RESOURCES)
+    used = ", ".join(f"SUM(b.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCES)
+    sums, nothing = (", ".join(form.format(name) for name in RESOURCES) for form in ("SUM({})", "0.0 AS {}"))
     query = (
-        f"WITH d (day, factor) AS (VALUES {rows}) SELECT b.subject_id, b.parent_id, {sums}"  # noqa: S608
+        f"WITH d (day, factor) AS (VALUES {rows}), used AS (SELECT b.parent_id, b.subject_id, {used}"  # noqa: S608
         f" FROM {UsageBucket._meta.db_table} b JOIN d ON d.day = b.day"
-        " WHERE b.pool = %s AND b.level = %s AND b.day >= %s AND b.day <= %s GROUP BY 1, 2"
+        " WHERE b.pool = %s AND b.level = %s AND b.day >= %s AND b.day <= %s GROUP BY 1, 2)"
+        f" SELECT project_id, user_id, MAX(is_member), {sums}"
+        f" FROM (SELECT project_id, user_id, 1 AS is_member, {nothing} FROM {Membership._meta.db_table}"
+        f" UNION ALL SELECT parent_id, subject_id, 0, {', '.join(RESOURCES)} FROM used) AS persons"
+        " GROUP BY 1, 2 ORDER BY 1, 2"
     )
     bounds = [first, today] if postgresql else [first.isoformat(), today.isoformat()]
     with connection.cursor() as cursor:
         cursor.execute(query, [pool.name, Level.USER.value, *bounds])
-        return {
-            (user, project) if postgresql else (UUID(user), UUID(project)): amounts
-            for user, project, *amounts in cursor.fetchall()
-        }
-
-
-def _left_over(
-    usage: Usage, domain_of: Mapping[UUID, UUID], weights: Sequence[float]
-) -> tuple[dict[UUID, list[float]], float]:
-    """Who has left a project leaves their usage with it; what has no project any more is the pool's alone."""
-    left: dict[UUID, list[float]] = {}
-    elsewhere = 0.0
-    for (_, project), amounts in usage.items():
-        if project in domain_of:
-            before = left.get(project, [0.0] * len(RESOURCES))
-            left[project] = [a + b for a, b in zip(before, amounts, strict=True)]
-        else:
-            elsewhere += weighted(amounts, weights)
-    return left, elsewhere
+        for project, user, is_member, *amounts in cursor.fetchall():
+            if not postgresql:
+                project, user = UUID(project), UUID(user)
+            yield PersonUsage(project, user, is_member, amounts)
 
 
 def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.api.authentication import principal_key
-from lcm.errors import InvalidInput, Unprocessable
+from lcm.errors import InvalidInput, KeyReused
 from lcm.models import IdempotentAnswer
 
 HEADER = "Idempotency-Key"
@@ -67,7 +67,7 @@ def _kept(principal: str, key: str) -> IdempotentAnswer | None:
 
 def _repeat(kept: IdempotentAnswer, fingerprint: str) -> Response:
     if kept.fingerprint != fingerprint:
-        raise Unprocessable(f"This {HEADER} was used for another request; take a new one.")
+        raise KeyReused(f"This {HEADER} was used for another request; take a new one.")
     return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
 
 

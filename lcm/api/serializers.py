@@ -379,6 +379,12 @@ class SessionPlaceSerializer(serializers.Serializer[Any]):
     endpoint = serializers.CharField()
 
 
+class SessionPartSerializer(serializers.Serializer[Any]):
+    slot = SessionPlaceSerializer()
+    nodes = serializers.ListField(child=serializers.CharField(), help_text="Labels of the nodes on it.")
+    topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes alone.")
+
+
 class ControllerSessionSerializer(serializers.Serializer[Any]):
     """A session with all that its controller needs."""
 
@@ -389,6 +395,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
     arrived_at = serializers.DateTimeField(allow_null=True)
+    observed_at = serializers.DateTimeField(allow_null=True, help_text="When it was observed last.")
     pool = serializers.CharField()
     definition = serializers.UUIDField()
     definition_name = serializers.CharField()
@@ -398,6 +405,10 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     topology = serializers.CharField(allow_null=True, help_text="CML's YAML, until the lab is imported.")
     kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
     slot = SessionPlaceSerializer(allow_null=True)
+    parts = SessionPartSerializer(many=True, help_text="When it is on several slots: a lab for each.")
+    left_out = serializers.ListField(
+        child=serializers.CharField(), help_text="Links between its slots, until the labs are imported."
+    )
     allocated_ports = serializers.DictField(child=serializers.IntegerField(), help_text="By name.")
     requests = serializers.DictField(
         child=serializers.DateTimeField(), help_text="What people asked for, and since when."

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from lcm.cml.observation import ResourceObservation
 from lcm.cml.observe import observe_lab
+from lcm.cml.observed_together import observed_together
 from lcm.cml.results import Entries, LinkEnds, Node
 from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmError
 from lcm.controller.marks import Mark
 from lcm.controller.metrics import Metrics
-from lcm.controller.model import Session
+from lcm.controller.model import Part, Session
 from lcm.controller.outbox import Outbox, Outcome
 from lcm.controller.spool import SpoolFull
 from lcm.controller.worker import Worker
@@ -25,22 +27,46 @@ from lcm.controller.world import World
 logger = logging.getLogger(__name__)
 
 # The key of the last observation was used for another body: a run before us has posted it.
-SAID_BEFORE = 422
+SAID_BEFORE = "key_reused"
+
+
+class Place(NamedTuple):
+    """A part of a session and the worker that it is on."""
+
+    part: Part
+    worker: Worker
+
+
+class Found(NamedTuple):
+    """A lab of a session, and where."""
+
+    worker: Worker
+    lab_id: str
+
+
+@dataclass
+class LabMemory:
+    """What this process knows of the lab of a part."""
+
+    lab_id: str | None = None
+    prepared: bool = False
+    nodes: Entries[Node] | None = None
+    links: Mapping[str, LinkEnds] = field(default_factory=dict)
 
 
 @dataclass
 class Memory:
-    """What this process knows of a session's lab. Nothing in it is needed after a restart."""
+    """What this process knows of a session. Nothing in it is needed after a restart."""
 
-    lab_id: str | None = None
-    prepared: bool = False
+    labs: dict[str, LabMemory] = field(default_factory=dict)
     observed: bool = False
     why_missing: str = ""
     answered_request: str | None = None
-    nodes: Entries[Node] | None = None
-    links: Mapping[str, LinkEnds] = field(default_factory=dict)
     failing_call: str = ""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
+
+    def on(self, place: Place) -> LabMemory:
+        return self.labs.setdefault(place.part.slot_id, LabMemory())
 
 
 @dataclass
@@ -64,8 +90,8 @@ class Desk:
         """Seconds in its present status."""
         return (self.now() - session.status_since).total_seconds()
 
-    def is_over(self, session: Session) -> bool:
-        return self.now() >= session.ends_at
+    def is_over(self, session: Session, for_seconds: float = 0) -> bool:
+        return (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
         """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
@@ -97,16 +123,22 @@ class Desk:
         }
         return await self._tell(session, "failures", body, f"failure {session.status} {reason}")
 
-    async def observe(self, session: Session, worker: Worker, lab_id: str) -> ResourceObservation | None:
-        """What the lab has and uses now; never raises: nothing that fails here may block what follows."""
+    async def observe(self, session: Session, labs: Sequence[Found]) -> ResourceObservation | None:
+        """What its labs have and use now; never raises: nothing that fails here may block what follows."""
         try:
-            return await observe_lab(
-                worker.cml,
-                lab_id,
-                observer=self.config.name,
-                deadline=self.config.observe_seconds,
-                now=self.now,
+            seen = await asyncio.gather(
+                *(
+                    observe_lab(
+                        worker.cml,
+                        lab_id,
+                        observer=self.config.name,
+                        deadline=self.config.observe_seconds,
+                        now=self.now,
+                    )
+                    for worker, lab_id in labs
+                )
             )
+            return observed_together(seen)
         except Exception:
             logger.exception("session %s could not be observed", session.short)
             return None
@@ -119,22 +151,39 @@ class Desk:
             outcome = await self._post(session, "resource-observations", seen.to_dict(), name)
         except SpoolFull as error:
             return self._missing(str(error))
-        if outcome.refused and outcome.refused.status != SAID_BEFORE:
+        if outcome.refused and outcome.refused.code != SAID_BEFORE:
             return self._missing(str(outcome.refused))
         self.metrics.observations.labels("complete" if seen.is_complete else "incomplete").inc()
         return ""
 
-    async def lab_of(self, session: Session, worker: Worker) -> str | None:
-        """The session's lab on the worker, by its mark; None when there is none."""
-        memory = self.memory(session)
-        labs = await worker.labs_of(Mark(session.id, session.attempt))
+    def places(self, session: Session) -> list[Place] | None:
+        """The parts of a session with their workers; None when one of them does not serve."""
+        found = [
+            Place(part, worker)
+            for part in session.parts
+            if (worker := self.world.worker(part.slot_id)) is not None
+        ]
+        return found if found and len(found) == len(session.parts) else None
+
+    async def lab_of(self, session: Session, place: Place) -> str | None:
+        """The session's lab on a worker, by its mark; None when there is none."""
+        memory = self.memory(session).on(place)
+        labs = await place.worker.labs_of(Mark(session.id, session.attempt))
         memory.lab_id = labs[0].id if labs else None
         return memory.lab_id
 
-    async def remove_labs(self, session: Session, worker: Worker) -> None:
-        """Everything on the worker that is for this attempt."""
-        for lab in await worker.labs_of(Mark(session.id, session.attempt)):
-            await worker.remove(lab.id)
+    async def labs_of(self, session: Session, places: Sequence[Place]) -> list[Found]:
+        """The labs of all its parts; none when one of them is missing: the session is lost with it."""
+        found = [
+            Found(place.worker, lab_id) for place in places if (lab_id := await self.lab_of(session, place))
+        ]
+        return found if len(found) == len(places) else []
+
+    async def remove_labs(self, session: Session, places: Sequence[Place]) -> None:
+        """Everything on its workers that is for this attempt."""
+        for place in places:
+            for lab in await place.worker.labs_of(Mark(session.id, session.attempt)):
+                await place.worker.remove(lab.id)
         self.metrics.utilization.remove(session.id)
 
     def _missing(self, why: str) -> str:

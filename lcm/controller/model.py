@@ -37,6 +37,19 @@ class Slot:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What of a session is on one slot: its lab, or of one that is spread the lab of some of its nodes."""
+
+    slot_id: str
+    topology: str | None
+    title: str
+    nodes: frozenset[str] | None = None
+
+    def has(self, label: str) -> bool:
+        return self.nodes is None or label in self.nodes
+
+
+@dataclass(frozen=True)
 class Session:
     id: str
     attempt: int
@@ -46,10 +59,11 @@ class Session:
     ends_at: datetime
     pool: str
     slot_id: str | None
-    definition_name: str = ""
+    parts: tuple[Part, ...] = ()
+    left_out: tuple[str, ...] = ()
     awaits_arrival: bool = False
     arrived_at: datetime | None = None
-    topology: str | None = None
+    observed_at: datetime | None = None
     port_template: tuple[Mapping[str, Any], ...] = ()
     allocated_ports: Mapping[str, int] = field(default_factory=dict)
     kernels: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +72,6 @@ class Session:
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Session:
         slot = values.get("slot")
-        arrived = values.get("arrived_at")
         return cls(
             id=values["id"],
             attempt=values["attempt"],
@@ -68,10 +81,11 @@ class Session:
             ends_at=datetime.fromisoformat(values["ends_at"]),
             pool=values["pool"],
             slot_id=slot["id"] if slot else None,
-            definition_name=values.get("definition_name") or "",
+            parts=_parts(values),
+            left_out=tuple(values.get("left_out") or ()),
             awaits_arrival=bool(values.get("awaits_arrival")),
-            arrived_at=datetime.fromisoformat(arrived) if arrived else None,
-            topology=values.get("topology"),
+            arrived_at=_moment(values.get("arrived_at")),
+            observed_at=_moment(values.get("observed_at")),
             port_template=tuple(values.get("port_template") or ()),
             allocated_ports=values.get("allocated_ports") or {},
             kernels=values.get("kernels") or {},
@@ -81,3 +95,27 @@ class Session:
     @property
     def short(self) -> str:
         return self.id[:8]
+
+    def is_on(self, slot_id: str) -> bool:
+        return any(part.slot_id == slot_id for part in self.parts)
+
+
+def _parts(values: Mapping[str, Any]) -> tuple[Part, ...]:
+    """One for each slot; their titles say which of how many they are."""
+    slot, name = values.get("slot"), values.get("definition_name") or ""
+    spread = values.get("parts") or ()
+    if spread:
+        return tuple(
+            Part(
+                part["slot"]["id"],
+                part["topology"],
+                f"{number}/{len(spread)} {name}",
+                frozenset(part["nodes"]),
+            )
+            for number, part in enumerate(spread, 1)
+        )
+    return (Part(slot["id"], values.get("topology"), name),) if slot else ()
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

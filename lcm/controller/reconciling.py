@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from lcm.cml.call_errors import CmlError
-from lcm.controller.desk import Desk
+from lcm.controller.desk import Desk, Place
 from lcm.controller.leasing import Leases
 from lcm.controller.model import Session
 from lcm.controller.stages import CHANGING, STAGES
-from lcm.controller.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -36,24 +36,25 @@ class Reconciler:
             return WAIT_FOR_LCM
         if session.status in CHANGING and not self._leases.may_change(session.pool):
             return WAIT_FOR_LEASE
-        worker = self._desk.world.worker(session.slot_id)
-        if worker is None:
+        places = self._desk.places(session)
+        if places is None:
             # LCM decides what becomes of sessions whose worker is gone.
             return self._desk.config.running_check_seconds
         begun, result = time.monotonic(), "failed"
         try:
-            again = await stage(self._desk, session, worker)
+            again = await stage(self._desk, session, places)
             result = "done"
         except CmlError as error:
-            again = await self._trouble(session, worker, error)
+            again = await self._trouble(session, places, error)
         finally:
             seconds = time.monotonic() - begun
             self._desk.metrics.reconciles.labels(session.status, result).observe(seconds)
         return again
 
-    async def _trouble(self, session: Session, worker: Worker, error: CmlError) -> float | None:
+    async def _trouble(self, session: Session, places: Sequence[Place], error: CmlError) -> float | None:
         """Try again, later each time the same call fails; a worker that is away has lost its labs."""
-        if worker.unreachable_for() > self._desk.config.worker_lost_seconds:
+        away = max(place.worker.unreachable_for() for place in places)
+        if away > self._desk.config.worker_lost_seconds:
             await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)

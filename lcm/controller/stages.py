@@ -5,17 +5,18 @@ A stage answers in how many seconds it wants to look again; None: when LCM tells
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from lcm.cml.call_errors import CmlError
 from lcm.controller import model
-from lcm.controller.desk import Desk
+from lcm.controller.desk import Desk, Found, Place
 from lcm.controller.marks import Mark, title_for
 from lcm.controller.model import Session
 from lcm.controller.tagging import TemplateMismatch, tags_to_write
 from lcm.controller.worker import STARTED, Worker, is_passing
 
-Stage = Callable[[Desk, Session, Worker], Awaitable[float | None]]
+Places = Sequence[Place]
+Stage = Callable[[Desk, Session, Places], Awaitable[float | None]]
 
 OVER = "its timeslot is over"
 LAST_OBSERVATION = "last observation"
@@ -23,7 +24,7 @@ SOON = 1.0
 LCM_AWAY = 5.0
 
 
-async def scheduled(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def scheduled(desk: Desk, session: Session, places: Places) -> float | None:
     """Begin when the timeslot is near; LCM's consent comes before anything is done."""
     if desk.is_over(session):
         await desk.move(session, model.CANCELLED, f"{OVER} before it could start")
@@ -35,26 +36,24 @@ async def scheduled(desk: Desk, session: Session, worker: Worker) -> float | Non
     return None
 
 
-async def instantiating(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def instantiating(desk: Desk, session: Session, places: Places) -> float | None:
     """Import under the mark, ports into the tags, start, wait until it has converged."""
     if desk.is_over(session):
         return await _end_early(desk, session, f"{OVER} before it was ready")
     if desk.age(session) > desk.config.boot_timeout_seconds:
         why = f"the lab did not converge within {desk.config.boot_timeout_seconds:g} s"
-        return await give_up(desk, session, worker, why)
+        return await give_up(desk, session, places, why)
     try:
-        lab_id = await _prepared_lab(desk, session, worker)
-        if await worker.cml.lab_state(lab_id) != STARTED:
-            await worker.start(lab_id)
-        elif await worker.cml.check_if_converged(lab_id):
-            await desk.move(session, model.READY)
+        up = [await _is_up(place.worker, await _prepared_lab(desk, session, place)) for place in places]
+        if all(up):
+            await desk.move(session, model.READY, _said_of_links(session))
             return None
     except TemplateMismatch as error:
-        return await give_up(desk, session, worker, f"the ports cannot be written: {error}")
+        return await give_up(desk, session, places, f"the ports cannot be written: {error}")
     except CmlError as error:
         if is_passing(error):
             raise
-        return await give_up(desk, session, worker, str(error))
+        return await give_up(desk, session, places, str(error))
     return desk.config.boot_poll_seconds
 
 
@@ -65,9 +64,22 @@ async def _end_early(desk: Desk, session: Session, reason: str) -> float | None:
     return None
 
 
-async def _prepared_lab(desk: Desk, session: Session, worker: Worker) -> str:
-    """The session's lab, imported once, with its ports in the tags."""
-    memory = desk.memory(session)
+async def _is_up(worker: Worker, lab_id: str) -> bool:
+    """Whether it has converged; one that does not run is started."""
+    if await worker.cml.lab_state(lab_id) != STARTED:
+        await worker.start(lab_id)
+        return False
+    return await worker.cml.check_if_converged(lab_id)
+
+
+def _said_of_links(session: Session) -> str:
+    """A lab ends at its worker: what was between two of them is missing."""
+    return f"links between workers are left out: {', '.join(session.left_out)}" if session.left_out else ""
+
+
+async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str:
+    """The lab of a part, imported once, with its ports in the tags."""
+    (part, worker), memory = place, desk.memory(session).on(place)
     if memory.prepared and memory.lab_id:
         return memory.lab_id
     labs = await worker.labs_of(Mark(session.id, session.attempt))
@@ -76,22 +88,23 @@ async def _prepared_lab(desk: Desk, session: Session, worker: Worker) -> str:
     if labs:
         lab_id = labs[0].id
     else:
-        title = title_for(session.id, session.attempt, session.definition_name)
-        lab_id = await worker.import_lab(session.topology or "", title)
+        title = title_for(session.id, session.attempt, part.title)
+        lab_id = await worker.import_lab(part.topology or "", title)
     memory.lab_id = lab_id
     nodes = await worker.cml.nodes(lab_id)
-    changes = tags_to_write(nodes.items, session.port_template, session.allocated_ports)
+    template = [entry for entry in session.port_template if part.has(entry["node_label"])]
+    changes = tags_to_write(nodes.items, template, session.allocated_ports)
     for node_id, tags in changes.items():
         await worker.cml.set_node_tags(lab_id, node_id, tags)
     memory.prepared = True
     return lab_id
 
 
-async def give_up(desk: Desk, session: Session, worker: Worker, why: str) -> float | None:
+async def give_up(desk: Desk, session: Session, places: Places, why: str) -> float | None:
     """Clean up, then say what went wrong; a worker that does not let us is left to the search for orphans."""
     is_gone = True
     try:
-        await desk.remove_labs(session, worker)
+        await desk.remove_labs(session, places)
     except CmlError:
         if desk.age(session) < desk.config.boot_timeout_seconds + desk.config.stop_timeout_seconds:
             raise
@@ -100,46 +113,51 @@ async def give_up(desk: Desk, session: Session, worker: Worker, why: str) -> flo
     return None
 
 
-async def ready(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def ready(desk: Desk, session: Session, places: Places) -> float | None:
     """Runs at once, or when its user has arrived."""
     if desk.is_over(session):
         return await _end_early(desk, session, OVER)
     if not session.awaits_arrival or session.arrived_at:
         await desk.move(session, model.RUNNING)
         return None
-    return await _still_there(desk, session, worker)
+    return await _still_there(desk, session, places)
 
 
-async def running(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def running(desk: Desk, session: Session, places: Places) -> float | None:
     """Observe when asked, and at the end of the timeslot; notice when the lab is lost."""
     memory = desk.memory(session)
     asked = session.requests.get("observe")
     if desk.is_over(session):
-        return await _collect(desk, session, worker)
+        return await _collect(desk, session, places)
     if asked and memory.answered_request != asked:
-        lab_id = await desk.lab_of(session, worker)
-        if lab_id:
+        labs = await desk.labs_of(session, places)
+        if labs:
             memory.answered_request = asked
-            seen = await desk.observe(session, worker, lab_id)
+            seen = await desk.observe(session, labs)
             await desk.post_observation(session, seen, f"observation asked for at {asked}")
-    return await _still_there(desk, session, worker)
+    return await _still_there(desk, session, places)
 
 
-async def _collect(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def _collect(desk: Desk, session: Session, places: Places) -> float | None:
     """Observe the lab as it was used, say that we are collecting, post.
 
     While LCM does not answer only the observation is kept: the session may have been extended meanwhile.
     """
-    lab_id = await desk.lab_of(session, worker)
-    if lab_id is None:
-        return await _lost(desk, session)
+    memory = desk.memory(session)
+    try:
+        labs = await desk.labs_of(session, places)
+        if not labs:
+            return await _lost(desk, session)
+    except CmlError as error:
+        if not desk.is_over(session, for_seconds=desk.config.observe_seconds):
+            raise
+        memory.observed, memory.why_missing, labs = True, str(error), []
     over = await desk.still_over(session)
     if over is False:
         return SOON
-    memory = desk.memory(session)
     if over is None and memory.observed:
         return LCM_AWAY
-    seen = None if memory.observed else await desk.observe(session, worker, lab_id)
+    seen = None if memory.observed else await desk.observe(session, labs)
     if over and not await desk.move(session, model.COLLECTING, OVER) and not desk.outbox.waiting(session.id):
         return SOON
     if not memory.observed:
@@ -148,47 +166,61 @@ async def _collect(desk: Desk, session: Session, worker: Worker) -> float | None
     return SOON if over else LCM_AWAY
 
 
-async def collecting(desk: Desk, session: Session, worker: Worker) -> float | None:
-    why = await _observe_once(desk, session, worker)
+async def collecting(desk: Desk, session: Session, places: Places) -> float | None:
+    await _observe_once(desk, session, places)
     if desk.outbox.waiting(session.id):
         return SOON
-    await desk.move(session, model.STOPPING, f"{OVER}; not observed: {why}" if why else OVER)
+    await desk.move(session, model.STOPPING, _and_unobserved(desk, session, OVER))
     return None
 
 
-async def stopping(desk: Desk, session: Session, worker: Worker) -> float | None:
+async def stopping(desk: Desk, session: Session, places: Places) -> float | None:
     """Take the lab down; one that was called off while it ran is observed first."""
     if desk.age(session) > desk.config.stop_timeout_seconds:
         why = f"the lab could not be taken down within {desk.config.stop_timeout_seconds:g} s"
-        await desk.fail(session, why, lab_is_gone=False)
+        await desk.fail(session, _and_unobserved(desk, session, why), lab_is_gone=False)
         return None
-    await _observe_once(desk, session, worker)
+    await _observe_once(desk, session, places)
     if desk.outbox.waiting(session.id):
         return SOON
-    await desk.remove_labs(session, worker)
-    await desk.move(session, model.TERMINATED)
+    await desk.remove_labs(session, places)
+    await desk.move(session, model.TERMINATED, _and_unobserved(desk, session))
     return None
 
 
-async def _observe_once(desk: Desk, session: Session, worker: Worker) -> str:
-    """The last observation of a lab that runs; teardown goes on in any case. Answers why there is none."""
+async def _observe_once(desk: Desk, session: Session, places: Places) -> None:
+    """The last observation of a lab that runs, or why there is none; teardown goes on in any case."""
     memory = desk.memory(session)
     if memory.observed:
-        return memory.why_missing
+        return
     try:
-        lab_id = await desk.lab_of(session, worker)
-        if lab_id is None:
-            return "its lab is gone"
+        labs = await desk.labs_of(session, places)
+        memory.why_missing = await _not_running(labs)
+    except CmlError as error:
+        memory.why_missing = str(error)
+        return
+    if memory.why_missing:
+        return
+    memory.observed = True
+    seen = await desk.observe(session, labs)
+    memory.why_missing = await desk.post_observation(session, seen, _last(session))
+
+
+async def _not_running(labs: Sequence[Found]) -> str:
+    """Why there is nothing to observe, if there is not."""
+    for worker, lab_id in labs:
         if await worker.cml.lab_state(lab_id) != STARTED:
             return "its lab does not run"
         if not await worker.cml.check_if_converged(lab_id):
             return "its lab was still starting"
-    except CmlError as error:
-        return str(error)
-    memory.observed = True
-    seen = await desk.observe(session, worker, lab_id)
-    memory.why_missing = await desk.post_observation(session, seen, _last(session))
-    return memory.why_missing
+    return "" if labs else "its lab is gone"
+
+
+def _and_unobserved(desk: Desk, session: Session, reason: str = "") -> str:
+    """A reason, and why LCM has no observation; a run before us may have seen to it."""
+    why = desk.memory(session).why_missing
+    missing = f"not observed: {why}" if why and not session.observed_at else ""
+    return "; ".join(part for part in (reason, missing) if part)
 
 
 def _last(session: Session) -> str:
@@ -196,15 +228,16 @@ def _last(session: Session) -> str:
     return f"{LAST_OBSERVATION} {session.ends_at.isoformat()}"
 
 
-async def _still_there(desk: Desk, session: Session, worker: Worker) -> float | None:
-    if await desk.lab_of(session, worker) is None:
+async def _still_there(desk: Desk, session: Session, places: Places) -> float | None:
+    if not await desk.labs_of(session, places):
         return await _lost(desk, session)
     left = (session.ends_at - desk.now()).total_seconds()
     return max(0.0, min(left, desk.config.running_check_seconds))
 
 
 async def _lost(desk: Desk, session: Session) -> float | None:
-    await desk.fail(session, "its lab vanished from the worker", lab_is_gone=True)
+    """Of one that is spread the other labs are still there."""
+    await desk.fail(session, "its lab vanished from the worker", lab_is_gone=len(session.parts) == 1)
     return None
 
 

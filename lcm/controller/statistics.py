@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from lcm.cml.call_errors import CmlError, CmlNotFound
 from lcm.cml.node_figures import observe_node
 from lcm.cml.results import Entries, LinkEnds, Node, SimulationStats
-from lcm.controller.desk import Desk
+from lcm.controller.desk import Desk, Place
 from lcm.controller.leasing import Leases
 from lcm.controller.metrics import Sample, samples_of
 from lcm.controller.model import HAS_A_LAB, Session
@@ -42,12 +42,12 @@ class Statistics:
         await asyncio.gather(*(self._lab(session) for session in running))
 
     async def _lab(self, session: Session) -> None:
-        worker = self._desk.world.worker(session.slot_id)
-        if worker is None:
+        places = self._desk.places(session)
+        if places is None:
             return
         async with self._gate:
             try:
-                samples = await self._samples(session, worker)
+                samples = [sample for place in places for sample in await self._samples(session, place)]
             except CmlNotFound:
                 self._look_at(session.id)
                 samples = []
@@ -57,9 +57,9 @@ class Statistics:
         if session.id in self._desk.world.sessions:
             self._desk.metrics.utilization.put(session.id, samples, time.time())
 
-    async def _samples(self, session: Session, worker: Worker) -> list[Sample]:
-        memory = self._desk.memory(session)
-        lab_id = memory.lab_id or await self._desk.lab_of(session, worker)
+    async def _samples(self, session: Session, place: Place) -> list[Sample]:
+        memory, worker = self._desk.memory(session).on(place), place.worker
+        lab_id = memory.lab_id or await self._desk.lab_of(session, place)
         if lab_id is None:
             return []
         if memory.nodes is None:

@@ -13,7 +13,8 @@ from lcm.controller.desk import Desk
 from lcm.controller.heartbeats import Heartbeats
 from lcm.controller.lcm_client import LcmClient, LcmError
 from lcm.controller.leasing import Leases
-from lcm.controller.model import HAS_A_LAB
+from lcm.controller.marks import Mark
+from lcm.controller.model import HAS_A_LAB, Session
 from lcm.controller.tagging import port_of
 from lcm.controller.worker import LabOnWorker, Worker
 
@@ -84,16 +85,13 @@ class Survey:
     def _is_wanted(self, worker: Worker, lab: LabOnWorker) -> bool:
         assert lab.mark is not None
         session = self._desk.world.sessions.get(lab.mark.session_id)
-        return session is not None and (session.attempt, session.slot_id) == (
-            lab.mark.attempt,
-            worker.slot.id,
-        )
+        return session is not None and _is_for(session, worker, lab.mark)
 
     async def _is_known(self, worker: Worker, lab: LabOnWorker) -> bool:
         """Ask LCM itself before a lab is removed: what we know may be old."""
         assert lab.mark is not None
         found = await self._client.sessions([lab.mark.session_id])
-        return any((each.attempt, each.slot_id) == (lab.mark.attempt, worker.slot.id) for each in found)
+        return any(_is_for(each, worker, lab.mark) for each in found)
 
     async def _leaked(self, worker: Worker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
         """Ports in the tags of any lab that no session on this worker was given."""
@@ -116,3 +114,7 @@ class Survey:
                             port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
                         )
         return [{"port": port, "name": name} for port, name in sorted(found.items())]
+
+
+def _is_for(session: Session, worker: Worker, mark: Mark) -> bool:
+    return session.attempt == mark.attempt and session.is_on(worker.slot.id)

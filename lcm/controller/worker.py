@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lcm.cml.call_errors import CmlAuthFailed, CmlError, CmlNotFound, CmlUnreachable
-from lcm.cml.calling import CallRecord, Patience
+from lcm.cml.call_errors import CmlError, CmlNotFound, CmlRefused
+from lcm.cml.calling import PASSING, CallRecord, Patience
 from lcm.cml.client import CmlClient
 from lcm.cml.results import Lab
 from lcm.cml.worker import Worker as CmlWorker
@@ -131,4 +131,4 @@ def _known(lab: Lab) -> LabOnWorker:
 
 def is_passing(error: CmlError) -> bool:
     """Whether the same call may work in a while: everything but what CML refuses."""
-    return isinstance(error, CmlUnreachable | CmlAuthFailed) or error.status is None or error.status >= 500
+    return not isinstance(error, CmlRefused) or error.status in PASSING

@@ -59,7 +59,7 @@ class World:
             self._on_change(session_id)
 
     def sessions_on(self, slot_id: str) -> list[Session]:
-        return [session for session in self.sessions.values() if session.slot_id == slot_id]
+        return [session for session in self.sessions.values() if session.is_on(slot_id)]
 
     def worker(self, slot_id: str | None) -> Worker | None:
         """The worker of a slot; None when it does not serve."""

@@ -20,6 +20,7 @@ from lcm.roles import Role
 from lcm.selectors import names
 from lcm.throttling import note_failure, wait_after_failures
 from lcm.web.access import public, role_required
+from lcm.web.changes import differences_of
 from lcm.web.lists import list_page
 
 A_YEAR = 365 * 24 * 3600
@@ -114,7 +115,6 @@ def change_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
     change = get_object_or_404(ChangeLog, pk=pk)
-    before, after = change.before or {}, change.after or {}
-    rows = [(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
     crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
-    return render(request, "changes/detail.html", {"change": change, "rows": rows, "crumbs": crumbs})
+    context = {"change": change, "rows": differences_of(change), "crumbs": crumbs}
+    return render(request, "changes/detail.html", context)

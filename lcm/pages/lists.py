@@ -169,7 +169,7 @@ PEOPLE = ListPage(
     search_hint="Name, email",
     icon="users",
     empty_hint="People are made in django-admin and given a role here.",
-    lead=lambda: "Viewers look, Operators look after sessions and slots, Admins decide everything.",
+    lead=lambda: "**Viewers look, Operators look after sessions and slots, Admins decide everything.**",
 )
 
 TOKENS = ListPage(
@@ -242,4 +242,5 @@ CHANGES = ListPage(
     search_hint="In the newest 100,000",
     icon="list-bullet",
     empty_hint="Whatever anyone does here is written down in this log.",
+    lead=lambda: "**Who did what, when and why.** Nobody can edit it.",
 )

@@ -9,14 +9,20 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from lcm.cml.parting import part_topology
 from lcm.lifecycle import ON_A_SLOT, SessionStatus
 from lcm.models import Kernel, LabletSession
+from lcm.models.definitions import Placement
 
 Part = Callable[[Sequence[UUID]], Mapping[UUID, Any]]
+# A slot and the labels of the nodes on it, for each slot of a session.
+Spread = Sequence[tuple[dict[str, Any], list[str]]]
 OpenRequests = Callable[[Sequence[UUID]], Mapping[UUID, datetime]]
 
 # Apps add theirs when they start: what a session has beside its own fields, by name.
 PARTS: dict[str, Part] = {}
+# Where the nodes of sessions are that may be on several slots.
+NODES_BY_SLOT: list[Callable[[Sequence[UUID]], Mapping[UUID, Spread]]] = []
 # What people ask of running sessions, by name: since when it waits to be done.
 REQUESTS: dict[str, OpenRequests] = {}
 # Later the lab is there, and the topology would only be sent for nothing.
@@ -34,10 +40,11 @@ def described(sessions: Sequence[LabletSession]) -> list[dict[str, Any]]:
     ids = [session.pk for session in sessions]
     parts = {name: read(ids) for name, read in PARTS.items()} if ids else {}
     asked = {name: read(ids) for name, read in REQUESTS.items()} if ids else {}
-    kernels = _kernels(ids)
+    kernels, spread = _kernels(ids), _spread(sessions)
     return [
         {
             **_own(session),
+            **_divided(session, spread.get(session.pk, ())),
             "kernels": kernels.get(session.pk, {}),
             "requests": {name: since[session.pk] for name, since in asked.items() if session.pk in since},
             **{name: values.get(session.pk) for name, values in parts.items()},
@@ -56,6 +63,7 @@ def _own(session: LabletSession) -> dict[str, Any]:
         "starts_at": session.starts_at,
         "ends_at": session.ends_at,
         "arrived_at": session.arrived_at,
+        "observed_at": session.observed_at,
         "pool": session.pool,
         "definition": definition.pk,
         "definition_name": str(definition),
@@ -64,6 +72,24 @@ def _own(session: LabletSession) -> dict[str, Any]:
         "port_template": session.revision.port_template,
         "topology": definition.topology_yaml if session.status in NEEDS_TOPOLOGY else None,
     }
+
+
+def _spread(sessions: Sequence[LabletSession]) -> Mapping[UUID, Spread]:
+    ids = [session.pk for session in sessions if session.definition.placement == Placement.SPREAD]
+    return {key: places for read in NODES_BY_SLOT for key, places in read(ids).items()} if ids else {}
+
+
+def _divided(session: LabletSession, places: Spread) -> dict[str, Any]:
+    """A lab for each slot; links between slots are left out. Nothing when all is on one."""
+    if len(places) < 2:
+        return {"parts": [], "left_out": []}
+    parts: list[dict[str, Any]] = [{"slot": slot, "nodes": nodes, "topology": None} for slot, nodes in places]
+    if session.status not in NEEDS_TOPOLOGY:
+        return {"parts": parts, "left_out": []}
+    parting = part_topology(session.definition.topology_yaml, [nodes for _, nodes in places])
+    for part, topology in zip(parts, parting.topologies, strict=True):
+        part["topology"] = topology
+    return {"parts": parts, "left_out": parting.left_out}
 
 
 def _kernels(ids: Sequence[UUID]) -> dict[UUID, dict[str, UUID]]:

@@ -57,7 +57,7 @@ class DemoFleet:
             "log_level": "WARNING",
         }
         return [
-            services.simulator(env, self.simulator.port),
+            services.simulator(env, self.simulator.port, self.folder / "simulator.json"),
             services.controller(env, settings),
             services.demo(env),
         ]

@@ -36,8 +36,9 @@ def beat(env: Mapping[str, str], data_dir: Path) -> Child:
     return Child("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
 
 
-def simulator(env: Mapping[str, str], port: int) -> Child:
-    return Child("simulator", _python("lcm.cml.simulator", "--no-controller", "--port", str(port)), env)
+def simulator(env: Mapping[str, str], port: int, state: Path) -> Child:
+    options = ("--no-controller", "--port", str(port), "--state", str(state))
+    return Child("simulator", _python("lcm.cml.simulator", *options), env)
 
 
 def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> Child:

@@ -35,8 +35,8 @@ FOR_API_DOCS = SELF_ONLY.replace("style-src 'self'", "style-src 'self' 'unsafe-i
 )
 
 
-class AroundRequest:
-    """A middleware with something before and something after, in synchronous and asynchronous chains."""
+class RequestContextMiddleware:
+    """Request id, request log, metrics and the content policy, in a thread or around the watch that waits."""
 
     sync_capable = True
     async_capable = True
@@ -56,16 +56,6 @@ class AroundRequest:
     async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
         before = self.before(request)
         return self.after(request, await self.get_response(request), before)
-
-    def before(self, request: HttpRequest) -> Any:
-        return None
-
-    def after(self, request: HttpRequest, response: HttpResponseBase, before: Any) -> HttpResponseBase:
-        return response
-
-
-class RequestContextMiddleware(AroundRequest):
-    """Request id, request log, metrics and the content policy."""
 
     def before(self, request: HttpRequest) -> float:
         given = request.headers.get("X-Request-ID", "")
@@ -98,32 +88,22 @@ class RequestContextMiddleware(AroundRequest):
         )
 
 
-class PreferencesMiddleware(AroundRequest):
+class PreferencesMiddleware:
     """Pages are shown in the person's time zone, the API speaks UTC; neither is kept in shared caches."""
 
-    def __call__(self, request: HttpRequest) -> Any:
-        if self.is_async:
-            return self._with_zone_async(request)
-        zone = UTC if _is_api(request) else zone_of(request.user)
-        with timezone.override(zone):
-            return self.after(request, self.get_response(request), None)
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
 
-    async def _with_zone_async(self, request: HttpRequest) -> HttpResponseBase:
-        # The API reads the log-in itself: a call that waits must not cost a look at the database here.
-        zone = UTC if _is_api(request) else zone_of(await request.auser())
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        # The API reads the log-in itself.
+        zone = UTC if request.path.startswith("/api/") else zone_of(request.user)
         with timezone.override(zone):
-            return self.after(request, await self.get_response(request), None)
-
-    def after(self, request: HttpRequest, response: HttpResponseBase, before: Any) -> HttpResponseBase:
+            response: HttpResponseBase = self.get_response(request)
         if not request.path.startswith("/static/"):
             patch_vary_headers(response, ["HX-Request", "Cookie"])
             if "Cache-Control" not in response:
                 patch_cache_control(response, private=True, no_cache=True)
         return response
-
-
-def _is_api(request: HttpRequest) -> bool:
-    return request.path.startswith("/api/")
 
 
 def zone_of(user: Any) -> zoneinfo.ZoneInfo:

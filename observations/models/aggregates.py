@@ -87,6 +87,9 @@ class DefinitionAssessment(models.Model):
         ]
         indexes = [
             models.Index(fields=["worth", "definition"], name="assessment_worth"),
+            models.Index(fields=["waste_cpu", "definition"], name="assessment_waste_cpu"),
+            models.Index(fields=["waste_memory", "definition"], name="assessment_waste_memory"),
+            models.Index(fields=["n", "definition"], name="assessment_sessions"),
             models.Index(
                 fields=["snoozed_until"], condition=Q(snoozed_until__isnull=False), name="assessment_snoozed"
             ),

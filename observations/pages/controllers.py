@@ -18,6 +18,7 @@ from observations.selectors.controllers import (
     controllers_seen,
     heartbeats_by_pool,
 )
+from observations.selectors.discovery import served_pools
 
 
 @require_GET
@@ -35,7 +36,8 @@ def controller_board(request: HttpRequest) -> HttpResponseBase:
 
 def _live() -> dict[str, object]:
     now = timezone.now()
-    seen, pools = controllers_seen(now), heartbeats_by_pool(now)
+    served = served_pools(now)
+    seen, pools = controllers_seen(served, now), heartbeats_by_pool(served, now)
     return {"now": now, "controllers": seen, "pools": pools, "sentence": _sentence(seen, pools)}
 
 

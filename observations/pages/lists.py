@@ -184,7 +184,8 @@ EVIDENCE = ListPage(
     ],
     row_template="observations/evidence_row.html",
     default_sort="-observed_at",
-    search_hint="",
+    search_hint="Definition",
     icon="eye",
     empty_hint="A session is observed before its lab is torn down, and whenever someone asks for it.",
+    lead=lambda: "**What labs used of what they were given.** Those that count are the evidence of a review.",
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 
-from lcm.web.wording import duration_text
+from lcm.web.wording import amount_text, duration_text
 from observations.livestats.catalogue import METRICS
 from observations.livestats.history import History, Points
 from observations.livestats.merging import MetricValue
@@ -133,7 +134,7 @@ def _gauge(name: str, value: MetricValue | None, points: Points, history: Histor
         return Reading(metric.label, "", "not known", spark=spark)
     rest = []
     if most is not None:
-        rest.append(f"of {cores_text(most)} cores" if is_cpu else f"of {bytes_text(most)}")
+        rest.append(f"of {amount_text(Decimal(str(most)))} cores" if is_cpu else f"of {bytes_text(most)}")
     elif is_cpu:
         rest.append("cores")
     if value.pct is not None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, F, Max, Min, Q
 
 from observations.models import Presence, TargetKind
-from observations.selectors.discovery import HEARD_WITHIN, SLOT_HEARD_WITHIN, served_pools
+from observations.selectors.discovery import HEARD_WITHIN, SLOT_HEARD_WITHIN
 from scheduling.models import Pool, Slot, SlotState
 
+# Names of pools by the controller that holds their lease.
+Served = Mapping[str, Sequence[str]]
 # One that has been silent for longer will not come back under its name.
 REMEMBERED = timedelta(days=1)
 
@@ -40,9 +43,8 @@ class PoolHeartbeats:
     newest: datetime | None = None
 
 
-def controllers_seen(now: datetime) -> list[SeenController]:
+def controllers_seen(served: Served, now: datetime) -> list[SeenController]:
     """Those that serve, stand by or have fallen silent within a day, by name."""
-    served = served_pools(now)
     lately = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
     heard = {row.name: row for row in lately}
     return [
@@ -57,9 +59,9 @@ def controllers_seen(now: datetime) -> list[SeenController]:
     ]
 
 
-def heartbeats_by_pool(now: datetime) -> list[PoolHeartbeats]:
+def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
     """Every pool with the controller that serves it and the heartbeats of its READY workers."""
-    holders = {pool: name for name, pools in served_pools(now).items() for pool in pools}
+    holders = {pool: name for name, pools in served.items() for pool in pools}
     overdue = Q(last_heartbeat=None) | Q(last_heartbeat__lte=now - SLOT_HEARD_WITHIN)
     ready = Slot.objects.filter(state=SlotState.READY).order_by()
     counts = ready.values("pool").annotate(

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from lcm.models import LabletDefinition
 from observations.arithmetic.impact import GPU, Need, Packing, Room, pack
-from observations.arithmetic.measures import MEASURED, hundredths
-from scheduling.capacity import Resources, resources_of
+from observations.arithmetic.measures import hundredths
+from scheduling.capacity import NAMES
+from scheduling.framework.amounts import NOTHING
 from scheduling.models import Pool, Slot, SlotState
-from scheduling.selectors.capacity import use_of
-
-NAMES = (*MEASURED, GPU)
+from scheduling.selectors.capacity import SERVING
+from scheduling.selectors.rooms import amounts_by_slot, ports_by_slot, whole_units
 
 
 def pools_of(definition: LabletDefinition) -> list[Pool]:
@@ -35,16 +35,16 @@ def rooms_for(definition: LabletDefinition) -> tuple[list[Room], list[Room]]:
     empty: list[Room] = []
     free: list[Room] = []
     for pool in pools_of(definition):
-        slots = list(
-            Slot.objects.filter(pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None)
-        )
+        ready = Slot.objects.filter(SERVING, pool=pool, state=SlotState.READY)
+        slots = list(ready.order_by().values_list("pk", "max_leases", "lease_count", *whole_units().values()))
+        keys = [key for key, *_ in slots]
+        held, ports_held = amounts_by_slot(keys), ports_by_slot(pool, keys)
         ports = pool.last_port - pool.first_port + 1
-        use = use_of(pool, slots)
-        for slot in slots:
-            whole, taken = resources_of(slot), use[slot.pk]
-            empty.append(Room(_amounts(whole), ports, slot.max_leases))
+        for key, max_leases, leases, *whole in slots:
+            left = [max(a - b, 0) for a, b in zip(whole, held.get(key, NOTHING), strict=True)]
+            empty.append(Room(dict(zip(NAMES, whole, strict=True)), ports, max_leases))
             free.append(
-                Room(_amounts(whole - taken.taken), ports - taken.ports, slot.max_leases - slot.lease_count)
+                Room(dict(zip(NAMES, left, strict=True)), ports - ports_held.get(key, 0), max_leases - leases)
             )
     return empty, free
 
@@ -53,7 +53,3 @@ def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> Need:
     revision = definition.current_revision
     assert revision is not None
     return Need({**amounts, GPU: hundredths(revision.gpu)}, len(revision.port_template))
-
-
-def _amounts(resources: Resources) -> dict[str, int]:
-    return {name: max(hundredths(getattr(resources, name)), 0) for name in NAMES}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -78,7 +79,13 @@ class Configuration:
 
 def read_configuration(text: str) -> Configuration:
     """The document as a configuration; the default one when it is empty."""
-    document = _Document(text if text.strip() else DEFAULT)
+    return _read(text if text.strip() else DEFAULT, tuple(plugins()))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str, known: tuple[str, ...]) -> Configuration:
+    """Reading YAML takes longer than a quiet tick, and documents seldom change; `known` names the plugins."""
+    document = _Document(text)
     actions = document.actions()
     choices = document.choices()
     if document.problems:

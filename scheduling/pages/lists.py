@@ -1,17 +1,21 @@
-"""What each of the lists of capacity shows."""
+"""What each of the lists of capacity shows, and the list of sessions as it is with capacity."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.utils import timezone
 
+from lcm.pages import lists
 from lcm.roles import Role
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import duration_text
 from scheduling import filters
 from scheduling.models import Phase, Reservation, Slot, SlotState
 from scheduling.selectors import capacity
+from scheduling.selectors.for_controllers import slots_of_sessions
 
 
 def _pools_lead() -> str:
@@ -47,6 +51,22 @@ def _reservations_lead() -> str:
 def _oldest_wait(row: Any) -> str:
     return duration_text(timezone.now() - row.oldest) if row.oldest else ""
 
+
+def _tell_where(rows: Sequence[Any]) -> None:
+    places = slots_of_sessions([row.pk for row in rows])
+    for row in rows:
+        row.place = places.get(row.pk)
+
+
+SESSIONS = replace(
+    lists.SESSIONS,
+    columns=[
+        *lists.SESSIONS.columns,
+        Column("Slot", lambda row: row.place["name"] if row.place else ""),
+    ],
+    row_template="capacity/placed_session_row.html",
+    dress=_tell_where,
+)
 
 POOLS = ListPage(
     title="Capacity",

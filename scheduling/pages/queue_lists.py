@@ -86,6 +86,10 @@ TICKS = ListPage(
     search_hint="Pool",
     icon="clock",
     empty_hint="The beat starts a tick for each pool every few seconds.",
+    lead=lambda: (
+        "**Each tick places what waits, launches what is missing and drains what is idle.** "
+        "Those in a row that do the same are one line."
+    ),
 )
 
 DECISIONS = ListPage(
@@ -109,4 +113,5 @@ DECISIONS = ListPage(
     search_hint="Session, reservation, holder",
     icon="scale",
     empty_hint="A cycle writes one for each reservation it says something new about.",
+    lead=lambda: "**Why each was placed, or has to wait.** One line each time something new is said.",
 )

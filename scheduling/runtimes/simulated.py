@@ -136,7 +136,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     def describe(self) -> Iterable[Instance]:
         living = self._living()
         if self.simulators:
-            # A process that was started anew has forgotten them: they come back empty.
+            # A process that was started without its file has forgotten them: they come back empty.
             self.simulators.ensure([row.id for row in living], self._simulator())
         return [self._instance(row) for row in living]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
@@ -17,6 +17,7 @@ from lcm.models import LabletSession
 from scheduling.capacity import NAMES, Resources
 from scheduling.framework.amounts import NOTHING, UNIT, Amounts
 from scheduling.models import (
+    IN_FLIGHT,
     OCCUPIED,
     LaunchAttempt,
     Phase,
@@ -59,6 +60,28 @@ def pool_state(now: datetime) -> Case:
         When(backoff_until__gt=now, then=Value("backing off")),
         default=Value("enabled"),
     )
+
+
+# Slots that take sessions, or will once they are READY.
+SERVING = Q(cordoned=False, interruption_deadline=None)
+
+
+class Serving(NamedTuple):
+    """How many slots of a pool serve: READY, READY without a lease, on their way."""
+
+    ready: int
+    idle: int
+    in_flight: int
+
+
+def serving_slots(pool: Pool) -> Serving:
+    ready = Q(state=SlotState.READY)
+    counts = Slot.objects.filter(SERVING, pool=pool).aggregate(
+        ready=Count("pk", filter=ready),
+        idle=Count("pk", filter=ready & Q(lease_count=0)),
+        in_flight=Count("pk", filter=Q(state__in=IN_FLIGHT)),
+    )
+    return Serving(**counts)
 
 
 def pool_names() -> list[str]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from django.db.models import BigIntegerField, Count, F, Sum
+from django.db.models import BigIntegerField, Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Round
 
 from scheduling.capacity import NAMES
 from scheduling.framework.amounts import NOTHING, UNIT, Amounts, add
-from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart
+from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart, Slot
+
+# Slots by their ids, or as a query where there may be thousands.
+Slots: TypeAlias = "Sequence[UUID] | QuerySet[Slot]"
 
 
-def amounts_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, Amounts]:
+def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
     """What active reservations hold, by slot; those that are spread by their parts."""
     found: dict[UUID, Amounts] = {}
-    for rows in _held_on(slot_ids):
+    for rows in _held_on(slots):
         sums: Any = rows.order_by().values_list("slot_id").annotate(**whole_units(Sum))
         for slot_id, cpu, memory, storage, gpu in sums:
             found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
@@ -29,10 +32,10 @@ def whole_units(of: Callable[[str], Any] = F) -> dict[str, Cast]:
     return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in NAMES}
 
 
-def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
+def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:
     """How much of each GPU is held, by slot."""
     found: dict[UUID, dict[int, int]] = {}
-    for rows in _held_on(slot_ids):
+    for rows in _held_on(slots):
         for slot_id, devices in rows.filter(gpu__gt=0).values_list("slot_id", "devices"):
             held = found.setdefault(slot_id, {})
             for device, amount in devices:
@@ -40,17 +43,19 @@ def devices_by_slot(slot_ids: Sequence[UUID]) -> dict[UUID, dict[int, int]]:
     return found
 
 
-def ports_by_slot(pool: Pool, slot_ids: Sequence[UUID], *, leaked_only: bool = False) -> dict[UUID, int]:
+def ports_by_slot(pool: Pool, slots: Slots, *, leaked_only: bool = False) -> dict[UUID, int]:
     """How many ports of the pool's range are taken, by slot."""
-    rows = PortAllocation.objects.filter(
-        slot_id__among=slot_ids, port__gte=pool.first_port, port__lte=pool.last_port
-    )
+    rows = PortAllocation.objects.filter(_among(slots), port__gte=pool.first_port, port__lte=pool.last_port)
     if leaked_only:
         rows = rows.filter(leaked=True)
     counts: Any = rows.order_by().values_list("slot_id").annotate(Count("pk"))
     return dict(counts)
 
 
-def _held_on(slot_ids: Sequence[UUID]) -> tuple[Any, Any]:
-    whole = Reservation.objects.filter(slot_id__among=slot_ids, phase=Phase.READY, spread=False)
-    return whole, ReservationPart.objects.filter(slot_id__among=slot_ids)
+def _held_on(slots: Slots) -> tuple[Any, Any]:
+    whole = Reservation.objects.filter(_among(slots), phase=Phase.READY, spread=False)
+    return whole, ReservationPart.objects.filter(_among(slots))
+
+
+def _among(slots: Slots) -> Q:
+    return Q(slot__in=slots.values("pk")) if isinstance(slots, QuerySet) else Q(slot_id__among=slots)

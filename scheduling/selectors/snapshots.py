@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet
 from django.db.models.functions import Cast
 
+from lcm.bulk import plain_rows
 from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
 from scheduling.capacity import NAMES, resources_of
@@ -112,15 +113,14 @@ def _coming(slot: Slot, pool: Pool, new: Node) -> Node:
 
 def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set[str]]:
     """READY slots, with what is on them taken off where the jobs themselves are not in the snapshot."""
-    slots = Slot.objects.filter(pool=pool, state=SlotState.READY).annotate(
-        going=_seconds("interruption_deadline"), **whole_units()
-    )
+    ready = Slot.objects.filter(pool=pool, state=SlotState.READY)
+    slots = ready.annotate(going=_seconds("interruption_deadline"), **whole_units())
     columns = ("pk", "number", "labels", "is_spot", "cordoned", "going", "max_leases", "lease_count")
     rows = list(slots.values_list(*columns, *whole_units()))
-    busy = [row[0] for row in rows if row[7]]
-    taken = amounts_by_slot(busy) if settled and busy else {}
-    devices = devices_by_slot(busy) if settled and busy and any(row[-1] for row in rows) else {}
-    ports = ports_by_slot(pool, [row[0] for row in rows], leaked_only=not settled)
+    busy = any(row[7] for row in rows)
+    taken = amounts_by_slot(ready) if settled and busy else {}
+    devices = devices_by_slot(ready) if settled and busy and any(row[-1] for row in rows) else {}
+    ports = ports_by_slot(pool, ready, leaked_only=not settled)
     range_size = pool.last_port - pool.first_port + 1
     nodes = [
         Node(
@@ -201,7 +201,7 @@ def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
         **whole_units(),
     )
     columns = ["session_key" if name == "session" else name for name in Row._fields]
-    return [Row(*values) for values in annotated.values_list(*columns)]
+    return [Row._make(values) for values in plain_rows(annotated.values_list(*columns))]
 
 
 def _text(name: str) -> Cast:
@@ -262,7 +262,7 @@ def _job(row: Row, names: _Names, now: float) -> Job:
         owner=leaf,
         tasks=(Task(row.holder, row.amounts, row.port_count),),
         priority=row.priority,
-        preemptible=row.preemptible,
+        preemptible=bool(row.preemptible),
         created=row.created,
         gang=Gang.SPREAD if row.spread else Gang.TOGETHER,
         labels=_labels(row.label_text),

@@ -13,6 +13,7 @@ from scheduling.capacity import resources_of
 from scheduling.framework.demand import slots_needed
 from scheduling.launching import may_launch, redrive_wait
 from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.selectors.capacity import serving_slots
 from scheduling.selectors.snapshots import template_of
 from scheduling.services.slots import move_slots
 from scheduling.steps.context import TickContext
@@ -34,12 +35,13 @@ def launch_for_demand(tick: TickContext) -> None:
 def keep_minimum(tick: TickContext) -> None:
     """The minimum of slots altogether, and the warm ones that nobody is on."""
     pool = tick.pool
-    serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
-    ready = serving.filter(state=SlotState.READY).count()
-    idle = serving.filter(state=SlotState.READY, lease_count=0).count()
-    in_flight = serving.filter(state__in=IN_FLIGHT).count()
-    claimed = slots_needed(tick.unmet, template_of(pool), limit=in_flight) if tick.unmet else 0
-    lacking = max(pool.min_slots - ready - in_flight, pool.warm_slots - idle - (in_flight - claimed))
+    serving = serving_slots(pool)
+    on_their_way = serving.in_flight
+    claimed = slots_needed(tick.unmet, template_of(pool), limit=on_their_way) if tick.unmet else 0
+    lacking = max(
+        pool.min_slots - serving.ready - on_their_way,
+        pool.warm_slots - serving.idle - (on_their_way - claimed),
+    )
     begin_launches(tick, lacking, "launched_to_keep")
 
 

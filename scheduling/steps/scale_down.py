@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from scheduling.models import Slot, SlotState
+from scheduling.selectors.capacity import SERVING, serving_slots
 from scheduling.services.slots import move_slot
 from scheduling.steps.context import TickContext
 
@@ -12,14 +13,16 @@ from scheduling.steps.context import TickContext
 def drain_idle(tick: TickContext) -> None:
     """Drain what is idle for too long, never below the minimum and the warm slots, never one with a lease."""
     pool = tick.pool
-    serving = Slot.objects.filter(pool=pool, cordoned=False, interruption_deadline=None)
-    ready = serving.filter(state=SlotState.READY)
-    idle_count = ready.filter(lease_count=0).count()
-    surplus = min(ready.count() - pool.floor, idle_count - pool.warm_slots)
+    serving = serving_slots(pool)
+    surplus = min(serving.ready - pool.floor, serving.idle - pool.warm_slots)
     if surplus <= 0:
         return
     since = tick.now - timedelta(seconds=pool.idle_seconds)
-    idle = ready.select_related("pool").filter(lease_count=0, idle_since__lte=since).order_by("-number")
+    idle = (
+        Slot.objects.select_related("pool")
+        .filter(SERVING, pool=pool, state=SlotState.READY, lease_count=0, idle_since__lte=since)
+        .order_by("-number")
+    )
     for slot in idle[:surplus]:
         tick.count("drained", _drain(slot, tick))
 

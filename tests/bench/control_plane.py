@@ -37,12 +37,13 @@ def wait_until(
     what: str,
     seconds: float = START_SECONDS,
     details: Callable[[], str] = str,
+    pause: float = 0.05,
 ) -> None:
     """Poll until the condition holds; fail with what was waited for and the details of that moment."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain until {what}\n{details()}"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 @dataclass

@@ -95,9 +95,14 @@ def log_in(page: Page, person: str) -> None:
 
 def real_paths(page: Page) -> list[str]:
     """The pages with ids of things that exist; those of which there is nothing are left out."""
-    places = {kind: _first(page, path) for kind, path in LISTS.items()}
-    known = {kind: key for kind, key in places.items() if key}
+    known = places(page)
     return [path.format(**known) for path in PAGES if set(re.findall(r"{(\w+)}", path)) <= set(known)]
+
+
+def places(page: Page) -> dict[str, str]:
+    """The key of one thing of each kind that there is."""
+    first = {kind: _first(page, path) for kind, path in LISTS.items()}
+    return {kind: key for kind, key in first.items() if key}
 
 
 def _first(page: Page, path: str) -> str:

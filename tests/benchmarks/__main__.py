@@ -13,7 +13,8 @@ from tests.bench import postgres_server, valkey_server
 from tests.bench.environment import clean_environment
 
 BENCHMARKS = (
-    "lists", "pages", "tick", "placement", "usage", "observations", "watch", "controller", "live_stats",
+    "lists", "pages", "paint", "tick", "placement", "usage", "observations", "watch", "controller",
+    "live_stats",
 )  # fmt: skip
 
 

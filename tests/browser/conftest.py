@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.bench.control_plane import ControlPlane, control_plane, free_address
 from tests.bench.visiting import FLAGS, log_in
@@ -52,9 +53,15 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture(scope="package")
-def logged_in() -> dict[str | None, StorageState]:
+def logged_in() -> dict[str | None, list[Any]]:
     """The cookies of everyone who has logged in, for the next browser."""
     return {}
+
+
+@pytest.fixture(scope="module")
+def spare() -> dict[str, list[BrowserContext]]:
+    """Contexts that no test uses any more, by their settings; to make one costs more than most tests do."""
+    return defaultdict(list)
 
 
 @pytest.fixture
@@ -62,29 +69,38 @@ def open_page(
     plane: ControlPlane,
     chromium: Browser,
     complaints: list[str],
-    logged_in: dict[str | None, StorageState],
+    logged_in: dict[str | None, list[Any]],
+    spare: dict[str, list[BrowserContext]],
 ) -> Iterator[Callable[..., Page]]:
-    """`open_page("admin", "/sessions/")`: a page in a fresh browser, logged in; fails on console errors."""
-    contexts: list[BrowserContext] = []
+    """`open_page("admin", "/sessions/")`: a page without a past, logged in; fails on console errors."""
+    used: list[tuple[str, BrowserContext]] = []
 
     def make(person: str | None, path: str = "/", **options: Any) -> Page:
         settings: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
-        context = chromium.new_context(
-            base_url=f"http://{plane.address}", storage_state=logged_in.get(person), **settings
-        )
-        context.set_default_timeout(10_000)
-        contexts.append(context)
+        context = spare[repr(settings)].pop() if spare[repr(settings)] else new_context(settings)
+        used.append((repr(settings), context))
+        context.add_cookies(logged_in.get(person, []))
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(path)
         if person and "/login" in page.url:
             log_in(page, person)
-            logged_in[person] = context.storage_state()
+            logged_in[person] = context.cookies()
             page.goto(path)
         return page
 
+    def new_context(settings: dict[str, Any]) -> BrowserContext:
+        context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
+        context.set_default_timeout(10_000)
+        # Stays open, and the window with it.
+        context.new_page()
+        return context
+
     yield make
-    for context in contexts:
-        context.close()
+    for settings, context in used:
+        for page in context.pages[1:]:
+            page.close()
+        context.clear_cookies()
+        spare[settings].append(context)
     assert complaints == []

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.bench.visiting import log_in, real_paths
+from tests.browser.accessibility import leave_one_of_each_look, low_contrast, repeated_ids, serious
+from tests.browser.asking import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 # Each part is one test, so that none takes long.
 PARTS = 6
-# Without reading style sheets on its own: the content policy would not let it.
-ALL_RULES = {"resultTypes": ["violations"], "preload": False}
-CONTRAST = {**ALL_RULES, "runOnly": ["color-contrast"]}
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +30,6 @@ def paths(plane, chromium) -> list[str]:
     return found
 
 
-def serious(
-    page: Page, options: dict[str, Any], axe: Axe | None = None, within: str | None = None
-) -> list[str]:
-    violations = (axe or Axe()).run(page, within, options).response["violations"]
-    return [each["id"] for each in violations if each["impact"] in ("serious", "critical")]
-
-
-# It is in the page already, and what stands around `main` is the same everywhere.
-STILL_THERE = Axe("0")
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, open_page):
     """One load of each page for all: axe in light, contrast in dark, the width of a phone, the console."""
@@ -51,37 +37,24 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, o
     found = {}
     for path in paths[part::PARTS]:
         page.goto(path)
-        wrong = serious(page, ALL_RULES)
-        page.emulate_media(color_scheme="dark")
-        around = None if path == paths[part] else "main"
-        wrong += [f"{each} in dark" for each in serious(page, CONTRAST, STILL_THERE, around)]
+        wrong = [f"{each} twice" for each in repeated_ids(page)]
         page.set_viewport_size({"width": 390, "height": 844})
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 390:
             wrong.append(f"{width} px wide")
         page.set_viewport_size({"width": 1280, "height": 900})
+        leave_one_of_each_look(page)
+        wrong += serious(page, around=path == paths[part])
+        page.emulate_media(color_scheme="dark")
+        wrong += [f"{each} in dark" for each in low_contrast(page)]
         page.emulate_media(color_scheme="light")
         if wrong:
             found[path] = wrong
     assert found == {}
 
 
-def test_every_page_is_there_without_javascript(paths, open_page):
-    """What htmx would load later is a link to a page of its own."""
-    page = open_page("admin", java_script_enabled=False)
-    wrong = []
-    for path in paths:
-        text = page.request.get(path).text()
-        title = re.search(r"<h1[^>]*>", text)
-        later = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', text)
-        links = re.findall(r'href="([^"]+)"', text)
-        if not title or not set(later) <= set(links):
-            wrong.append(path)
-    assert wrong == []
-
-
 def test_axe_finds_nothing_serious_before_logging_in(open_page):
-    assert serious(open_page(None, "/login"), ALL_RULES) == []
+    assert serious(open_page(None, "/login")) == []
 
 
 def test_the_navigation_opens_on_a_phone(open_page):
@@ -152,11 +125,7 @@ def test_everything_works_without_javascript(open_page):
     expect(page.locator(".toast")).to_contain_text("1 session cancelled")
     page.get_by_role("button", name="Dark").click()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    page.goto("/sessions/new")
-    page.get_by_label("Definition").fill("ccna-ospf-basics")
-    page.get_by_label("Project").fill("academy / ccna-spring")
-    page.get_by_label("Owner").fill("ccna-spring-01")
-    page.get_by_role("button", name="Ask for session").click()
+    ask_for_session(page, far_off=True)
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_label("Reason").fill("No longer needed")
     page.get_by_role("button", name="Cancel session").click()
@@ -168,24 +137,35 @@ def kind_of(path: str) -> str:
     return re.sub(r"[0-9a-f-]{36}|\d+|[?].*", "*", path)
 
 
-def test_the_content_policy_holds_on_every_link(paths, open_page, complaints):
+def is_whole(text: str) -> bool:
+    """There is a title, and what htmx would load later is a link to a page of its own."""
+    later = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', text)
+    return "<h1" in text and set(later) <= set(re.findall(r'href="([^"]+)"', text))
+
+
+def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_content_policy(
+    paths, open_page, complaints
+):
     """Follow every link that the highest role can reach; each kind that is not walked above is shown once."""
     page = open_page("admin", "/")
     page.context.on("weberror", lambda error: complaints.append(str(error.error)))
     walked = {kind_of(path) for path in paths}
-    waiting, kinds = ["/"], set()
+    waiting, kinds, wrong = ["/", *paths], set(), []
     while waiting:
         path = waiting.pop()
         if kind_of(path) in kinds:
             continue
         kinds.add(kind_of(path))
         answer = page.request.get(path)
-        assert answer.ok, path
+        text = answer.text()
+        if not answer.ok or not is_whole(text):
+            wrong.append(path)
         if kind_of(path) not in walked:
             page.goto(path)
-        links = [unescape(href) for href in re.findall(r'href="(/[^"#]*)', answer.text())]
+        links = [unescape(href) for href in re.findall(r'href="(/[^"#]*)', text)]
         outside = ("/api", "/admin", "/logout", "/static")
         waiting += [href for href in links if not href.startswith(outside) and "format=" not in href]
+    assert wrong == []
     assert len(kinds) > 40
 
 

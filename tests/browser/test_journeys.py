@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lcm.cml.topology import parse_topology
+from tests.browser.asking import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -31,15 +32,6 @@ def import_definition(page: Page, name: str) -> None:
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Save definition").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
-
-
-def ask_for_session(page: Page, definition: str) -> None:
-    page.goto("/sessions/new")
-    page.get_by_label("Definition").fill(definition)
-    page.get_by_label("Project").fill("academy / ccna-spring")
-    page.get_by_label("Owner").fill("ccna-spring-01")
-    page.get_by_role("button", name="Ask for session").click()
-    expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
 
 
 def test_a_wrong_password_is_said_at_the_form(open_page, complaints):
@@ -95,7 +87,7 @@ def until_it_stands_still(page: Page) -> None:
 
 def test_ask_for_a_session_and_cancel_it(open_page):
     page = open_page("operator")
-    ask_for_session(page, "ccna-ospf-basics v1.0")
+    ask_for_session(page)
     until_it_stands_still(page)
     page.get_by_role("link", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
@@ -109,7 +101,7 @@ def test_ask_for_a_session_and_cancel_it(open_page):
 
 def test_a_dialog_gives_the_focus_back(open_page):
     page = open_page("operator")
-    ask_for_session(page, "ccna-ospf-basics v1.0")
+    ask_for_session(page)
     button = page.get_by_role("link", name="Extend…")
     button.focus()
     page.keyboard.press("Enter")
@@ -121,7 +113,7 @@ def test_a_dialog_gives_the_focus_back(open_page):
 
 def test_a_service_refusal_is_shown_in_the_dialog(open_page, complaints):
     page = open_page("operator")
-    ask_for_session(page, "ccna-ospf-basics v1.0")
+    ask_for_session(page)
     page.get_by_role("link", name="Extend…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New end").fill("2020-01-01T00:00")
@@ -151,6 +143,10 @@ def test_filter_search_sort_and_page(open_page):
     expect(page.locator("tbody tr .id").first).to_have_text(first)
     page.get_by_role("link", name="Ends").click()
     expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Ends")
+    page.get_by_role("link", name="50 rows a page").click()
+    expect(page).to_have_url(re.compile("size=50"))
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Ends")
+    expect(page.locator("tbody tr").nth(25)).to_be_visible()
     page.get_by_role("link", name="Remove filter Status: Terminated").click()
     expect(page.locator(".chip")).to_have_count(0)
     page.get_by_label("Search sessions").fill("bgp")

@@ -113,8 +113,8 @@ def test_two_administrators_apply_at_once_and_one_is_told(open_page, complaints)
 def test_a_viewer_sees_the_preview_and_cannot_apply(open_page):
     page = open_page("viewer")
     definition_page(page, "dc-vxlan-fabric")
-    page.get_by_label("CPU: Max").check()
-    expect(page.locator("#review-trail")).to_contain_text("max")
+    page.get_by_label("CPU, custom value in cores").fill("3")
+    expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 3")
     expect(page.get_by_text("An administrator can apply a change.")).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Apply"))).to_have_count(0)
 

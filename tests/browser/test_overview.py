@@ -7,7 +7,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.bench.visiting import places
+
 pytestmark = pytest.mark.xdist_group("browser")
+
+ASKED = """() => [
+    ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
+].map(each => ({name: each.name, size: each.encodedBodySize, origin: new URL(each.name).origin}))"""
 
 
 def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
@@ -80,11 +86,15 @@ def test_usage_is_rebuilt_by_a_job_that_shows_its_progress(open_page):
     expect(page.get_by_role("link", name=re.compile("Rebuild usage of")).first).to_be_visible()
 
 
-def test_the_overview_is_light_and_asks_no_other_origin(open_page):
+def test_main_pages_are_light_and_ask_for_few_files_of_our_own(open_page):
+    """One style sheet, not one after the other; the rest is a script or a panel that comes later."""
     page = open_page("viewer")
-    page.wait_for_load_state("networkidle")
-    entries = "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
-    sizes = page.evaluate(f"{entries}.map(e => e.encodedBodySize)")
-    origins = page.evaluate(f"{entries}.map(e => new URL(e.name).origin)")
-    assert set(origins) == {page.evaluate("location.origin")}
-    assert 20_000 < sum(sizes) < 150_000
+    known = places(page)
+    for path in ("/", "/sessions/", "/definitions/{definition}/", "/slots/{slot}/"):
+        page.goto(path.format(**known))
+        expect(page.locator("[hx-trigger=load]")).to_have_count(0)
+        asked = page.evaluate(ASKED)
+        assert {each["origin"] for each in asked} == {page.evaluate("location.origin")}, path
+        assert 10_000 < sum(each["size"] for each in asked) < 150_000, path
+        assert sum(each["name"].endswith(".css") for each in asked) == 1, path
+        assert len(asked) < 12, path

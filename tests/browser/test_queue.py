@@ -5,26 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
+
+from tests.browser.asking import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def ask_for_more_than_there_is(page: Page) -> None:
-    """A session that waits: its timeslot is far away."""
-    page.goto("/definitions/")
-    page.locator("td.card-title a").first.click()
-    page.get_by_role("link", name="New session").click()
-    page.get_by_label("Project").fill("academy / ccna-spring")
-    page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
-    page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
-    page.get_by_role("button", name="Ask for session").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Session")
-
-
 def test_a_session_says_why_it_waits_and_can_be_tried_in_the_dry_run(open_page):
-    page = open_page("admin", "/sessions/")
-    ask_for_more_than_there_is(page)
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
     panel = page.locator("#panel-why")
     expect(panel).to_contain_text("Its turn comes at")
     expect(panel).to_contain_text("It is its turn at")
@@ -39,8 +29,8 @@ def test_a_session_says_why_it_waits_and_can_be_tried_in_the_dry_run(open_page):
 
 
 def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
-    page = open_page("admin", "/sessions/")
-    ask_for_more_than_there_is(page)
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
     page.get_by_role("link", name="Queue", exact=True).click()
     expect(page.locator("#results")).to_contain_text("of ")
     expect(page.get_by_role("heading", name="Last ticks")).to_be_visible()

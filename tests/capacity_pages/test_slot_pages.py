@@ -1,5 +1,6 @@
 """A slot's page, its actions, and the list of slots."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -50,7 +51,7 @@ def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, 
     assert "Instance i-cml-eu-7 Endpoint https://worker-7 Offering m5.metal Version 2.9.1" in text
     assert f"{session.short_id} campus Pending otto 4 cores 3.5 GB 2000–2001, 2003" in text
     assert "build-7 reservation" in text
-    assert "Allocated 3 Leaked 1 Free 5996" in text
+    assert "Allocated 3 Leaked 1 Free 5,996" in text
     assert "2500 r9_vnc leaked, held back until seen free" in text
     assert "Refused capacity none none left" in text
     assert "CPU 6 / 16" in text
@@ -193,3 +194,11 @@ def test_many_slots_are_cordoned_at_once(by, operator, pool, action, cordoned):
     slots = [make_slot(pool, number, cordoned=cordoned) for number in (1, 2)]
     by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots], "reason": "x"})
     assert Slot.objects.filter(cordoned=not cordoned).count() == 2
+
+
+def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, session_in, now, words):
+    put_session_on(slot, session, now, 2000)
+    session_in(session.status)
+    text = words(by(viewer).get(reverse("session_list")))
+    assert re.search(rf"{session.short_id} [^…]*? {slot.name} ", text)
+    assert text.count(slot.name) == 1

@@ -24,6 +24,18 @@ size = dict(cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=40)
 fast = dict(launch_seconds=0, boot_seconds=0, lab_boot_seconds=0.3)
 for name in ("cml-eu", "cml-us"):
     create_pool(name=name, actor=SYSTEM, min_slots=1, max_slots=2, runtime_settings=fast, **size)
+# Where a session is alone on its worker, and what fails there fails for it alone.
+create_pool(
+    name="cml-alone", actor=SYSTEM, max_slots=24, idle_seconds=1, runtime_settings=fast,
+    **size | {"max_leases": 1},
+)
+# Two workers, on neither of which the lab fits.
+create_pool(
+    name="cml-small", actor=SYSTEM, max_slots=2, runtime_settings=fast, **size | {"cpu_cores": 3},
+)
+apart = import_definition(
+    topology=LAB, name="apart", status="active", pool="cml-small", placement="spread", actor=SYSTEM, now=now
+)
 definition = import_definition(
     topology=LAB, name="campus", status="active", pool="cml-eu", actor=SYSTEM, now=now
 )
@@ -34,7 +46,7 @@ _, person = create_token(
     name="boss", kind=TokenKind.PERSON, user=boss, expires_at=ends, actor=SYSTEM, now=now
 )
 keys = {}
-for pool in ("cml-eu", "cml-us"):
+for pool in ("cml-eu", "cml-us", "cml-alone", "cml-small"):
     _, keys[pool] = create_token(
         name=pool, kind=TokenKind.CONTROLLER, scopes=[f"pool:{pool}"], expires_at=ends, actor=SYSTEM, now=now
     )
@@ -44,6 +56,6 @@ _, discovery = create_token(
 )
 print("READ " + json.dumps({
     "person": person, "controllers": keys, "discovery": discovery, "project": str(project.pk),
-    "definition": str(definition.pk), "waiting": str(waiting.pk),
+    "definition": str(definition.pk), "waiting": str(waiting.pk), "apart": str(apart.pk),
 }))
 """

@@ -62,8 +62,9 @@ class Lcm:
         """A step, a failure or an observation of a session."""
         _, key, what = name.split("/")
         self.posts.append((what, body))
-        if status := self.trouble.get(what):
-            return httpx.Response(status, json={"code": "x", "message": "y", "details": {}})
+        if refusal := self.trouble.get(what):
+            status, code = refusal
+            return httpx.Response(status, json={"code": code, "message": "y", "details": {}})
         row = self.sessions[key]
         if what == "transitions":
             row["status"] = body["to_status"]

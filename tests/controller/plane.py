@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -206,11 +205,13 @@ class Plane:
         titles = [lab["title"] for each in everything for lab in each["labs"].values()]
         return [title for title in titles if title.startswith(f"lcm:{session_id}")]
 
-    def ports_of(self, session_id: str) -> list[int]:
-        """Ports still allocated to a session, on any slot."""
-        slots = self.call("GET", "slots/?page_size=50").json()["results"]
-        details = [self.call("GET", f"slots/{slot['id']}").json() for slot in slots]
-        return [port["port"] for slot in details for port in slot["ports"] if port["session"] == session_id]
+    def ports_of(self, *session_ids: str) -> list[int]:
+        """Ports still allocated to these sessions, on any slot."""
+        slots = self.call("GET", "slots/?page_size=100").json()["results"]
+        details = [
+            self.call("GET", f"slots/{slot['id']}").json() for slot in slots if slot["state"] != "TERMINATED"
+        ]
+        return [port["port"] for slot in details for port in slot["ports"] if port["session"] in session_ids]
 
     def _bootstrap(self) -> dict[str, Any]:
         done = subprocess.run(
@@ -225,11 +226,3 @@ class Plane:
         assert line, done.stdout + done.stderr
         found: dict[str, Any] = json.loads(line.removeprefix("READ "))
         return found
-
-
-def wait_for_fault(plane: Plane, worker: str, seconds: float = 60) -> None:
-    """Until the fault that was planted has befallen a call."""
-    deadline = time.monotonic() + seconds
-    while plane.simulator.admin.controllers()[worker]["faults"]:
-        assert time.monotonic() < deadline, f"the fault befell nobody\n{plane.logs()}"
-        time.sleep(0.02)

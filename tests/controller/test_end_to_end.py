@@ -91,6 +91,23 @@ def test_a_session_that_waits_for_its_user_runs_when_they_arrive(plane, controll
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
 
 
+def test_a_session_that_is_spread_has_a_lab_on_each_of_its_workers(plane):
+    controller = plane.controller("two-handed", "cml-small", NAME="two-handed")
+    session = plane.ask(definition=plane.known["apart"])
+    plane.until(session, "RUNNING")
+    names = {node["node_label"] for node in plane.session(session)["kernels"]}
+    labs = [set(each["labs"]) for each in plane.workers("cml-small").values()]
+    assert [len(found) for found in labs] == [1, 1]
+    assert len(plane.ports_of(session)) == 2
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+    nothing_left(plane, session)
+    seen = plane.call("GET", f"lablet-sessions/{session}/resource-observations").json()
+    assert {node["label"] for node in seen["observed_resources"]["nodes"]} == names
+    assert any("left out" in step["reason"] for step in plane.session(session)["transitions"])
+    assert controller.stop() == 0
+
+
 def test_an_extension_is_kept_to(plane, controller):
     session = plane.ask(seconds=6)
     ends = plane.session(session)["ends_at"]

@@ -8,6 +8,7 @@ from django.test import Client
 from lcm.lifecycle import SessionStatus
 from observations.models import Presence
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
+from observations.selectors.discovery import served_pools
 from scheduling.models import Slot
 from scheduling.services.controller_leases import hold_pools, release_pools
 from tests.observations.labs import on_slot
@@ -35,7 +36,7 @@ def hold(name, now, *pools, metrics="10.0.0.7:9108"):
 
 
 def states(now):
-    return {each.name: (each.state, each.pools) for each in controllers_seen(now)}
+    return {each.name: (each.state, each.pools) for each in controllers_seen(served_pools(now), now)}
 
 
 def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(worker, now):
@@ -54,17 +55,17 @@ def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(wor
 
 def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
     hold(HOLDER, now, "cml-eu", metrics="")
-    (found,) = controllers_seen(now)
+    (found,) = controllers_seen(served_pools(now), now)
     assert (found.state, found.address, found.seen_at) == ("serving", "", None)
 
 
 def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now):
     hold(HOLDER, now, "cml-eu")
-    eu, us = heartbeats_by_pool(now)
+    eu, us = heartbeats_by_pool(served_pools(now), now)
     assert (eu.state, eu.controller, eu.workers, eu.silent) == ("serving", HOLDER, 1, 0)
     assert (eu.oldest, eu.versions) == (now, ("2.10.0+build.4",))
     assert (us.state, us.workers, us.oldest) == ("unserved", 0, None)
-    assert heartbeats_by_pool(now + timedelta(minutes=4))[0].silent == 1
+    assert heartbeats_by_pool({}, now + timedelta(minutes=4))[0].silent == 1
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,8 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
     assert "It did not reach collecting" in text
     left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
     assert "1–1 of 1 observed session" in left
+    for text, count in ((known.name.upper(), " of 11 "), ("no-such-lab", "No observed session matches")):
+        assert count in as_(viewer).get(reverse("evidence_list"), {"q": text}).content.decode()
 
 
 def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):

@@ -1,0 +1,1 @@
+"""Pictures of the demo: every page for those who look it over, and those of the guide."""

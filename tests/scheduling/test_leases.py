@@ -69,3 +69,20 @@ def test_renewing_late_is_fine_while_nobody_took_it(clock):
     with lease("tick", length=MINUTE, clock=clock) as hold:
         clock.advance(minutes=5)
         assert hold.renew()
+
+
+@pytest.mark.parametrize(("seconds", "queries"), [(0, 0), (29, 0), (30, 1), (59, 1), (120, 1)])
+def test_what_is_fresh_needs_no_renewal(clock, django_assert_num_queries, seconds, queries):
+    with lease("tick", length=MINUTE, clock=clock) as hold:
+        clock.advance(seconds=seconds)
+        with django_assert_num_queries(queries):
+            assert hold.still_mine()
+        with django_assert_num_queries(0):
+            assert hold.still_mine()
+
+
+def test_what_was_lost_is_noticed(clock):
+    with lease("tick", length=MINUTE, clock=clock) as first:
+        clock.advance(seconds=61)
+        with lease("tick", length=MINUTE, clock=clock):
+            assert not first.still_mine()

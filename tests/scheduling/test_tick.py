@@ -75,6 +75,7 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
     fleet = tuned(min_slots=2)
 
     def taken_over(context):
+        fleet.clock.advance(seconds=61)
         Lease.objects.update(holder="someone else")
 
     steps = tuple((name, taken_over if name == "place" else step) for name, step in STEPS)

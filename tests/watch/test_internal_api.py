@@ -1,16 +1,27 @@
 """What controllers ask and tell: sessions on their slots, failures, leases, heartbeats, boot tokens."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from lcm.actors import SYSTEM
+from lcm.cml.topology import parse_topology
 from lcm.lifecycle import SessionStatus
 from lcm.models import ApiToken, ChangeLog
 from lcm.selectors import for_controllers
 from lcm.services.sessions import transition_session
 from scheduling.launching import boot_token
-from scheduling.models import LaunchAttempt, Lease, Pool, PortAllocation, Reservation, Slot, SlotState
+from scheduling.models import (
+    LaunchAttempt,
+    Lease,
+    Pool,
+    PortAllocation,
+    Reservation,
+    ReservationPart,
+    Slot,
+    SlotState,
+)
 from scheduling.services.assignment import assign
 from scheduling.services.slots import move_slot
 from tests.factories import WAY_TO
@@ -64,6 +75,32 @@ def test_a_session_comes_with_all_that_a_controller_needs(api, controller, on_sl
     assert row["topology"].strip().startswith("lab:")
     assert (row["requests"], row["awaits_arrival"], row["arrived_at"]) == ({}, False, None)
     assert row["revision"] == 1
+
+
+def test_a_session_that_is_spread_comes_in_parts(api, controller, active_definition, on_slot, slot):
+    active_definition.placement = "spread"
+    active_definition.save()
+    session = on_slot()
+    size = {"cpu_cores": 64, "memory_gb": 256, "storage_gb": 2000, "max_leases": 20}
+    other = Slot.objects.create(
+        pool=slot.pool, number=2, state=SlotState.READY, instance_id="i-2", endpoint="https://cml-2", **size
+    )
+    part = ReservationPart.objects.get()
+    (whole,) = listed(api(controller))
+    assert (whole["parts"], whole["left_out"]) == ([], [])
+    ReservationPart.objects.update(kernels=["host", "r1"])
+    part.pk, part.slot, part.kernels = uuid4(), other, ["r2"]
+    part.save(force_insert=True)
+    (row,) = listed(api(controller))
+    first, second = row["parts"]
+    assert (first["slot"]["id"], first["nodes"]) == (str(slot.pk), ["host", "r1"])
+    assert second["slot"] == {"id": str(other.pk), "name": "cml-eu-02", "endpoint": "https://cml-2"}
+    assert [node.label for node in parse_topology(second["topology"]).nodes] == ["r2"]
+    assert row["left_out"] == ["r1 – r2"]
+    transition_session(session=session, to=S.INSTANTIATING, actor=SYSTEM, now=session.created_at)
+    transition_session(session=session, to=S.READY, actor=SYSTEM, now=session.created_at)
+    (row,) = listed(api(controller))
+    assert [part["topology"] for part in row["parts"]] == [None, None]
 
 
 @pytest.mark.parametrize(

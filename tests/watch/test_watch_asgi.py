@@ -1,10 +1,15 @@
 """The watch goes its own way through Django, and only the watch."""
 
 import asyncio
+import gc
+from unittest.mock import AsyncMock
 
 import pytest
 
-from lcm.api.watch.asgi import PATH, WatchFirst
+from lcm.api.watch.asgi import PATH, WatchFirst, WatchHandler
+from lcm.web.handler import Handler
+
+LEFT = {"type": "http.disconnect"}
 
 
 @pytest.fixture
@@ -58,3 +63,18 @@ def test_what_is_not_http_is_django_s(ways):
 def test_where_https_is_asked_for_plain_http_is_redirected_by_django(ways, settings, scheme, headers, way):
     settings.HTTPS = True
     assert ways(PATH, scheme=scheme, headers=headers) == way
+
+
+@pytest.mark.parametrize("handler", [WatchHandler, Handler])
+def test_who_goes_away_while_the_request_is_given_up_is_no_error(handler, caplog):
+    """The server gives up a request whose client has left: nobody asks any more what the listener saw."""
+
+    async def leave():
+        listening = asyncio.create_task(handler().listen_for_disconnect(AsyncMock(return_value=LEFT)))
+        await asyncio.wait([listening])
+
+    with caplog.at_level("DEBUG"):
+        asyncio.run(leave())
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []
+    assert "client_left" in caplog.messages

@@ -38,6 +38,11 @@ def test_moments_of_a_day_are_told_as_times_and_others_as_dates():
         "12:01",
         "12:02",
     ]
+    assert [text for _, _, text in times_along([NOON, NOON + MINUTE], 0, 10)] == [
+        "12:00:00",
+        "12:00:30",
+        "12:01:00",
+    ]
     assert [text for _, _, text in times_along([NOON, NOON + timedelta(days=2)], 0, 10)] == [
         "02 Mar",
         "03 Mar",

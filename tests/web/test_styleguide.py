@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from django.contrib.staticfiles import finders
 from django.urls import reverse
+
+from lcm.web.stylesheet import INDEX, NAME, StyleSheetFinder
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,11 +36,27 @@ def test_it_shows_every_chart(client, viewer, settings):
         assert mark in page, mark
 
 
-def test_the_style_sheet_imports_every_file_once():
+def test_one_style_sheet_has_every_file_once_in_its_layer():
     folder = ROOT / "static" / "css"
-    imported = re.findall(r'@import url\("(.+?)"\)', (folder / "lcm.css").read_text())
-    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*.css") if path.name != "lcm.css"]
-    assert sorted(imported) == sorted(files)
+    index = folder / INDEX.partition("/")[2]
+    made = Path(finders.find(NAME)).read_text()
+    assert "@import" not in made
+    assert made.startswith(index.read_text().partition("@import")[0])
+    for path in folder.rglob("*.css"):
+        if path != index:
+            layer = path.parent.name if path.parent != folder else path.stem
+            assert made.count(f"@layer {layer} {{\n{path.read_text()}}}\n") == 1, path
+
+
+def test_the_style_sheet_follows_its_files(tmp_path, settings):
+    settings.DATA_DIR, settings.STATICFILES_DIRS = tmp_path, [tmp_path]
+    (tmp_path / "css").mkdir()
+    (tmp_path / INDEX).write_text('@import url("base.css") layer(base);\n')
+    finder = StyleSheetFinder()
+    for colour in ("red", "green"):
+        (tmp_path / "css" / "base.css").write_text(f"a {{ color: {colour} }}\n")
+        assert Path(finder.find(NAME)).read_text() == f"@layer base {{\na {{ color: {colour} }}\n}}\n\n"
+    assert finder.find("css/other.css") == []
 
 
 def test_no_template_has_styles_or_scripts_of_its_own():

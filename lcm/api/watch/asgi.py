@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.exception import convert_exception_to_response
 
+from lcm.web.handler import Handler
 from lcm.web.middleware import RequestContextMiddleware
 
 PATH = "/api/internal/watch"
 
 
-class WatchHandler(ASGIHandler):
+class WatchHandler(Handler):
     """No log-ins, forms or messages: request id, log and metrics, then the view."""
 
     def load_middleware(self, is_async: bool = False) -> None:

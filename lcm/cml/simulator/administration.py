@@ -83,6 +83,7 @@ class Administration:
             "name": controller.name,
             "path": f"/{controller.name}" if controller.name else "",
             "options": controller.options.to_dict(),
+            "imports": controller.imports,
             "faults": [fault.to_dict() for fault in controller.faults],
             "labs": {
                 lab.id: {"title": lab.title, "state": lab.state(now)} for lab in controller.labs.values()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,6 +15,7 @@ from lcm.cml.simulator.administration import Administration
 from lcm.cml.simulator.calls import answer
 from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.faults import INSTEAD, Fault, FaultKind, spoiled
+from lcm.cml.simulator.keeping import Keeper
 from lcm.cml.simulator.options import ControllerOptions
 from lcm.cml.simulator.web import Reply, Request
 
@@ -30,16 +32,22 @@ class ConnectionDropped(Exception):
 
 
 class SimulatorApp:
-    """Controllers by name; `add` and `remove` are what launching and terminating a worker means here."""
+    """Controllers by name; `add` and `remove` are what launching and terminating a worker means here.
 
-    def __init__(self, *controllers: SimulatedController) -> None:
-        self.controllers = {controller.name: controller for controller in controllers}
+    With a keeper, what was there before is there again.
+    """
+
+    def __init__(self, *controllers: SimulatedController, keeper: Keeper | None = None) -> None:
+        kept = keeper.load() if keeper else []
+        self.controllers = {controller.name: controller for controller in [*controllers, *kept]}
         self.administration = Administration(self)
+        self._keeper = keeper
 
     def add(self, name: str, options: ControllerOptions | None = None) -> SimulatedController:
         """A controller of this name: the one that is there, else a new one."""
         if name not in self.controllers:
-            self.controllers[name] = SimulatedController(name, options)
+            clock = self._keeper.clock if self._keeper else time.monotonic
+            self.controllers[name] = SimulatedController(name, options, clock=clock)
         return self.controllers[name]
 
     def remove(self, name: str) -> bool:
@@ -61,18 +69,25 @@ class SimulatorApp:
             await _send(send, self.administration.answer(_request(scope, path, body)))
         else:
             await _send(send, Reply.error(404, f"Not Found: there is no controller at {path}"))
+        if self._keeper and scope["method"] != "GET":
+            self._keeper.save(self.controllers.values())
 
 
 async def _serve(controller: SimulatedController, request: Request, send: Send) -> None:
     """Answer a call as the controller does, and then as the faults have it."""
     faults = controller.faults_for(request)
-    pause = controller.options.latency_seconds + sum(f.seconds for f in faults if f.kind == FaultKind.LATENCY)
-    if pause:
-        await asyncio.sleep(pause)
+    slow = [fault for fault in faults if fault.kind == FaultKind.LATENCY]
+    await _pause(controller.options.latency_seconds + sum(f.seconds for f in slow if not f.executed))
     fault = next((fault for fault in faults if fault.kind != FaultKind.LATENCY), None)
     reply = _reply(controller, request, fault)
     controller.record(request, reply)
+    await _pause(sum(f.seconds for f in slow if f.executed))
     await _send(send, reply, broken=fault is not None and fault.kind == FaultKind.DROP)
+
+
+async def _pause(seconds: float) -> None:
+    if seconds:
+        await asyncio.sleep(seconds)
 
 
 def _reply(controller: SimulatedController, request: Request, fault: Fault | None) -> Reply:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from lcm.cml.simulator.app import SimulatorApp
+from lcm.cml.simulator.keeping import Keeper
 from lcm.cml.simulator.options import VERSIONS, ControllerOptions
 from lcm.cml.simulator.server import SimulatorServer
 
@@ -28,13 +30,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="added to every answer")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same figures")
     parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="keep controllers and labs here, and go on with them"
+    )
+    parser.add_argument(
         "--no-controller", action="store_true", help="start without a controller: they are added over HTTP"
     )
 
 
 def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
     """Serve until stopped."""
-    app = SimulatorApp()
+    bind = f"{options.host}:{options.port}" if options.fd is None else f"fd://{options.fd}"
+    where = f"{'https' if options.tls else 'http'}://{options.host}:{options.port}/"
+    SimulatorServer(
+        lambda: _app(options),
+        bind,
+        certificate=options.tls,
+        key=options.tls_key,
+        on_ready=lambda: options.fd is None and say(f"CML {options.cml_version} simulated at {where}"),
+    ).run()
+
+
+def _app(options: argparse.Namespace) -> SimulatorApp:
+    app = SimulatorApp(keeper=Keeper(options.state) if options.state else None)
     if not options.no_controller:
         app.add(
             "",
@@ -46,12 +63,4 @@ def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
                 seed=options.seed,
             ),
         )
-    bind = f"{options.host}:{options.port}" if options.fd is None else f"fd://{options.fd}"
-    where = f"{'https' if options.tls else 'http'}://{options.host}:{options.port}/"
-    SimulatorServer(
-        app,
-        bind,
-        certificate=options.tls,
-        key=options.tls_key,
-        on_ready=lambda: options.fd is None and say(f"CML {options.cml_version} simulated at {where}"),
-    ).run()
+    return app

@@ -22,7 +22,7 @@ class FaultKind(StrEnum):
     REPLACE = "replace"  # sends `body` in place of the answer
 
 
-# These answer in place of the call; with `executed` the call is done first and its answer is lost.
+# These answer in place of the call; with `executed` the call is done first and its answer is lost (or late).
 INSTEAD = frozenset({FaultKind.STATUS, FaultKind.DROP})
 
 

@@ -22,18 +22,18 @@ SETTINGS: dict[str, Any] = {
 
 
 class SimulatorServer(BaseApplication):  # type: ignore[misc]
-    """Runs until it is told to stop; `bind` is an address or `fd://N`."""
+    """Runs until it is told to stop; the application is made where it serves. `bind`: address or `fd://N`."""
 
     def __init__(
         self,
-        app: SimulatorApp,
+        make: Callable[[], SimulatorApp],
         bind: str,
         *,
         certificate: str = "",
         key: str = "",
         on_ready: Callable[[], object] | None = None,
     ) -> None:
-        self.simulator = app
+        self.make = make
         self.settings = {**SETTINGS, "bind": bind}
         if certificate:
             self.settings |= {"certfile": certificate, "keyfile": key or certificate}
@@ -46,4 +46,4 @@ class SimulatorServer(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> SimulatorApp:
-        return self.simulator
+        return self.make()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
+# Three times that are closer would read the same.
+TO_THE_SECOND = timedelta(minutes=2)
 STEPS = (1, 2, 2.5, 5, 10)
 TICKS = 6
 
@@ -50,11 +52,13 @@ def _round_step(wanted: float) -> float:
 
 
 def times_along(moments: Sequence[datetime], left: float, right: float) -> list[tuple[float, str, str]]:
-    """First, middle and last moment as dates, or as times of one day: place, anchor and text."""
+    """First, middle and last moment as dates, or as times when they are close: place, anchor and text."""
     if not moments:
         return []
     first, last = timezone.localtime(min(moments)), timezone.localtime(max(moments))
     pattern = "%H:%M" if first.date() == last.date() else "%d %b"
+    if last - first < TO_THE_SECOND:
+        pattern = "%H:%M:%S"
     if first == last:
         return [((left + right) / 2, "mid", first.strftime(pattern))]
     middle = first + (last - first) / 2

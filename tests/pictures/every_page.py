@@ -2,34 +2,17 @@
 
 import argparse
 import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
+from playwright.sync_api import FloatRect, Page
 
-from tests.bench.chromium import chromium
-from tests.bench.control_plane import ROOT, control_plane, free_address
-from tests.bench.visiting import FLAGS, log_in, real_paths
+from tests.bench.control_plane import ROOT
+from tests.bench.visiting import log_in, real_paths
+from tests.pictures.stage import demo, page_on
 
-WIDTHS = {"wide": 1440, "middle": 900, "phone": 390}
+WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
 THEMES = ("light", "dark")
 TALLEST = 4000
-
-
-@contextmanager
-def demo(address: str) -> Iterator[str]:
-    """The control plane at this address, or one of our own with the live demo."""
-    if address:
-        yield address
-        return
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        control_plane(Path(folder) / "data", free_address(), DEMO="true") as plane,
-    ):
-        plane.start_and_wait()
-        yield str(plane.address)
 
 
 def name_of(path: str) -> str:
@@ -38,10 +21,8 @@ def name_of(path: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "overview"
 
 
-def take(browser: Browser, address: str, folder: Path, wanted: str) -> int:
+def take(page: Page, folder: Path, wanted: str) -> int:
     """Each page is loaded once and shown in every theme and width; returns how many pictures were taken."""
-    context = browser.new_context(base_url=f"http://{address}", reduced_motion="reduce")
-    page = context.new_page()
     page.goto("/login")
     taken = _all_looks(page, folder, "login")
     log_in(page, "admin")
@@ -50,7 +31,6 @@ def take(browser: Browser, address: str, folder: Path, wanted: str) -> int:
             page.goto(path)
             page.wait_for_load_state("networkidle")
             taken += _all_looks(page, folder, f"{number:02}-{name_of(path)}")
-    context.close()
     return taken
 
 
@@ -73,10 +53,8 @@ def main() -> None:
     parser.add_argument("--pages", default="", help="only addresses that match this expression")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
-    with demo(arguments.address) as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        taken = take(browser, address, arguments.to, arguments.pages)
-        browser.close()
+    with demo(arguments.address) as address, page_on(address) as page:
+        taken = take(page, arguments.to, arguments.pages)
     print(f"{taken} pictures in {arguments.to}")
 
 

@@ -1,0 +1,57 @@
+"""One style sheet from a readable tree: a page asks for one file instead of one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import BaseFinder
+from django.core.files.storage import FileSystemStorage
+
+NAME = "css/lcm.css"
+INDEX = "css/index.css"
+_IMPORT = re.compile(r'@import url\("(?P<file>[^"]+)"\) layer\((?P<layer>\w+)\);')
+
+
+class StyleSheetFinder(BaseFinder):
+    """Finds `css/lcm.css`, made anew from what `css/index.css` imports when one of those has changed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.storage = FileSystemStorage(settings.DATA_DIR / "made")
+
+    def check(self, **kwargs: Any) -> list[Any]:
+        return []
+
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
+        if path != NAME:
+            return []
+        made = str(self._made())
+        return [made] if find_all else made
+
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
+        self._made()
+        yield NAME, self.storage
+
+    def _made(self) -> Path:
+        path, text = Path(self.storage.path(NAME)), bundle(Path(settings.STATICFILES_DIRS[0]) / INDEX)
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Several processes may do so at once, and others read meanwhile.
+            with NamedTemporaryFile("w", dir=path.parent, delete=False) as new:
+                new.write(text)
+            Path(new.name).replace(path)
+        return path
+
+
+def bundle(index: Path) -> str:
+    """The text of a style sheet with each import replaced by the file in its layer."""
+
+    def imported(found: re.Match[str]) -> str:
+        return f"@layer {found['layer']} {{\n{(index.parent / found['file']).read_text()}}}\n"
+
+    return _IMPORT.sub(imported, index.read_text())

@@ -1,0 +1,53 @@
+"""What axe finds serious on a page, without looking twice at what looks the same."""
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+# Without reading style sheets on its own: the content policy would not let it.
+ALL_RULES = {"resultTypes": ["violations"], "preload": False}
+CONTRAST = {**ALL_RULES, "runOnly": ["color-contrast"]}
+# The same on every page.
+AROUND = {"exclude": [[".sidebar"], [".topbar"]]}
+# It is in the page already.
+STILL_THERE = Axe("0")
+
+# Rows, entries and dots that are made of the same elements with the same classes.
+LEAVE_ONE_OF_EACH_LOOK = """() => {
+    const name = each => each.tagName + "." + each.getAttribute("class");
+    const seen = new Set();
+    for (const each of document.querySelectorAll("main :is(tbody > tr, li, svg circle)")) {
+        if (!each.isConnected) continue;
+        const inside = [...each.querySelectorAll("*")].map(name);
+        const look = [each.closest("[aria-label], [aria-labelledby], main").id, name(each), ...inside].join();
+        seen.has(look) ? each.remove() : seen.add(look);
+    }
+}"""
+REPEATED_IDS = """() => {
+    const ids = [...document.querySelectorAll("[id]")].map(each => each.id);
+    return ids.filter((id, place) => ids.indexOf(id) !== place);
+}"""
+
+
+def leave_one_of_each_look(page: Page) -> None:
+    page.evaluate(LEAVE_ONE_OF_EACH_LOOK)
+
+
+def repeated_ids(page: Page) -> list[str]:
+    found: list[str] = page.evaluate(REPEATED_IDS)
+    return found
+
+
+def serious(page: Page, *, around: bool = True) -> list[str]:
+    """All rules; `around` looks at the side bar and the top of the page as well."""
+    return _found(Axe().run(page, None if around else AROUND, ALL_RULES).response)
+
+
+def low_contrast(page: Page) -> list[str]:
+    """Of what the page is for, after `serious`."""
+    return _found(STILL_THERE.run(page, "main", CONTRAST).response)
+
+
+def _found(response: dict[str, Any]) -> list[str]:
+    return [each["id"] for each in response["violations"] if each["impact"] in ("serious", "critical")]

@@ -1,0 +1,89 @@
+"""A session on a real simulator, with an LCM in memory."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import httpx
+
+from lcm.controller.config import Config, Credentials
+from lcm.controller.desk import Desk
+from lcm.controller.following import Follower
+from lcm.controller.lcm_client import LcmClient
+from lcm.controller.leasing import Leases
+from lcm.controller.metrics import Metrics
+from lcm.controller.model import Session, Slot
+from lcm.controller.outbox import Outbox
+from lcm.controller.reconciling import Reconciler
+from lcm.controller.spool import Spool
+from lcm.controller.world import World
+from tests.controller.fake_lcm import Lcm, session
+from tests.factories import LAB
+
+PORTS = {"r1_serial": 2001, "host_pat": 2002}
+TEMPLATE = [
+    {"name": "r1_serial", "node_label": "r1", "protocol": "serial", "inside": None, "transport": "tcp"},
+    {"name": "host_pat", "node_label": "host", "protocol": "pat", "inside": 22, "transport": "tcp"},
+]
+
+
+class Scene:
+    """One session on one worker, looked at by hand."""
+
+    def __init__(self, folder, simulator, worker, **settings):
+        self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
+        kept = {"data_dir": str(folder), "name": "me", **settings}
+        self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
+        self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm))
+        self.world = World(self.config, lambda _: None)
+        spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
+        self.outbox = Outbox(spool, self.client, lambda _: None)
+        follower = Follower(self.config, self.client, self.world)
+        self.now = datetime.now(UTC)
+        self.desk = Desk(self.config, self.world, self.outbox, Metrics(), lambda: self.now, follower.refresh)
+        self.leases = Leases(self.client, "me")
+        self.reconciler = Reconciler(self.desk, self.leases)
+        address = simulator.admin.address_of(worker)
+        self.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", address)])
+
+    def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, **fields):
+        row = session(
+            status,
+            starts_at=(self.now + timedelta(seconds=starts_in)).isoformat(),
+            ends_at=(self.now + timedelta(seconds=ends_in)).isoformat(),
+            status_since=(self.now - timedelta(seconds=since)).isoformat(),
+            topology=LAB,
+            port_template=TEMPLATE,
+            allocated_ports=PORTS,
+            definition_name="campus",
+            **fields,
+        )
+        self.lcm.put(row)
+        self.key = row["id"]
+        self.world.put(Session.read(row))
+        return self.key
+
+    async def look(self, times=1):
+        for _ in range(times):
+            again = await self.reconciler.look(self.key)
+        return again
+
+    async def until(self, status, times=60):
+        for _ in range(times):
+            await self.look()
+            if self.lcm.sessions[self.key]["status"] == status:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{self.lcm.sessions[self.key]['status']}, {self.lcm.posts}")
+
+    def labs(self):
+        return self.simulator.admin.controllers()[self.worker]["labs"]
+
+    def steps(self):
+        return [body["to_status"] for what, body in self.lcm.posts if what == "transitions"]
+
+    def said(self, kind):
+        return [body for what, body in self.lcm.posts if what == kind]
+
+    async def import_lab(self, title):
+        worker = self.world.worker("slot-1")
+        return await worker.cml.import_lab(LAB, title=title)

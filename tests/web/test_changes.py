@@ -1,0 +1,57 @@
+"""The page of a change: words, units and times, never what the database keeps."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog
+from lcm.services.changelog import log_change
+from lcm.web.changes import differences_of
+
+
+def said(obj, before, after):
+    log_change(obj, actor=SYSTEM, event="tried", message="tried", before=before, after=after)
+    [row] = differences_of(ChangeLog.objects.order_by("pk").last())
+    return row.label, row.before, row.after
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "words"),
+    [
+        ("status", "PENDING", "SCHEDULED", ("Status", "Pending", "Scheduled")),
+        ("cpu_cores", "3.50", "2.00", ("CPU", "3.5 cores", "2 cores")),
+        ("total_memory_mb", None, 3584, ("Total memory", None, "3,584 MB")),
+        ("idle_seconds", 1800, 60, ("Idle", "1,800 s", "60 s")),
+        ("awaits_arrival", False, True, ("Awaits arrival", "no", "yes")),
+        ("missing", [], ["disk", "CPU"], ("Missing", None, "disk, CPU")),
+        ("definition", "ospf v1.0", "bgp v2.0", ("Definition", "ospf v1.0", "bgp v2.0")),
+        (
+            "drift",
+            None,
+            [{"kind": "extra", "name": "r1_vnc", "allocated": None, "observed": 7990}],
+            ("Drift", None, "kind extra · name r1_vnc · observed 7990"),
+        ),
+    ],
+)
+def test_a_difference_in_words(name, before, after, words, session):
+    assert said(session, {name: before}, {name: after}) == words
+
+
+def test_a_time_is_a_clock_and_an_id_a_name(session, project):
+    _, _, ends = said(session, None, {"ends_at": session.ends_at})
+    assert ends.startswith("<time ")
+    assert said(project, None, {"domain": project.domain_id}) == ("Domain", None, project.domain.name)
+
+
+def test_the_page_has_no_raw_status(client, viewer, session_in):
+    session = session_in(SessionStatus.SCHEDULED)
+    change = ChangeLog.objects.filter(object_id=str(session.pk), event="session_transition").last()
+    client.force_login(viewer)
+    page = client.get(reverse("change_detail", args=[change.pk])).content.decode()
+    for words in ("Session transition", "Pending", "Scheduled"):
+        assert words in page
+    for raw in ("session_transition", "PENDING", "SCHEDULED"):
+        assert raw not in page
