@@ -6,6 +6,7 @@ from django.db import transaction
 
 from scheduling.framework.configuration import read_configuration
 from scheduling.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.framework.memory import without_collecting
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
@@ -18,6 +19,7 @@ QUEUE_HEAD = 50_000
 COMMIT = 2_000
 
 
+@without_collecting()
 def place_waiting(tick: TickContext) -> None:
     """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
     if not Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING).exists():
