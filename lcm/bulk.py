@@ -69,8 +69,14 @@ def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Se
             if json_at:
                 row = list(row)
                 for index in json_at:
-                    row[index] = None if row[index] is None else json.dumps(row[index])
+                    row[index] = _json(row[index])
             copy.write_row(row)
+
+
+def _json(value: Any) -> str | None:
+    if value is None:
+        return None
+    return "{}" if value == {} else json.dumps(value)
 
 
 def _update_from_arrays(
@@ -88,15 +94,17 @@ def _update_from_arrays(
         f'UPDATE "{table}" SET {assignments} FROM unnest({arrays}) AS new({names}) '  # noqa: S608
         f'WHERE "{table}"."{columns[0].column}" = new.v0'
     )
-    values = [
-        [field.get_db_prep_save(value, connection) for value in column]
-        if isinstance(field, models.JSONField)
-        else list(column)
-        for field, column in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
+    values = [_array(field, column) for field, column in zip(columns, zip(*rows, strict=True), strict=True)]
     with connection.cursor() as cursor:
         shared = [field.get_db_prep_save(value, connection) for field, value in common.items()]
         cursor.execute(query, [*shared, *values])
+
+
+def _array(field: Field, column: Sequence[Any]) -> Any:
+    if isinstance(field, models.JSONField):
+        return [field.get_db_prep_save(value, connection) for value in column]
+    is_key = field.db_type(connection) == "uuid" and None not in column
+    return uuid_array(column) if is_key else list(column)
 
 
 def _execute_many(query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
@@ -126,7 +134,15 @@ class Among(In):
 
     lookup_name = "among"
 
+    def get_prep_lookup(self) -> list[Any]:
+        """The keys as they are: a database that takes no arrays looks at each later."""
+        return [getattr(key, "pk", key) for key in self.rhs]
+
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         lhs, params = self.process_lhs(compiler, connection)
-        keys = [getattr(key, "pk", key) for key in self.rhs]
-        return f"{lhs} = ANY(%s::uuid[])", [*params, keys]
+        return f"{lhs} = ANY(%s::uuid[])", [*params, uuid_array(self.rhs)]
+
+
+def uuid_array(keys: Iterable[Any]) -> str:
+    """Ids, or their text, as PostgreSQL writes an array; the driver would look at every one."""
+    return "{" + ",".join([key if isinstance(key, str) else key.hex for key in keys]) + "}"

@@ -15,6 +15,7 @@ from django.dispatch import receiver
 from fairshare.models import Allocation
 from fairshare.slices import to_ms
 from fairshare.units import RESOURCES
+from lcm.bulk import uuid_array
 from lcm.lifecycle import FINAL, SessionStatus
 from lcm.models import Kernel, LabletSession, Project
 from lcm.signals import sessions_moved
@@ -62,5 +63,5 @@ def close_allocations(session_ids: Sequence[UUID], *, now: datetime) -> int:
 
 def _among(column: str, ids: Sequence[UUID]) -> tuple[str, list[Any]]:
     if connection.vendor == "postgresql":
-        return f"{column} = ANY(%s)", [list(ids)]
+        return f"{column} = ANY(%s::uuid[])", [uuid_array(ids)]
     return f"{column} IN ({', '.join(['%s'] * len(ids))})", [each.hex for each in ids]

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from django.db.models import F, Max
 
 from lcm import events
+from lcm.bulk import uuid_array
 from lcm.models import FeedEntry, FeedHead, FeedKind, LabletSession
 
 BATCH = 10_000
@@ -105,7 +106,7 @@ def _number(*, after: int) -> int:
 def _keys(ids: Sequence[UUID]) -> tuple[str, Any]:
     """Many ids as one parameter."""
     if connection.vendor == "postgresql":
-        return "SELECT unnest(%s::uuid[])", list(ids)
+        return "SELECT unnest(%s::uuid[])", uuid_array(ids)
     return "SELECT value FROM json_each(%s)", json.dumps([key.hex for key in ids])
 
 

@@ -50,9 +50,9 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
 
 def remember_verdicts(verdicts: Iterable[Verdict]) -> None:
     """Each reservation keeps what was last said of it, so that only news is told again."""
-    by_summary: dict[str, list[UUID]] = {}
+    by_summary: dict[str, list[str]] = {}
     for verdict in verdicts:
-        by_summary.setdefault(verdict.summary, []).append(UUID(verdict.job.id))
+        by_summary.setdefault(verdict.summary, []).append(verdict.job.id)
     for summary, keys in by_summary.items():
         for start in range(0, len(keys), BATCH):
             Reservation.objects.filter(pk__among=keys[start : start + BATCH]).update(verdict=summary)
