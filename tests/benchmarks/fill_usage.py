@@ -58,7 +58,7 @@ class UsageFiller:
         self._records(count, aggregated=False)
 
     def history(self, count: int) -> None:
-        """Old records, in buckets already; indexes are made afterwards, which is quicker."""
+        """Old records, in buckets already."""
         if count > self.old:
             self._records(count - self.old, aggregated=True)
             self.old = count
