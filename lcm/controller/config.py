@@ -55,6 +55,7 @@ class Config:
     watch_seconds: float = 25.0
     start_lead_seconds: float = 600.0
     boot_timeout_seconds: float = 900.0
+    import_settle_seconds: float = 15.0
     stop_timeout_seconds: float = 900.0
     worker_lost_seconds: float = 300.0
     orphan_grace_seconds: float = 300.0

@@ -59,6 +59,8 @@ class Memory:
     """What this process knows of a session. Nothing in it is needed after a restart."""
 
     labs: dict[str, LabMemory] = field(default_factory=dict)
+    # From then on no import is under way that nobody waits for; None: one before us may have begun some.
+    settled_at: datetime | None = None
     observed: bool = False
     why_missing: str = ""
     answered_request: str | None = None

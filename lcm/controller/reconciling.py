@@ -29,8 +29,12 @@ class Reconciler:
         if session is None:
             self._desk.forget(session_id)
             return None
+        if not self._leases.is_ours(session.pool):
+            # Whoever has the pool now does what we would not know of.
+            self._desk.memories.pop((session.id, session.attempt), None)
+            return None
         stage = STAGES.get(session.status)
-        if stage is None or not self._leases.is_ours(session.pool):
+        if stage is None:
             return None
         if self._desk.outbox.waiting(session_id):
             return WAIT_FOR_LCM

@@ -6,6 +6,7 @@ A stage answers in how many seconds it wants to look again; None: when LCM tells
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 
 from lcm.cml.call_errors import CmlError
 from lcm.controller import model
@@ -13,7 +14,7 @@ from lcm.controller.desk import Desk, Found, Place
 from lcm.controller.marks import Mark, title_for
 from lcm.controller.model import Session
 from lcm.controller.tagging import TemplateMismatch, tags_to_write
-from lcm.controller.worker import STARTED, Worker, is_passing
+from lcm.controller.worker import STARTED, is_passing, may_still_be_done
 
 Places = Sequence[Place]
 Stage = Callable[[Desk, Session, Places], Awaitable[float | None]]
@@ -32,6 +33,7 @@ async def scheduled(desk: Desk, session: Session, places: Places) -> float | Non
     early = (session.starts_at - desk.now()).total_seconds() - desk.config.start_lead_seconds
     if early > 0:
         return early
+    desk.memory(session).settled_at = desk.now()
     await desk.move(session, model.INSTANTIATING)
     return None
 
@@ -44,8 +46,7 @@ async def instantiating(desk: Desk, session: Session, places: Places) -> float |
         why = f"the lab did not converge within {desk.config.boot_timeout_seconds:g} s"
         return await give_up(desk, session, places, why)
     try:
-        up = [await _is_up(place.worker, await _prepared_lab(desk, session, place)) for place in places]
-        if all(up):
+        if all([await _is_up(desk, session, place) for place in places]):
             await desk.move(session, model.READY, _said_of_links(session))
             return None
     except TemplateMismatch as error:
@@ -64,8 +65,11 @@ async def _end_early(desk: Desk, session: Session, reason: str) -> float | None:
     return None
 
 
-async def _is_up(worker: Worker, lab_id: str) -> bool:
-    """Whether it has converged; one that does not run is started."""
+async def _is_up(desk: Desk, session: Session, place: Place) -> bool:
+    """Whether the lab of a part has converged; one that does not run is started."""
+    lab_id, worker = await _prepared_lab(desk, session, place), place.worker
+    if lab_id is None:
+        return False
     if await worker.cml.lab_state(lab_id) != STARTED:
         await worker.start(lab_id)
         return False
@@ -77,20 +81,14 @@ def _said_of_links(session: Session) -> str:
     return f"links between workers are left out: {', '.join(session.left_out)}" if session.left_out else ""
 
 
-async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str:
-    """The lab of a part, imported once, with its ports in the tags."""
+async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str | None:
+    """The lab of a part, imported once, with its ports in the tags; None when it has to be waited for."""
     (part, worker), memory = place, desk.memory(session).on(place)
     if memory.prepared and memory.lab_id:
         return memory.lab_id
-    labs = await worker.labs_of(Mark(session.id, session.attempt))
-    for twin in labs[1:]:
-        await worker.remove(twin.id)
-    if labs:
-        lab_id = labs[0].id
-    else:
-        title = title_for(session.id, session.attempt, part.title)
-        lab_id = await worker.import_lab(part.topology or "", title)
-    memory.lab_id = lab_id
+    lab_id = memory.lab_id = await _imported_lab(desk, session, place)
+    if lab_id is None:
+        return None
     nodes = await worker.cml.nodes(lab_id)
     template = [entry for entry in session.port_template if part.has(entry["node_label"])]
     changes = tags_to_write(nodes.items, template, session.allocated_ports)
@@ -98,6 +96,30 @@ async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str:
         await worker.cml.set_node_tags(lab_id, node_id, tags)
     memory.prepared = True
     return lab_id
+
+
+async def _imported_lab(desk: Desk, session: Session, place: Place) -> str | None:
+    """The lab of a part by its mark, else a new one.
+
+    CML may still be at an import that we gave up, or that one before us began: it is waited for.
+    """
+    (part, worker), memory = place, desk.memory(session)
+    labs = await worker.labs_of(Mark(session.id, session.attempt))
+    for twin in labs[1:]:
+        await worker.remove(twin.id)
+    if labs:
+        return labs[0].id
+    settling = timedelta(seconds=desk.config.import_settle_seconds)
+    memory.settled_at = memory.settled_at or desk.now() + settling
+    if desk.now() < memory.settled_at:
+        return None
+    title = title_for(session.id, session.attempt, part.title)
+    try:
+        return await worker.import_lab(part.topology or "", title)
+    except CmlError as error:
+        if may_still_be_done(error):
+            memory.settled_at = desk.now() + settling
+        raise
 
 
 async def give_up(desk: Desk, session: Session, places: Places, why: str) -> float | None:

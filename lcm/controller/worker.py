@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lcm.cml.call_errors import CmlError, CmlNotFound, CmlRefused
+from lcm.cml.call_errors import CmlError, CmlNotFound, CmlRefused, CmlUnreachable
 from lcm.cml.calling import PASSING, CallRecord, Patience
 from lcm.cml.client import CmlClient
 from lcm.cml.results import Lab
@@ -22,6 +22,8 @@ STOPPED = "STOPPED"
 DEFINED = "DEFINED_ON_CORE"
 PATIENCE = Patience(exchange_seconds=10, call_seconds=20, attempts=2)
 DETAILS_AT_ONCE = 8
+# What stands before CML says so when CML itself has not answered.
+BY_A_PROXY = (502, 504)
 TEARDOWN_POLL = 0.5
 TEARDOWN_POLLS = 60
 
@@ -132,3 +134,8 @@ def _known(lab: Lab) -> LabOnWorker:
 def is_passing(error: CmlError) -> bool:
     """Whether the same call may work in a while: everything but what CML refuses."""
     return not isinstance(error, CmlRefused) or error.status in PASSING
+
+
+def may_still_be_done(error: CmlError) -> bool:
+    """Whether CML may do, or have done, what it has not answered."""
+    return isinstance(error, CmlUnreachable) or error.status in BY_A_PROXY

@@ -71,11 +71,8 @@ class Crowd:
         for worker in self.plane.workers(POOL):
             self.plane.simulator.admin.heal(worker)
 
-    def all_end_well(self, *, late_imports: int = 0) -> dict[str, dict[str, Any]]:
-        """All come to an end and leave nothing behind; answers the sessions as they ended.
-
-        `late_imports` are those that CML may get round to when nobody waits for them any more.
-        """
+    def all_end_well(self) -> dict[str, dict[str, Any]]:
+        """All come to an end and leave nothing behind; answers the sessions as they ended."""
         self.until(self.sessions, *FINAL)
         self.heal()
         wait_until(lambda: not self._labs(), "no lab is left", 30, self.details, PAUSE)
@@ -85,7 +82,7 @@ class Crowd:
             assert is_seen_once(session), f"{name}: {session}"
         begun = sum(steps_of(session).count("INSTANTIATING") for session in ended.values())
         imported = self._imported() - self._imports
-        assert imported <= begun + late_imports, f"{imported} imports, {begun} begun:\n{self.details()}"
+        assert imported <= begun, f"{imported} imports, {begun} begun:\n{self.details()}"
         return ended
 
     def details(self) -> str:

@@ -45,7 +45,7 @@ class Scene:
         address = simulator.admin.address_of(worker)
         self.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", address)])
 
-    def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, **fields):
+    def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, is_inherited=False, **fields):
         row = session(
             status,
             starts_at=(self.now + timedelta(seconds=starts_in)).isoformat(),
@@ -60,6 +60,8 @@ class Scene:
         self.lcm.put(row)
         self.key = row["id"]
         self.world.put(Session.read(row))
+        if not is_inherited:
+            self.desk.memory(Session.read(row)).settled_at = self.now
         return self.key
 
     async def look(self, times=1):

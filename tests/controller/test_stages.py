@@ -56,11 +56,45 @@ def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
     play(part)
 
 
-def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
+@pytest.mark.parametrize("comes_late", [True, False])
+@pytest.mark.parametrize("begun_by", ["one before", "us"])
+def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by, comes_late):
+    async def part(scene):
+        if begun_by == "us":
+            unanswered = Fault(FaultKind.DROP, "^/import", times=2, executed=False)
+            scene.simulator.admin.fail(scene.worker, unanswered)
+        scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
+        await scene.look(3)
+        scene.simulator.admin.heal(scene.worker)
+        scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
+        await scene.look()
+        assert scene.labs() == {}
+        if comes_late:
+            await scene.import_lab(title_for(scene.key, 1, "campus"))
+        scene.now += timedelta(seconds=2)
+        await scene.until("RUNNING")
+        assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+def test_what_we_knew_of_a_session_is_forgotten_with_the_lease(play):
     async def part(scene):
         scene.put("INSTANTIATING")
-        scene.lcm.sessions[scene.key]["attempt"] = 2
-        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
+        await scene.leases.renew()
+        await scene.look()
+        scene.lcm.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
+        await scene.leases.renew()
+        await scene.look()
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
+    async def part(scene):
+        scene.put("INSTANTIATING", attempt=2)
         old = await scene.import_lab(title_for(scene.key, 1, "campus"))
         await scene.until("READY")
         assert len(scene.labs()) == 2
