@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from django.db import connection, models
 from django.db.models.lookups import In
@@ -23,18 +24,27 @@ def plain_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def insert_rows(model: type[models.Model], fields: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def insert_rows(
+    model: type[models.Model],
+    fields: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    same: Mapping[str, Any] | None = None,
+) -> None:
     """Rows of one value a field, without making model objects; what is not named needs a default in `rows`.
 
-    PostgreSQL takes them as a COPY, others as one prepared INSERT. The constraints hold as always.
+    What `same` names gets one value in all of them. PostgreSQL takes them as a COPY, others as one prepared
+    INSERT. The constraints hold as always.
     """
-    columns = _fields(model, fields)
+    columns = _fields(model, [*fields, *(same or ())])
+    common = tuple((same or {}).values())
     if connection.vendor == "postgresql":
-        _copy(model, columns, rows)
+        _copy(model, columns, rows, common)
     else:
         marks = ", ".join("%s" for _ in columns)
         names = ", ".join(f'"{field.column}"' for field in columns)
-        _execute_many(f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})', columns, rows)  # noqa: S608
+        query = f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})'  # noqa: S608
+        _execute_many(query, columns, ((*row, *common) for row in rows))
 
 
 def update_each(
@@ -60,17 +70,46 @@ def update_each(
         _execute_many(query, [*common, *columns, key], ((*values, *each, pk) for pk, *each in rows))
 
 
-def _copy(model: type[models.Model], columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
+def _copy(
+    model: type[models.Model],
+    columns: Sequence[Field],
+    rows: Iterable[Sequence[Any]],
+    common: tuple[Any, ...],
+) -> None:
+    """Lines of text, made here: what is the same in all of them is put into words once."""
     names = ", ".join(f'"{field.column}"' for field in columns)
-    json_at = [index for index, field in enumerate(columns) if isinstance(field, models.JSONField)]
+    own = len(columns) - len(common)
+    json_at = [index for index, field in enumerate(columns[:own]) if isinstance(field, models.JSONField)]
+    shared = [
+        _word(_json(value) if isinstance(field, models.JSONField) else value)
+        for field, value in zip(columns[own:], common, strict=True)
+    ]
+    end = "".join(f"\t{word}" for word in shared) + "\n"
     query = f'COPY "{model._meta.db_table}" ({names}) FROM STDIN'
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:
-        for row in rows:
-            if json_at:
-                row = list(row)
-                for index in json_at:
-                    row[index] = _json(row[index])
-            copy.write_row(row)
+        for chunk in _chunks(rows):
+            copy.write("".join([_line(row, json_at) + end for row in chunk]))
+
+
+def _line(row: Sequence[Any], json_at: Sequence[int]) -> str:
+    if json_at:
+        row = list(row)
+        for index in json_at:
+            row[index] = _json(row[index])
+    return "\t".join([_word(value) for value in row])
+
+
+# A field of a COPY ends at a tab and a row at a line break.
+_MARKS = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+def _word(value: Any) -> str:
+    """A value as COPY reads it."""
+    if isinstance(value, str):
+        return value.translate(_MARKS)
+    if value is None:
+        return "\\N"
+    return value.hex if isinstance(value, UUID) else str(value)
 
 
 def _json(value: Any) -> str | None:
@@ -105,6 +144,13 @@ def _array(field: Field, column: Sequence[Any]) -> Any:
         return [field.get_db_prep_save(value, connection) for value in column]
     is_key = field.db_type(connection) == "uuid" and None not in column
     return uuid_array(column) if is_key else list(column)
+
+
+def ids_as_rows(ids: Iterable[UUID]) -> tuple[str, str]:
+    """Many ids as one parameter: what a statement selects them from, and the parameter."""
+    if connection.vendor == "postgresql":
+        return "SELECT unnest(%s::uuid[])", uuid_array(ids)
+    return "SELECT value FROM json_each(%s)", json.dumps([key.hex for key in ids])
 
 
 def _execute_many(query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:

@@ -123,7 +123,7 @@ class QueueFilter(PoolChoices):
     def decided(self, qs: QuerySet[Reservation], name: str, value: list[str]) -> QuerySet[Reservation]:
         found = Q(pk__in=[])
         for outcome in value:
-            found |= Q(verdict__startswith=outcome)
+            found |= Q(last_verdict__summary__startswith=outcome)
         return qs.filter(found) if value else qs
 
 

@@ -77,7 +77,6 @@ class Allocation(Amounts):
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(settled=False), name="allocation_unsettled"),
-            models.Index(fields=["session_id"], condition=Q(ended_ms=None), name="allocation_held"),
         ]
 
     def __str__(self) -> str:

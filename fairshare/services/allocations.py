@@ -15,7 +15,7 @@ from django.dispatch import receiver
 from fairshare.models import Allocation
 from fairshare.slices import to_ms
 from fairshare.units import RESOURCES
-from lcm.bulk import uuid_array
+from lcm.bulk import ids_as_rows
 from lcm.lifecycle import FINAL, SessionStatus
 from lcm.models import Kernel, LabletSession, Project
 from lcm.signals import sessions_moved
@@ -42,26 +42,21 @@ def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
     table, kernel = Allocation._meta.db_table, Kernel._meta.db_table
     session, project = LabletSession._meta.db_table, Project._meta.db_table
     amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCES)
-    where, parameters = _among("s.id", session_ids)
+    source, keys = ids_as_rows(session_ids)
     query = (
         f"INSERT INTO {table} (kernel_id, attempt, session_id, user_id, project_id, domain_id, pool,"  # noqa: S608
         f" {', '.join(RESOURCES)}, started_ms, cursor_ms, settled)"
         f" SELECT k.id, k.attempt, s.id, s.owner_id, s.project_id, p.domain_id, s.pool, {amounts}, %s, %s, %s"
         f" FROM {kernel} k JOIN {session} s ON s.id = k.session_id JOIN {project} p ON p.id = s.project_id"
-        f" WHERE {where} ON CONFLICT (kernel_id, attempt) DO NOTHING"
+        f" WHERE s.id IN ({source}) ON CONFLICT (kernel_id, attempt) DO NOTHING"
     )
     at = to_ms(now)
     with connection.cursor() as cursor:
-        cursor.execute(query, [at, at, False, *parameters])
+        cursor.execute(query, [at, at, False, keys])
 
 
 def close_allocations(session_ids: Sequence[UUID], *, now: datetime) -> int:
     """They end now; never before what is recorded already, whatever the clocks of two machines say."""
-    held = Allocation.objects.filter(session_id__in=session_ids, ended_ms=None)
+    kernels = Kernel.objects.filter(session_id__among=session_ids).order_by().values("pk")
+    held = Allocation.objects.filter(kernel_id__in=kernels, ended_ms=None)
     return held.update(ended_ms=Greatest(F("cursor_ms"), Value(to_ms(now))))
-
-
-def _among(column: str, ids: Sequence[UUID]) -> tuple[str, list[Any]]:
-    if connection.vendor == "postgresql":
-        return f"{column} = ANY(%s::uuid[])", [uuid_array(ids)]
-    return f"{column} IN ({', '.join(['%s'] * len(ids))})", [each.hex for each in ids]

@@ -15,7 +15,7 @@ class FeedEntry(models.Model):
     """Something in a pool changed. Written in the transaction of the change, numbered after its commit."""
 
     id = models.BigAutoField(primary_key=True)
-    revision = models.BigIntegerField(null=True, unique=True)
+    revision = models.BigIntegerField(null=True)
     kind = models.CharField(max_length=7, choices=FeedKind)
     object_id = models.UUIDField()
     pool = models.CharField(max_length=63)
@@ -27,10 +27,12 @@ class FeedEntry(models.Model):
         verbose_name_plural = "feed entries"
         constraints = [
             models.CheckConstraint(name="feed_kind_known", condition=Q(kind__in=FeedKind.values)),
+            models.UniqueConstraint(
+                fields=["revision"], condition=Q(revision__isnull=False), name="feed_revision_once"
+            ),
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(revision=None), name="feed_unnumbered"),
-            models.Index(fields=["at"], name="feed_by_age"),
         ]
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ class ChangeLog(models.Model):
     actor = models.CharField(max_length=150)
     # No constraints: the log outlives people and tokens.
     user = models.ForeignKey(
-        User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
+        User, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="+"
     )
     token_id = models.UUIDField(null=True)
     request_id = models.CharField(max_length=64, blank=True)
@@ -53,7 +53,7 @@ class ChangeLog(models.Model):
         indexes = [
             models.Index(fields=["at", "id"], name="change_newest"),
             models.Index(fields=["object_id", "at"], name="change_of_object"),
-            models.Index(fields=["user", "at"], name="change_by_user"),
+            models.Index(fields=["user", "at"], condition=Q(user__isnull=False), name="change_by_user"),
             models.Index(fields=["object_type", "at", "id"], name="change_of_type"),
         ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
@@ -48,17 +49,22 @@ def log_changes(entries: Iterable[ChangeLog]) -> None:
     insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
 
 
-def log_same_change(objects: Sequence[models.Model], **change: Any) -> None:
-    """One change that many objects of a model went through together, as `log_change` takes it."""
-    if not objects:
+def log_same_change(model: type[models.Model], keys: Sequence[UUID], **change: Any) -> None:
+    """One change that many objects went through, as `log_change` takes it.
+
+    The objects are named by their ids, which is all that the words for them may need.
+    """
+    if not keys:
         return
-    entry = entry_for(objects[0], **change)
-    values = dict(zip(_FIELDS, _VALUES(entry), strict=True))
-    of_each = {"object_id", "object_label"}
-    shared = [name for name in _FIELDS if name not in of_each]
-    rest = tuple(values[name] for name in shared)
-    rows = ((str(obj.pk), str(obj)[:200], *rest) for obj in objects)
-    insert_rows(ChangeLog, ["object_id", "object_label", *shared], rows)
+    any_of_them = model(pk=keys[0])
+    entry = entry_for(any_of_them, **change)
+    same = dict(zip(_FIELDS, _VALUES(entry), strict=True))
+    del same["object_id"], same["object_label"]
+    rows = []
+    for key in keys:
+        any_of_them.pk = key
+        rows.append((str(key), str(any_of_them)[:200]))
+    insert_rows(ChangeLog, ["object_id", "object_label"], rows, same=same)
 
 
 def entry_for(

@@ -7,18 +7,16 @@ wait for nobody.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Max
+from django.db.models import F
 
 from lcm import events
-from lcm.bulk import uuid_array
+from lcm.bulk import ids_as_rows
 from lcm.models import FeedEntry, FeedHead, FeedKind, LabletSession
 
 BATCH = 10_000
@@ -30,7 +28,7 @@ def note_sessions(session_ids: Sequence[UUID], *, now: datetime) -> None:
     """These sessions changed: one statement, however many."""
     if not session_ids:
         return
-    source, keys = _keys(session_ids)
+    source, keys = ids_as_rows(session_ids)
     entry, session = FeedEntry._meta.db_table, LabletSession._meta.db_table
     query = (
         f'INSERT INTO "{entry}" (kind, object_id, pool, at) '  # noqa: S608  (names of our own tables)
@@ -65,9 +63,12 @@ def forget_entries(*, now: datetime) -> int:
     while number_entries() == BATCH:
         pass
     old = now - timedelta(hours=settings.CONFIG["FEED_HOURS"])
-    newest_old = FeedEntry.objects.filter(at__lt=old).aggregate(newest=Max("revision"))["newest"] or 0
+    # Revisions come in the order of time, so only what goes is looked at.
+    young = FeedEntry.objects.filter(at__gte=old, revision__isnull=False).order_by("revision")
     with transaction.atomic():
         head = _locked_head()
+        oldest_young = young.values_list("revision", flat=True).first()
+        newest_old = head.revision if oldest_young is None else oldest_young - 1
         until = max(newest_old, head.revision - KEPT_ENTRIES)
         if until <= head.forgotten:
             return 0
@@ -101,13 +102,6 @@ def _number(*, after: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(query, [after])
         return int(cursor.rowcount)
-
-
-def _keys(ids: Sequence[UUID]) -> tuple[str, Any]:
-    """Many ids as one parameter."""
-    if connection.vendor == "postgresql":
-        return "SELECT unnest(%s::uuid[])", uuid_array(ids)
-    return "SELECT value FROM json_each(%s)", json.dumps([key.hex for key in ids])
 
 
 def _tell_watchers() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.db.models import F, Value
@@ -71,7 +71,7 @@ def create_session(
         clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
-        _record([session], old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
+        _record({session.pk: 1}, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
         message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
@@ -98,7 +98,7 @@ def transition_session(
             raise _refused(session, old, to)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
-        _record([session], old=old, new=to, actor=actor, reason=reason, now=now)
+        _record({session.pk: attempt}, old=old, new=to, actor=actor, reason=reason, now=now)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
         sessions_moved.send(LabletSession, session_ids=[session.pk], old=old, new=to, now=now)
         _count_when_committed(old, to)
@@ -148,24 +148,39 @@ def move_sessions(
     reason: str = "",
 ) -> list[LabletSession]:
     """Move many sessions of one status one step together; those that moved on meanwhile stay out of it."""
+    ids = [session.pk for session in sessions]
+    attempts = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason)
+    moved = [session for session in sessions if session.pk in attempts]
+    for session in moved:
+        session.status, session.status_since, session.attempt = to, now, attempts[session.pk]
+    return moved
+
+
+def step_sessions(
+    *,
+    session_ids: Sequence[UUID],
+    old: SessionStatus,
+    to: SessionStatus,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+) -> dict[UUID, int]:
+    """The same for ids, which need no objects; answers those that moved, with their attempt."""
     if not lifecycle.may_follow(old, to):
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
-        ids = [session.pk for session in sessions]
-        locked = LabletSession.objects.select_for_update().filter(pk__among=ids, status=old)
-        won = set(locked.order_by("pk").values_list("pk", flat=True))
-        moved = [session for session in sessions if session.pk in won]
+        locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
         again = 1 if to == SessionStatus.PENDING else 0
-        LabletSession.objects.filter(pk__among=won).update(
+        moved = {key: attempt + again for key, attempt in locked.order_by("pk").values_list("pk", "attempt")}
+        ids = list(moved)
+        LabletSession.objects.filter(pk__among=ids).update(
             status=to, status_since=now, attempt=F("attempt") + again
         )
-        for session in moved:
-            session.status, session.status_since, session.attempt = to, now, session.attempt + again
-        _move_kernels(list(won), to=to, now=now)
+        _move_kernels(ids, to=to, now=now)
         _record(moved, old=old, new=to, actor=actor, reason=reason, now=now)
-        log_same_change(moved, **_step(old, to), actor=actor, reason=reason, now=now)
-        sessions_moved.send(LabletSession, session_ids=list(won), old=old, new=to, now=now)
-        _count_when_committed(old, to, len(moved))
+        log_same_change(LabletSession, ids, **_step(old, to), actor=actor, reason=reason, now=now)
+        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now)
+        _count_when_committed(old, to, len(ids))
     return moved
 
 
@@ -252,7 +267,7 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
 
 
 def _record(
-    sessions: Iterable[LabletSession],
+    attempts: Mapping[UUID, int],
     *,
     old: str,
     new: SessionStatus,
@@ -260,12 +275,18 @@ def _record(
     reason: str,
     now: datetime,
 ) -> None:
-    """The step in the history of each."""
-    step = (old, new.value, now, actor.label, reason[:500])
+    """The step in the history of each session, which is told with its attempt."""
     insert_rows(
         SessionTransition,
-        ["id", "session", "attempt", "from_status", "to_status", "at", "actor", "reason"],
-        [(uuid4().hex, session.pk.hex, session.attempt, *step) for session in sessions],
+        ["id", "session", "attempt"],
+        [(uuid4(), key, attempt) for key, attempt in attempts.items()],
+        same={
+            "from_status": old,
+            "to_status": new.value,
+            "at": now,
+            "actor": actor.label,
+            "reason": reason[:500],
+        },
     )
 
 

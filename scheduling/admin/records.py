@@ -9,6 +9,7 @@ from scheduling.models import (
     Decision,
     Explanation,
     HandlerFailure,
+    LastVerdict,
     Lease,
     ObserverRun,
     QueueOrder,
@@ -79,6 +80,16 @@ class ExplanationAdmin(ReadOnlyAdmin):
     list_display = ("sentence", "dominant", "slots")
     search_fields = ("sentence", "dominant")
     ordering = ("digest",)
+
+
+@admin.register(LastVerdict)
+class LastVerdictAdmin(ReadOnlyAdmin):
+    note = "What the last cycle said of a reservation that it did not place; it goes with the reservation."
+    note_page = "queue_list"
+    list_display = ("reservation", "summary")
+    list_select_related = ("reservation",)
+    search_fields = ("reservation__id", "reservation__holder", "summary")
+    ordering = ("reservation",)
 
 
 @admin.register(QueueOrder)

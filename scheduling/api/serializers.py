@@ -232,6 +232,7 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
     pool = serializers.CharField(source="pool.name", read_only=True)
     slot_name = serializers.CharField(source="slot.name", read_only=True, default=None, allow_null=True)
     resources = ResourcesSerializer(source="*", read_only=True)
+    verdict = serializers.CharField(read_only=True)
 
     class Meta:
         model = Reservation

@@ -3,7 +3,7 @@
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
-from scheduling.models.reservations import ACTIVE_PHASES, Phase, Reservation, ReservationPart
+from scheduling.models.reservations import ACTIVE_PHASES, LastVerdict, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (
     IN_FLIGHT,
     LIVE,
@@ -26,6 +26,7 @@ __all__ = [
     "DecisionOutcome",
     "Explanation",
     "HandlerFailure",
+    "LastVerdict",
     "LaunchAttempt",
     "Lease",
     "ObserverRun",

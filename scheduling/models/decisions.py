@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from scheduling.models.pools import Pool
 from scheduling.models.reservations import Reservation
@@ -29,29 +30,43 @@ class Explanation(models.Model):
         default=list, help_text="Each with code, plugin, text, slots and some of them."
     )
     slots = models.PositiveIntegerField(help_text="How many READY slots were looked at.")
+    used_at = models.DateTimeField(default=timezone.now, help_text="When a cycle last gave it.")
 
     def __str__(self) -> str:
         return self.sentence
 
 
 class Decision(models.Model):
-    """What a cycle said about a reservation; written when it says something else than the cycle before."""
+    """What a cycle said about a reservation; written when it says something else than the cycle before.
+
+    A log that is written by the thousand: the database does not look for the rows it names, which the tick
+    has just read.
+    """
 
     id = models.BigAutoField(primary_key=True)
     reservation = models.ForeignKey(
-        Reservation, on_delete=models.CASCADE, related_name="decisions", db_index=False
+        Reservation, on_delete=models.CASCADE, db_constraint=False, related_name="decisions", db_index=False
     )
     # Written before the tick's own row, and kept longer than it.
     tick = models.ForeignKey(
         TickRun, on_delete=models.DO_NOTHING, db_constraint=False, related_name="decisions", db_index=False
     )
-    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="+", db_index=False)
+    pool = models.ForeignKey(
+        Pool, on_delete=models.CASCADE, db_constraint=False, related_name="+", db_index=False
+    )
     at = models.DateTimeField()
     outcome = models.CharField(max_length=10, choices=DecisionOutcome)
     position = models.PositiveIntegerField()
-    slot = models.ForeignKey(Slot, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False)
+    slot = models.ForeignKey(
+        Slot, on_delete=models.SET_NULL, null=True, db_constraint=False, related_name="+", db_index=False
+    )
     why = models.ForeignKey(
-        Explanation, on_delete=models.PROTECT, null=True, related_name="decisions", db_index=False
+        Explanation,
+        on_delete=models.PROTECT,
+        null=True,
+        db_constraint=False,
+        related_name="decisions",
+        db_index=False,
     )
     scores = models.JSONField(default=dict, blank=True, help_text="What each plugin gave the chosen slot.")
 

@@ -32,7 +32,7 @@ class Reservation(IdModel):
     )
     holder = models.CharField(max_length=100, blank=True, help_text="Who holds it, when no session does.")
     slot = models.ForeignKey(
-        Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations"
+        Slot, on_delete=models.PROTECT, null=True, blank=True, related_name="reservations", db_index=False
     )
     phase = models.CharField(max_length=9, choices=Phase, default=Phase.PENDING)
     cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
@@ -60,9 +60,6 @@ class Reservation(IdModel):
         help_text="The slot that is being cleared for it.",
     )  # fmt: skip
     held_until = models.DateTimeField(null=True, blank=True)
-    verdict = models.CharField(
-        max_length=60, blank=True, help_text="What the last cycle said: outcome, and why it waits."
-    )
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -91,12 +88,42 @@ class Reservation(IdModel):
             ),
             models.Index(fields=["slot"], condition=Q(phase="READY"), name="reservation_on_slot"),
             models.Index(
-                fields=["expires_at"], condition=Q(phase__in=ACTIVE_PHASES), name="reservation_expiry"
+                fields=["expires_at"],
+                condition=Q(phase__in=ACTIVE_PHASES, expires_at__isnull=False),
+                name="reservation_expiry",
             ),
         ]
 
     def __str__(self) -> str:
         return f"reservation {self.short_id}"
+
+    @property
+    def verdict(self) -> str:
+        """What the last cycle said: outcome, and why it waits; nothing when none looked at it yet."""
+        if self.phase == Phase.READY:
+            return "placed"
+        found = getattr(self, "last_verdict", None)
+        return found.summary if found else ""
+
+
+class LastVerdict(models.Model):
+    """What the last cycle said of a reservation that it did not place.
+
+    Beside the reservation, because all that wait may hear something new at once: these rows are small and
+    have one index. Written by the tick alone, so the database need not look for each reservation again.
+    """
+
+    reservation = models.OneToOneField(
+        Reservation,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        related_name="last_verdict",
+        db_constraint=False,
+    )
+    summary = models.CharField(max_length=60)
+
+    def __str__(self) -> str:
+        return self.summary
 
 
 class ReservationPart(IdModel):

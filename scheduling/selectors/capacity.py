@@ -109,7 +109,9 @@ def slots_in_pools(names: Iterable[str]) -> QuerySet[Slot]:
 
 def reservations() -> QuerySet[Reservation]:
     """Reservations with whom they are for and where they are."""
-    rows = Reservation.objects.select_related("pool", "slot__pool", "session__definition", "session__owner")
+    rows = Reservation.objects.select_related(
+        "pool", "slot__pool", "session__definition", "session__owner", "last_verdict"
+    )
     return rows.defer(*(f"session__definition__{name}" for name in _LONG))
 
 

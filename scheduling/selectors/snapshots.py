@@ -166,7 +166,7 @@ class Row(NamedTuple):
     memory_gb_units: int
     storage_gb_units: int
     gpu_units: int
-    verdict: str
+    said: str | None
 
     @property
     def amounts(self) -> Amounts:
@@ -197,6 +197,7 @@ def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
         starts=_seconds("session__starts_at"),
         ends=_seconds("session__ends_at"),
         label_text=_text("labels"),
+        said=F("last_verdict__summary"),
         port_count=_length("port_names"),
         **whole_units(),
     )
@@ -269,7 +270,7 @@ def _job(row: Row, names: _Names, now: float) -> Job:
         starts=row.starts or 0.0,
         ends=FOREVER if row.ends is None else row.ends,
         held_on=UUID(row.held_on).hex if held and row.held_on else "",
-        verdict=row.verdict,
+        verdict=row.said or "",
     )
 
 

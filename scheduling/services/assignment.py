@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import transaction
+from django.db.models import CharField, QuerySet
+from django.db.models.functions import Cast
 
 from lcm.actors import SYSTEM
 from lcm.bulk import insert_rows, update_each
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.services.sessions import move_sessions
-from scheduling.capacity import NAMES, resources_of
-from scheduling.framework.amounts import NOTHING, UNIT, amounts_of
-from scheduling.framework.cycle import Outcome, Verdict
+from lcm.services.sessions import step_sessions
+from scheduling.capacity import NAMES
+from scheduling.framework.amounts import GPU, NOTHING, UNIT, Amounts
+from scheduling.framework.cycle import Verdict
 from scheduling.framework.model import Part
-from scheduling.models import Phase, Pool, Reservation, ReservationPart, Slot, SlotState
-from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot
+from scheduling.models import LastVerdict, Phase, Pool, Reservation, ReservationPart, Slot, SlotState
+from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
 from scheduling.selectors.snapshots import ports_by_kernel
 from scheduling.services.ports import allocate_ports, taken_ports
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A reservation that was locked, and where it is to go."""
 
     id: UUID
@@ -45,44 +47,74 @@ def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Ve
     with transaction.atomic():
         waiting = Reservation.objects.filter(pk__among=list(planned), phase=Phase.PENDING)
         sessions = _lock_sessions([key for key in waiting.values_list("session_id", flat=True) if key])
-        locked = (
-            waiting.select_for_update().order_by("pk").values_list("pk", "session_id", "port_names", "spread")
-        )
         claims = [
-            Claim(key, session_id, names, spread, planned[key].parts)
-            for key, session_id, names, spread in locked
-            if session_id is None or session_id in sessions
+            claim
+            for claim in _lock_claims(waiting, planned)
+            if claim.session_id is None or claim.session_id in sessions
         ]
         slots = _lock_slots(pool, {part.node for claim in claims for part in claim.parts})
         fitting = _still_fitting(pool, claims, slots)
         if not fitting:
             return []
         _write(pool, fitting, slots, now)
-        moving = [sessions[claim.session_id] for claim in fitting if claim.session_id]
-        move_sessions(
-            sessions=moving, old=SessionStatus.PENDING, to=SessionStatus.SCHEDULED, actor=SYSTEM, now=now
+        _forget_verdicts([planned[claim.id] for claim in fitting])
+        step_sessions(
+            session_ids=[claim.session_id for claim in fitting if claim.session_id],
+            old=SessionStatus.PENDING,
+            to=SessionStatus.SCHEDULED,
+            actor=SYSTEM,
+            now=now,
         )
     return [planned[claim.id] for claim in fitting]
 
 
-def _lock_sessions(keys: Sequence[UUID]) -> dict[UUID, LabletSession]:
+def _lock_sessions(keys: Sequence[UUID]) -> set[UUID]:
     rows = LabletSession.objects.select_for_update().filter(pk__among=keys, status=SessionStatus.PENDING)
-    return {row.pk: row for row in rows.order_by("pk").only("status", "status_since", "attempt")}
+    return set(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, Slot]:
+def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]) -> list[Claim]:
+    """Lists of port names are the same in many, so each is read once."""
+    rows = waiting.select_for_update().order_by("pk").annotate(names=Cast("port_names", CharField()))
+    lists: dict[str, list[str]] = {}
+    found = []
+    for key, session_id, names, spread in rows.values_list("pk", "session_id", "names", "spread"):
+        if names not in lists:
+            lists[names] = json.loads(names)
+        found.append(Claim(key, session_id, lists[names], spread, planned[key].parts))
+    return found
+
+
+class LockedSlot(NamedTuple):
+    """A slot as it is now, its amounts in whole units."""
+
+    pk: UUID
+    lease_count: int
+    max_leases: int
+    capacity: Amounts
+
+
+def _lock_slots(pool: Pool, keys: set[str]) -> dict[str, LockedSlot]:
     rows = Slot.objects.select_for_update().filter(
-        pk__among=[UUID(key) for key in keys],
-        pool=pool,
-        state=SlotState.READY,
-        cordoned=False,
-        interruption_deadline=None,
+        pk__among=keys, pool=pool, state=SlotState.READY, cordoned=False, interruption_deadline=None
     )
-    rows = rows.order_by("pk").only("lease_count", "max_leases", *NAMES)
-    return {row.pk.hex: row for row in rows}
+    columns = rows.order_by("pk").annotate(**whole_units())
+    return {
+        key.hex: LockedSlot(key, leases, limit, (cpu, memory, storage, gpu))
+        for key, leases, limit, cpu, memory, storage, gpu in columns.values_list(
+            "pk", "lease_count", "max_leases", *whole_units()
+        )
+    }
 
 
-def _still_fitting(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot]) -> list[Claim]:
+def _forget_verdicts(placed: Iterable[Verdict]) -> None:
+    """Why they waited is over."""
+    waited = [verdict.job.id for verdict in placed if verdict.job.verdict]
+    if waited:
+        LastVerdict.objects.filter(reservation_id__among=waited).delete()
+
+
+def _still_fitting(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot]) -> list[Claim]:
     """Whatever another tick did meanwhile, no slot gets more than it has."""
     rooms = _rooms(pool, slots)
     fitting = []
@@ -115,23 +147,22 @@ def _asked(part: Part) -> tuple[int, ...]:
     return (*part.request, 1, part.ports)
 
 
-def _rooms(pool: Pool, slots: Mapping[str, Slot]) -> dict[str, _Room]:
+def _rooms(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _Room]:
     rows = list(slots.values())
     busy = [slot.pk for slot in rows if slot.lease_count]
     taken = amounts_by_slot(busy) if busy else {}
-    devices = devices_by_slot(busy) if any(slot.gpu for slot in rows) and busy else {}
+    devices = devices_by_slot(busy) if any(slot.capacity[GPU] for slot in rows) and busy else {}
     ports = ports_by_slot(pool, [slot.pk for slot in rows])
     range_size = pool.last_port - pool.first_port + 1
     found = {}
     for key, slot in slots.items():
-        capacity, held = amounts_of(vars(resources_of(slot))), taken.get(slot.pk, NOTHING)
-        free = [whole - used for whole, used in zip(capacity, held, strict=True)]
+        free = [whole - used for whole, used in zip(slot.capacity, taken.get(slot.pk, NOTHING), strict=True)]
         leases = slot.max_leases - slot.lease_count
         found[key] = _Room([*free, leases, range_size - ports.get(slot.pk, 0)], devices.get(slot.pk, {}))
     return found
 
 
-def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot], now: datetime) -> None:
+def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot], now: datetime) -> None:
     update_each(
         Reservation,
         ["slot"],
@@ -141,7 +172,6 @@ def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot], now: 
             "assigned_at": now,
             "held_slot": None,
             "held_until": None,
-            "verdict": Outcome.PLACED,
         },
     )
     with_devices = [(claim.id, claim.parts[0].devices) for claim in claims if claim.parts[0].devices]
@@ -164,7 +194,7 @@ def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Slot], now: 
         allocate_ports(pool, with_ports, taken_ports({slot_id for _, slot_id, _ in with_ports}), now=now)
 
 
-def _write_parts(claims: Sequence[Claim], slots: Mapping[str, Slot]) -> None:
+def _write_parts(claims: Sequence[Claim], slots: Mapping[str, LockedSlot]) -> None:
     """A reservation that may be on several slots says what it has on each."""
     rows = [
         (
@@ -183,7 +213,7 @@ def _write_parts(claims: Sequence[Claim], slots: Mapping[str, Slot]) -> None:
         insert_rows(ReservationPart, ["id", "reservation", "slot", "kernels", "devices", *NAMES], rows)
 
 
-def _ports_wanted(claim: Claim, slots: Mapping[str, Slot]) -> list[tuple[UUID, UUID, list[str]]]:
+def _ports_wanted(claim: Claim, slots: Mapping[str, LockedSlot]) -> list[tuple[UUID, UUID, list[str]]]:
     """The names of ports for each slot of a session."""
     if not claim.session_id or not claim.port_names:
         return []

@@ -10,15 +10,16 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
-from lcm.bulk import insert_rows
+from lcm.bulk import ids_as_rows, insert_rows
 from scheduling.framework import explain
 from scheduling.framework.cycle import Verdict
-from scheduling.models import Decision, Explanation, Pool, QueueOrder, Reservation
+from scheduling.models import Decision, Explanation, LastVerdict, Pool, QueueOrder
 
-FIELDS = ["reservation", "tick", "pool", "at", "outcome", "position", "slot", "why", "scores"]
 BATCH = 5_000
+# So long an explanation stays that nobody refers to: a tick may be about to.
+UNUSED = timedelta(hours=1)
 
 
 def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, now: datetime) -> int:
@@ -26,16 +27,13 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
     if not verdicts:
         return 0
     with transaction.atomic():
-        digests = _keep_explanations(verdicts)
+        digests = _keep_explanations(verdicts, now)
         insert_rows(
             Decision,
-            FIELDS,
+            ["reservation", "outcome", "position", "slot", "why", "scores"],
             [
                 (
                     verdict.job.id,
-                    tick_id.hex,
-                    pool.pk.hex,
-                    now,
                     verdict.outcome.value,
                     verdict.position,
                     verdict.parts[0].node if verdict.parts else None,
@@ -44,18 +42,26 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
                 )
                 for verdict in verdicts
             ],
+            same={"tick": tick_id, "pool": pool.pk, "at": now},
         )
     return len(verdicts)
 
 
 def remember_verdicts(verdicts: Iterable[Verdict]) -> None:
-    """Each reservation keeps what was last said of it, so that only news is told again."""
-    by_summary: dict[str, list[str]] = {}
+    """What was last said of each, so that only news is told again."""
+    by_summary: dict[str, list[UUID]] = {}
     for verdict in verdicts:
-        by_summary.setdefault(verdict.summary, []).append(verdict.job.id)
-    for summary, keys in by_summary.items():
-        for start in range(0, len(keys), BATCH):
-            Reservation.objects.filter(pk__among=keys[start : start + BATCH]).update(verdict=summary)
+        by_summary.setdefault(verdict.summary, []).append(UUID(verdict.job.id))
+    with connection.cursor() as cursor:
+        for summary, keys in by_summary.items():
+            source, parameter = ids_as_rows(keys)
+            # SQLite needs the condition to tell the conflict's ON from a join's.
+            cursor.execute(
+                f"INSERT INTO {LastVerdict._meta.db_table} (reservation_id, summary)"  # noqa: S608
+                f" SELECT said.*, %s FROM ({source}) AS said WHERE true"
+                " ON CONFLICT (reservation_id) DO UPDATE SET summary = excluded.summary",
+                [summary, parameter],
+            )
 
 
 def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> None:
@@ -76,7 +82,7 @@ def forget_decisions(*, now: datetime) -> int:
             old.order_by("-at").values_list("at", flat=True)[settings.CONFIG["DECISIONS_PER_POOL"] :].first()
         )
         gone += _delete(old.filter(at__lt=max(limit, excess or limit)))
-    _delete(Explanation.objects.filter(decisions=None))
+    _delete(Explanation.objects.filter(decisions=None, used_at__lt=now - UNUSED))
     return gone
 
 
@@ -89,19 +95,28 @@ def _delete(rows) -> int:  # type: ignore[no-untyped-def]
     return gone
 
 
-def _keep_explanations(verdicts: Sequence[Verdict]) -> dict[int, str]:
-    """Explanations by their content; answers the digest of each."""
+def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, str]:
+    """Explanations by their content; answers the digest of each.
+
+    Those that are there already are locked by being used again, so that nobody forgets them meanwhile; in one
+    order, so that two ticks never wait for each other.
+    """
     found: dict[int, str] = {}
     rows: dict[str, Explanation] = {}
     for why in {id(verdict.why): verdict.why for verdict in verdicts if verdict.why}.values():
-        row = _row(why)
+        row = _row(why, now)
         found[id(why)] = row.digest
         rows[row.digest] = row
-    Explanation.objects.bulk_create(rows.values(), ignore_conflicts=True)
+    Explanation.objects.bulk_create(
+        [rows[digest] for digest in sorted(rows)],
+        update_conflicts=True,
+        unique_fields=["digest"],
+        update_fields=["used_at"],
+    )
     return found
 
 
-def _row(why: explain.Explanation) -> Explanation:
+def _row(why: explain.Explanation, now: datetime) -> Explanation:
     reasons = [asdict(count) for count in (*why.counts, *why.failures)]
     content = json.dumps([why.sentence, reasons, why.nodes], sort_keys=True)
     digest = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()
@@ -111,4 +126,5 @@ def _row(why: explain.Explanation) -> Explanation:
         sentence=why.sentence[:500],
         reasons=reasons,
         slots=why.nodes,
+        used_at=now,
     )

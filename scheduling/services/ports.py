@@ -48,12 +48,13 @@ def allocate_ports(
     """Write the ports of sessions: each asks as (session, slot, names)."""
     insert_rows(
         PortAllocation,
-        ["id", "slot", "session", "name", "port", "leaked", "created_at"],
+        ["id", "slot", "session", "name", "port"],
         [
-            (uuid4().hex, slot_id.hex, session_id.hex, name, port, False, now)
+            (uuid4(), slot_id, session_id, name, port)
             for session_id, slot_id, names in wanted
             for name, port in zip(names, choose_ports(pool, taken[slot_id], len(names)), strict=True)
         ],
+        same={"leaked": False, "created_at": now},
     )
 
 

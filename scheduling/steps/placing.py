@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from django.db import transaction
 
+from lcm.side_by_side import side_by_side
 from scheduling.framework.configuration import read_configuration
-from scheduling.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
 from scheduling.framework.memory import without_collecting
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.snapshots import snapshot_of
@@ -30,28 +34,43 @@ def place_waiting(tick: TickContext) -> None:
     cycle = run_cycle(snapshot, configuration)
     tick.plugins = _of_plugins(cycle)
     tick.unmet = cycle.unmet
-    _commit(tick, cycle)
+    commit_cycle(tick, cycle)
     tick.count("unmet", len(tick.unmet))
 
 
-def _commit(tick: TickContext, cycle: Cycle) -> None:
-    placed = cycle.placed
-    for start in range(0, len(placed), COMMIT):
-        if not tick.still_mine():
-            return
-        with transaction.atomic():
-            done = assign(tick.pool, placed[start : start + COMMIT], now=tick.now)
-            decided = record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
-        tick.count("placed", len(done))
+def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
+    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
+    changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
+    # By slot, so that two pieces seldom wait for the same one.
+    placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
+    pieces = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
+    works = [partial(_place, tick, piece) for piece in pieces]
+    if changed:
+        works.append(partial(_tell, tick, changed))
+    for done, decided in side_by_side(works):
+        tick.count("placed", done)
         tick.decided += decided
     if cycle.evictions:
         tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
-    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
-    changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
-    with transaction.atomic():
-        tick.decided += record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
-        remember_verdicts(changed)
     record_order(tick.pool, waiting, now=tick.now)
+
+
+def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
+    """How many got their slot, and how many decisions that made."""
+    if not tick.still_mine():
+        return 0, 0
+    with transaction.atomic():
+        done = assign(tick.pool, piece, now=tick.now)
+        decided = record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
+    return len(done), decided
+
+
+def _tell(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
+    """Of those that wait: what is new."""
+    with transaction.atomic():
+        decided = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        remember_verdicts(changed)
+    return 0, decided
 
 
 def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:

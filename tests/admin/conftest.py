@@ -34,6 +34,7 @@ from scheduling.models import (
     Decision,
     Explanation,
     HandlerFailure,
+    LastVerdict,
     LaunchAttempt,
     Lease,
     ObserverRun,
@@ -101,6 +102,7 @@ def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetim
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
     QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
+    LastVerdict.objects.create(reservation=reservation, summary="waiting:memory_gb")
     why = Explanation.objects.create(digest="d1", dominant="memory_gb", sentence="No room.", slots=1)
     Decision.objects.create(
         reservation=reservation, pool=pool, tick=TickRun.objects.get(pool=pool), at=now, outcome="waiting",

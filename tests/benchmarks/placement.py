@@ -177,31 +177,24 @@ def _committed(vendor: str) -> None:
 
 def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
     """Only the commit: what was decided in memory is put into the database as the tick does it."""
-    from uuid import uuid4
-
-    from django.db import transaction
     from django.utils import timezone
 
     from scheduling.framework.configuration import read_configuration
     from scheduling.framework.cycle import run_cycle
+    from scheduling.runtimes.registry import runtime_for
     from scheduling.selectors.snapshots import snapshot_of
-    from scheduling.services.assignment import assign
-    from scheduling.services.decisions import record_decisions
-    from scheduling.steps.placing import COMMIT
+    from scheduling.steps.context import TickContext
+    from scheduling.steps.placing import commit_cycle
 
     pool = filler.fill("READY", pending=pending, slots=slots, room_for=pending // slots)
     usual, now = read_configuration(""), timezone.now()
     cycle = run_cycle(snapshot_of(pool, usual, now=now, limit=pending), usual)
     floor = _bare_writes(pool, pending)
-    placed, tick_id = cycle.placed, uuid4()
+    tick = TickContext(pool=pool, runtime=runtime_for(pool), now=now, still_mine=lambda: True)
     begun = time.perf_counter()
-    done = 0
-    for start in range(0, len(placed), COMMIT):
-        with transaction.atomic():
-            won = assign(pool, placed[start : start + COMMIT], now=now)
-            record_decisions(pool, won, tick_id=tick_id, now=now)
-        done += len(won)
+    commit_cycle(tick, cycle)
     seconds = time.perf_counter() - begun
+    done = tick.counts["placed"]
     assert done == pending, (done, pending)
     return Measured(done, seconds, floor)
 

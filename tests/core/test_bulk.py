@@ -106,6 +106,24 @@ def test_what_is_the_same_for_all_is_said_once(session):
     assert found[2].reason != "moved"
 
 
+def test_new_rows_share_what_is_the_same_for_all(session, now):
+    keys = [uuid4() for _ in range(3)]
+    shared = {"from_status": "", "to_status": "PENDING", "at": now, "actor": NASTY, "reason": ""}
+    rows = [(key, session.pk, number) for number, key in enumerate(keys, 1)]
+    insert_rows(SessionTransition, ["id", "session", "attempt"], rows, same=shared)
+    found = {row.pk: row for row in SessionTransition.objects.filter(pk__in=keys)}
+    assert [found[key].attempt for key in keys] == [1, 2, 3]
+    assert {(row.actor, row.at, row.reason) for row in found.values()} == {(NASTY, now, "")}
+
+
+@pytest.mark.parametrize("value", [None, {}, {"a": [NASTY]}])
+def test_what_is_shared_may_be_json_or_nothing(now, value):
+    texts = {"actor": "a", "object_type": "session", "event": "made", "message": "m", "object_label": "s"}
+    same = {"at": now, "request_id": "", "reason": "", "after": value, "before": None, **texts}
+    insert_rows(ChangeLog, ["object_id"], [("1",), ("2",)], same=same)
+    assert [row.after for row in ChangeLog.objects.filter(event="made")] == [value, value]
+
+
 def test_updates_of_unknown_rows_change_nothing(session):
     update_each(SessionTransition, ["reason"], [(uuid4(), "nobody")])
     assert not SessionTransition.objects.filter(reason="nobody").exists()

@@ -44,6 +44,7 @@ CHANGES = [
 ]
 # rows that are there once: the model, and the fields a second row would share
 TWINS = [
+    ("feedentry", "feed_revision_once", ["revision"]),
     ("domain", "domain_name", ["name"]),
     ("project", "project_name_in_domain", ["domain", "name"]),
     ("membership", "membership_once", ["project", "user"]),
@@ -62,7 +63,7 @@ COLUMNS = {"domain_name", "hash"}
 def a_row(session, controller, now):
     """`a_row(model)`: some row of a model, as the services made it."""
     IdempotentAnswer.objects.create(principal="me", key="k", fingerprint="f")
-    FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
+    FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
     FeedHead.objects.create()
     Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
 

@@ -6,11 +6,12 @@ from uuid import uuid4
 import pytest
 
 from lcm.lifecycle import SessionStatus
-from scheduling.models import Decision, Explanation, QueueOrder, Reservation, TickRun
+from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Reservation, TickRun
 from scheduling.selectors.queue import Order, in_scheduler_order, order_of, waiting
 from scheduling.services.decisions import forget_decisions
+from scheduling.steps import placing
 from tests.scheduling.fleet import active_of
-from tests.scheduling.scheduler_stage import FAILING, WORDY, status_of
+from tests.scheduling.scheduler_stage import FAILING, WORDY, check_leases, status_of
 
 
 def test_a_placement_is_decided_once_with_its_scores(fleet, lab):
@@ -53,6 +54,53 @@ def test_a_new_reason_is_a_new_decision(tuned, lab):
         "The only READY slot lacks CPU: 4 cores asked, at most 1 core free.",
     ]
     assert active_of(session).verdict == "waiting:cpu_cores"
+
+
+def test_what_was_said_of_those_that_waited_is_forgotten_when_they_are_placed(tuned, lab):
+    fleet = tuned(max_slots=1)
+    slot = fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    assert LastVerdict.objects.get().reservation == active_of(session)
+    type(slot).objects.filter(pk=slot.pk).update(cordoned=False)
+    fleet.clean_tick()
+    assert (LastVerdict.objects.count(), active_of(session).verdict) == (0, "placed")
+
+
+def test_an_explanation_that_was_just_used_stays_though_nobody_refers_to_it_yet(fleet, now):
+    for digest, used_at in (("old", now - timedelta(hours=2)), ("new", now)):
+        Explanation.objects.create(digest=digest, dominant="x", sentence="No.", slots=0, used_at=used_at)
+    forget_decisions(now=now)
+    assert list(Explanation.objects.values_list("digest", flat=True)) == ["new"]
+
+
+def test_using_an_explanation_again_keeps_it_young(tuned, lab):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    first = Explanation.objects.get().used_at
+    fleet.clock.advance(seconds=10)
+    lab()
+    fleet.clean_tick()
+    assert Explanation.objects.get().used_at == first + timedelta(seconds=10)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, monkeypatch):
+    monkeypatch.setattr(placing, "COMMIT", 2)
+    fleet = tuned(max_slots=4)
+    for _ in range(3):
+        fleet.slot(cpu_cores=8)
+    sessions = [lab() for _ in range(7)]
+    report = fleet.clean_tick()
+    assert (report.counts["placed"], report.counts["unmet"]) == (6, 1)
+    assert sorted(map(status_of, sessions)) == ["PENDING"] + ["SCHEDULED"] * 6
+    outcomes = Decision.objects.values_list("outcome", flat=True)
+    assert sorted(outcomes) == ["placed"] * 6 + ["waiting"]
+    assert len(set(Decision.objects.values_list("reservation", flat=True))) == 7
+    check_leases()
 
 
 def test_decisions_go_by_age(fleet, lab, settings):

@@ -1,0 +1,66 @@
+"""Independent pieces on connections of their own: all answers in order, no piece left out."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from threading import Barrier, current_thread, main_thread
+
+import pytest
+from django.db import connection, transaction
+
+from lcm.models import Domain
+from lcm.side_by_side import WRITERS, side_by_side
+
+word: ContextVar[str] = ContextVar("word", default="")
+
+
+def make(name, now):
+    return lambda: Domain.objects.create(name=name, created_at=now).name
+
+
+@pytest.mark.django_db
+def test_inside_a_transaction_all_is_part_of_it(now):
+    with transaction.atomic():
+        assert side_by_side([make("a", now), make("b", now)]) == ["a", "b"]
+        transaction.set_rollback(True)
+    assert not Domain.objects.filter(name__in=["a", "b"]).exists()
+
+
+def test_nothing_to_do_is_fine():
+    assert side_by_side([]) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_answers_come_in_the_order_of_the_pieces(now):
+    names = [f"domain-{number}" for number in range(5)]
+    assert side_by_side([make(name, now) for name in names]) == names
+    assert Domain.objects.filter(name__in=names).count() == 5
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_pieces_meet_on_connections_of_their_own_in_the_context_of_the_caller():
+    together = Barrier(WRITERS)
+    word.set("tick")
+
+    def meet():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            (backend,) = cursor.fetchone()
+        together.wait(30)
+        return backend, word.get(), current_thread() is main_thread()
+
+    met = side_by_side([meet] * WRITERS)
+    assert len({backend for backend, *_ in met}) == WRITERS
+    assert all(rest == ["tick", False] for _, *rest in met)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_error_is_raised_and_on_postgresql_the_others_are_done(now):
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        side_by_side([make("before", now), fail, make("after", now)])
+    done = set(Domain.objects.values_list("name", flat=True))
+    assert done == ({"before", "after"} if connection.vendor == "postgresql" else {"before"})
