@@ -55,6 +55,13 @@ def test_pieces_meet_on_connections_of_their_own_in_the_context_of_the_caller():
     assert all(rest == ["tick", False] for _, *rest in met)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.django_db(transaction=True)
+def test_a_pool_without_connections_to_spare_is_not_asked_for_more(size, settings):
+    settings.CONFIG["DATABASE_POOL_SIZE"] = size
+    assert side_by_side([lambda: current_thread() is main_thread()] * 3) == [True] * 3
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_error_is_raised_and_on_postgresql_the_others_are_done(now):
     def fail():
