@@ -26,9 +26,11 @@ control_socket_disable = True
 
 
 def post_worker_init(worker: Any) -> None:
-    """A web process says where it can be scraped."""
+    """A web process gets ready, and says where it can be scraped."""
     from lcm.presence import keep_telling, reached_at
+    from lcm.web.warming import warm_up
 
+    warm_up()
     keep_telling("web", reached_at(bind))
 
 

@@ -115,7 +115,11 @@ class LabletDefinition(DatedModel):
                 name="definition_max_duration_positive", condition=Q(max_duration__gt=timedelta(0))
             ),
         ]
-        indexes = [models.Index(fields=["created_at", "id"], name="definition_newest")]
+        indexes = [
+            models.Index(fields=["created_at", "id"], name="definition_newest"),
+            # Few at a time, and asked for by every look at the overview.
+            models.Index(fields=["updated_at"], condition=Q(needs_review=True), name="definition_to_review"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"

@@ -27,7 +27,7 @@ from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import NamedField, PageForm
 from lcm.web.lists import list_page
 
-MEMBERS_SHOWN = 200
+MEMBERS_SHOWN = 100
 
 
 class DomainForm(PageForm):
@@ -74,10 +74,11 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def project_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    project = get_object_or_404(organisation.projects(), pk=pk)
+    project: Any = get_object_or_404(organisation.projects(), pk=pk)
     context = {
         "project": project,
         "members": organisation.members_of(project)[:MEMBERS_SHOWN],
+        "hidden_members": max(project.member_count - MEMBERS_SHOWN, 0),
         "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:8],
         "changes": changes_of(project),
         "form": MemberForm(),

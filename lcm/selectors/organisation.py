@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Model, QuerySet
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 
@@ -12,7 +13,10 @@ def domains() -> QuerySet[Domain]:
 
 
 def projects() -> QuerySet[Project]:
-    return Project.objects.select_related("domain").annotate(member_count=Count("memberships"))
+    """Members are counted for each project that is shown, by index: a join would count everyone's."""
+    mine = Membership.objects.filter(project=OuterRef("pk")).order_by().values("project")
+    counted = Subquery(mine.annotate(count=Count("*")).values("count"))
+    return Project.objects.select_related("domain").annotate(member_count=Coalesce(counted, 0))
 
 
 def members_of(project: Project) -> QuerySet[Membership]:

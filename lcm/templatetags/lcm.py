@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from django import template
 from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from heroicons.templatetags.heroicons import heroicon_outline
 
 from lcm.lifecycle import SessionStatus
 from lcm.web.panels import Panel, panels_of
@@ -101,6 +103,14 @@ LOOKS: dict[str, tuple[str, str]] = {
 
 
 @register.simple_tag
+@lru_cache(maxsize=500)
+def icon(name: str, *, size: int = 16, stroke_width: float = 2) -> SafeString:
+    """An outlined icon; heroicons copies and writes its tree anew each time, and a page has thirty."""
+    return mark_safe(heroicon_outline(name, size=size, stroke_width=stroke_width))  # noqa: S308
+
+
+@register.simple_tag
+@lru_cache(maxsize=500)
 def shape(name: str) -> SafeString:
     """A status shape; it says nothing by itself, so it is hidden from screen readers."""
     return format_html('<svg aria-hidden="true"><use href="#s-{}"/></svg>', name)

@@ -14,11 +14,12 @@ from django.views.decorators.http import require_GET
 
 from lcm.roles import Role
 from lcm.web.access import role_required
-from lcm.web.charts.bars import Share, share_bar
+from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import Point, line_chart
 from lcm.web.needs import Look, Need
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
+from scheduling.pages.tiles import states_of
 from scheduling.selectors.capacity import ticks_since
 from scheduling.selectors.fleet import PoolLine, fleet
 from scheduling.selectors.observing import troubled_runs
@@ -39,7 +40,9 @@ def needs_of_capacity(look: Look) -> Iterator[Need]:
 
 def pools_part(look: Look) -> Mapping[str, Any]:
     lines = look.once(fleet)
-    rows = [(line, share_bar(_states(line), of=line.pool.max_slots)) for line in lines[:POOLS_SHOWN]]
+    rows = [
+        (line, share_bar(states_of(line.by_state), of=line.pool.max_slots)) for line in lines[:POOLS_SHOWN]
+    ]
     return {"rows": rows, "hidden": max(len(lines) - POOLS_SHOWN, 0)}
 
 
@@ -70,14 +73,6 @@ def overview_ticks(request: HttpRequest) -> HttpResponseBase:
     }
     template = "overview/ticks.html#panel" if request.htmx else "overview/ticks.html"  # type: ignore[attr-defined]
     return render(request, template, context)
-
-
-def _states(line: PoolLine) -> list[Share]:
-    return [
-        Share(state.label, line.by_state.get(state, 0), state)
-        for state in SlotState
-        if state != SlotState.EMPTY
-    ]
 
 
 def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:

@@ -17,6 +17,7 @@ from lcm.errors import InvalidInput
 from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
+from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import sparkline
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.lists import list_page
@@ -25,9 +26,9 @@ from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
 from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
-from scheduling.pages.tiles import board_of, resource_meters, with_binding
+from scheduling.pages.tiles import board_of, resource_meters, states_of, with_binding
 from scheduling.pages.wording import counts_text, pool_notices, pool_sentence
-from scheduling.selectors.capacity import figures_of, pools, ticks
+from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
 from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, update_pool
 
@@ -43,7 +44,7 @@ def pool_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    live = _live(pk)
+    live = _live(request, pk)
     pool = live["pool"]
     crumbs = [("Capacity", reverse("pool_list")), (pool.name, "")]
     context = {**live, "changes": changes_of(pool), "crumbs": crumbs}
@@ -54,12 +55,12 @@ def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def pool_board(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The part of a pool's page that is asked for again while it is looked at."""
-    return render(request, "capacity/board.html", _live(pk))
+    return render(request, "capacity/board.html", _live(request, pk))
 
 
-def _live(pk: UUID) -> dict[str, Any]:
+def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     now = timezone.now()
-    pool = get_object_or_404(pools(now), pk=pk)
+    pool = get_object_or_404(pools_with_state(now), pk=pk)
     figures = figures_of(pool)
     meters = with_binding(resource_meters(figures.taken, figures.room))
     newest = list(ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN])
@@ -71,13 +72,25 @@ def _live(pk: UUID) -> dict[str, Any]:
         "failed": figures.in_states([SlotState.ERROR]),
         "sentence": pool_sentence(pool, figures, now=now),
         "notices": [*pool_notices(pool, now=now), *plugin_notices(newest)],
-        "board": board_of(pool, now=now, occupied=figures.in_states([*OCCUPIED, SlotState.ERROR])),
+        "states": share_bar(states_of(figures.by_state), of=pool.max_slots),
+        "board": board_of(
+            pool,
+            now=now,
+            occupied=figures.in_states([*OCCUPIED, SlotState.ERROR]),
+            page=_page(request),
+        ),
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
         "spark": sparkline(
             [tick.duration_ms for tick in reversed(newest)], title=f"Duration of the last {len(newest)} ticks"
         ),
         "scheduler": scheduler_of(pool, newest),
     }
+
+
+def _page(request: HttpRequest) -> int:
+    """Which page of the board is looked at; what is no page is the first."""
+    asked = request.GET.get("page", "")
+    return int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 7 else 1
 
 
 @require_http_methods(["GET", "POST"])

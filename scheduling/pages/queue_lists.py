@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count
-
 from lcm.roles import Role
 from lcm.web.lists import Column, ListPage, PageAction
 from scheduling import filters
@@ -14,7 +12,7 @@ from scheduling.selectors import capacity, queue
 
 
 def _queue_lead() -> str:
-    counts = dict(queue.waiting().order_by().values_list("pool__name").annotate(Count("pk")))
+    counts = queue.waiting_by_pool()
     total = sum(counts.values())
     if not total:
         return "**Nothing waits.** A new session is placed by the next cycle of its pool."

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from lcm.web.charts.bars import Share
 from lcm.web.wording import amount_text, duration_text
 from scheduling.capacity import Resources, resources_of
 from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
 from scheduling.pages.wording import countdown, overdue
 from scheduling.selectors.capacity import Use, board_slots, empty_places, use_of
 
-MOST_TILES = 200
+# A tile takes a third of a millisecond to draw, and nobody reads more of them at once.
+MOST_TILES = 60
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,45 @@ class Tile:
 
 @dataclass(frozen=True)
 class Board:
+    """One page of a pool's places."""
+
     tiles: list[Tile]
-    hidden: int
+    page: int
+    first: int
+    total: int
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.tiles) - 1
+
+    @property
+    def next(self) -> int | None:
+        return self.page + 1 if self.last < self.total else None
+
+    @property
+    def previous(self) -> int | None:
+        return self.page - 1 if self.page > 1 else None
 
 
-def board_of(pool: Pool, *, now: datetime, occupied: int, limit: int = MOST_TILES) -> Board:
-    """The tiles of a pool: not more than a page can hold, those that need someone first."""
-    slots = board_slots(pool, now=now, limit=limit)
+def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: int = MOST_TILES) -> Board:
+    """A page of a pool's tiles: those that need someone first, empty places last."""
+    total = max(pool.max_slots, occupied)
+    page = max(min(page, -(-total // limit)), 1)
+    start = (page - 1) * limit
+    slots = board_slots(pool, now=now, start=start, limit=limit)
     uses = use_of(pool, slots)
     tiles = [slot_tile(slot, uses[slot.pk], now=now) for slot in slots]
-    places = empty_places(pool, limit=limit - len(tiles))
-    tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
-    return Board(tiles, max(max(pool.max_slots, occupied) - len(tiles), 0))
+    if len(tiles) < limit:
+        places = empty_places(pool, start=max(start - occupied, 0), limit=limit - len(tiles))
+        tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
+    return Board(tiles, page, start + 1, total)
+
+
+def states_of(by_state: Mapping[str, int]) -> list[Share]:
+    """How many slots are in each state in which there is a worker, or was meant to be."""
+    return [
+        Share(state.label, by_state.get(state, 0), state) for state in SlotState if state != SlotState.EMPTY
+    ]
 
 
 def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:

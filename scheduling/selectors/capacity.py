@@ -40,16 +40,27 @@ _LONG = ("topology_yaml", "nodes", "links")
 def pools(now: datetime) -> QuerySet[Any]:
     """Pools with their state, their use (slots and leases) and what waits for them."""
     slots, ready = Slot.objects.all(), Slot.objects.filter(state=SlotState.READY)
-    waiting = Reservation.objects.filter(phase=Phase.PENDING)
-    return Pool.objects.annotate(
-        state=pool_state(now),
-        occupied=Coalesce(_for_each(slots.filter(state__in=OCCUPIED), Count("pk")), 0),
-        ready=Coalesce(_for_each(ready, Count("pk")), 0),
+    found: QuerySet[Any] = pools_with_queue(now).annotate(
+        occupied=Coalesce(_for_each(slots.filter(state__in=OCCUPIED), Count("*")), 0),
+        ready=Coalesce(_for_each(ready, Count("*")), 0),
         leases=Coalesce(_for_each(ready, Sum("lease_count")), 0),
         lease_limit=Coalesce(_for_each(ready, Sum("max_leases")), 0),
-        waiting=Coalesce(_for_each(waiting, Count("pk")), 0),
+    )
+    return found
+
+
+def pools_with_queue(now: datetime) -> QuerySet[Any]:
+    """Pools with their state and what waits for them, which an index alone can tell."""
+    waiting = Reservation.objects.filter(phase=Phase.PENDING)
+    found: QuerySet[Any] = pools_with_state(now).annotate(
+        waiting=Coalesce(_for_each(waiting, Count("*")), 0),
         oldest=_for_each(waiting, Min("created_at")),
     )
+    return found
+
+
+def pools_with_state(now: datetime) -> QuerySet[Any]:
+    return Pool.objects.annotate(state=pool_state(now))
 
 
 def pool_state(now: datetime) -> Case:
@@ -117,7 +128,9 @@ def reservations() -> QuerySet[Reservation]:
 
 def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     """Those that hold a lease of the slot, the largest first."""
-    here = Q(slot=slot) | Q(pk__in=ReservationPart.objects.filter(slot=slot).values("reservation_id"))
+    # Read first: with a subquery beside the slot, the database looks through all there ever were.
+    spread = list(ReservationPart.objects.filter(slot=slot).values_list("reservation_id", flat=True))
+    here = Q(slot=slot) | Q(pk__in=spread)
     return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
 
 
@@ -235,7 +248,7 @@ def _held_on_ready(pool: Pool) -> Resources:
     return Resources(**both)
 
 
-def board_slots(pool: Pool, *, now: datetime, limit: int) -> list[Slot]:
+def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Slot]:
     """A pool's slots that are not empty: what needs someone first, then what moves, then the fullest."""
     troubled = Q(state=SlotState.ERROR) | Q(interruption_deadline__isnull=False)
     overdue = Q(state_deadline__lt=now) & ~Q(state=SlotState.DRAINING, lease_count__gt=0)
@@ -245,15 +258,15 @@ def board_slots(pool: Pool, *, now: datetime, limit: int) -> list[Slot]:
         default=Value(1),
     )
     rows: QuerySet[Any] = Slot.objects.filter(pool=pool).exclude(state=SlotState.EMPTY).annotate(place=order)
-    found: list[Slot] = list(rows.order_by("place", F("lease_count").desc(), "number")[:limit])
+    found: list[Slot] = list(rows.order_by("place", F("lease_count").desc(), "number")[start : start + limit])
     for slot in found:
         slot.pool = pool
     return found
 
 
-def empty_places(pool: Pool, *, limit: int) -> list[tuple[int, UUID | None]]:
+def empty_places(pool: Pool, *, start: int, limit: int) -> list[tuple[int, UUID | None]]:
     """Numbers without an instance, with the slot where one was before; as many as may be filled."""
-    rows = Slot.objects.filter(pool=pool).values_list("number", "state", "pk")
+    rows = Slot.objects.filter(pool=pool).order_by().values_list("number", "state", "pk")
     known = {number: (state, pk) for number, state, pk in rows}
     taken = sum(state != SlotState.EMPTY for state, _ in known.values())
     free = [
@@ -261,7 +274,7 @@ def empty_places(pool: Pool, *, limit: int) -> list[tuple[int, UUID | None]]:
         for number in range(1, pool.max_slots + 1)
         if number not in known or known[number][0] == SlotState.EMPTY
     ]
-    return free[: max(min(limit, pool.max_slots - taken), 0)]
+    return free[: max(pool.max_slots - taken, 0)][start : start + limit]
 
 
 def _for_each(rows: QuerySet[Any], value: Any) -> Subquery:

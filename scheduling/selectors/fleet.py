@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
 
 from scheduling.models import Slot, SlotState, TickRun
-from scheduling.selectors.capacity import pools
+from scheduling.selectors.capacity import pools_with_queue
 
 
 @dataclass
@@ -20,6 +20,9 @@ class PoolLine:
 
     pool: Any
     by_state: dict[str, int] = field(default_factory=dict)
+    # On READY slots.
+    leases: int = 0
+    lease_limit: int = 0
     overdue: int = 0
     silent: int = 0
     error_since: datetime | None = None
@@ -48,6 +51,8 @@ def fleet(now: datetime) -> list[PoolLine]:
         line.silent += row["silent"]
         line.overdue_since = _earlier(line.overdue_since, row["overdue_since"])
         line.silent_since = _earlier(line.silent_since, row["silent_since"])
+        if row["state"] == SlotState.READY:
+            line.leases, line.lease_limit = row["held"], row["most"]
         if row["state"] == SlotState.ERROR:
             line.error_since = row["since"]
     return list(lines.values())
@@ -56,7 +61,7 @@ def fleet(now: datetime) -> list[PoolLine]:
 def _pools(now: datetime) -> QuerySet[Any]:
     """With their state, their queue and the last tick's duration."""
     last = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at")
-    found: QuerySet[Any] = pools(now).annotate(tick_ms=Subquery(last.values("duration_ms")[:1]))
+    found: QuerySet[Any] = pools_with_queue(now).annotate(tick_ms=Subquery(last.values("duration_ms")[:1]))
     return found
 
 
@@ -67,7 +72,9 @@ def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
     silent = Q(state=SlotState.READY, last_heartbeat__lt=quiet)
     rows: Any = Slot.objects.order_by().values("pool_id", "state")
     return rows.annotate(  # type: ignore[no-any-return]
-        slots=Count("pk"),
+        slots=Count("*"),
+        held=Sum("lease_count"),
+        most=Sum("max_leases"),
         since=Min("last_state_change"),
         overdue=Count("pk", filter=overdue),
         overdue_since=Min("state_deadline", filter=overdue),

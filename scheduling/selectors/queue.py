@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from scheduling.fairness import Standing, Subject, standings_for
 from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
-from scheduling.selectors.snapshots import WAITING
 
 ID = 16
 
@@ -51,10 +50,20 @@ def order_of(pool: Pool) -> Order:
 
 
 def waiting() -> QuerySet[Reservation]:
-    """Those that wait for a place, each with its newest decision."""
+    """Those that wait for a place, each with its newest decision.
+
+    A claim ends with its session's wait, in one transaction, so its phase says enough: to look at the
+    sessions of a long queue takes longer than everything else on its page.
+    """
     newest = Decision.objects.filter(reservation=OuterRef("pk")).order_by("-at").values("pk")[:1]
-    rows = reservations().filter(WAITING, phase=Phase.PENDING)
+    rows = reservations().filter(phase=Phase.PENDING)
     return rows.select_related("session__project__domain").annotate(decision_id=Subquery(newest))
+
+
+def waiting_by_pool() -> dict[str, int]:
+    """How many wait in each pool that someone waits in, by its name."""
+    rows = Reservation.objects.filter(phase=Phase.PENDING).order_by()
+    return dict(rows.values_list("pool__name").annotate(claims=Count("*")))
 
 
 def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:
@@ -64,16 +73,18 @@ def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:
     for pool_id, key in found:
         by_pool.setdefault(pool_id, []).append(key)
     orders = QueueOrder.objects.filter(pool_id__in=by_pool).values_list("pool_id", "ids")
-    places = {pool_id: _places(ids) for pool_id, ids in orders}
+    places = {pool_id: _places(bytes(ids)) for pool_id, ids in orders}
     return [key for pool_id, keys in by_pool.items() for key in _sorted(keys, places.get(pool_id, {}))]
 
 
-def _sorted(keys: list[UUID], places: dict[UUID, int]) -> list[UUID]:
-    return sorted(keys, key=lambda key: places.get(key, len(places) + 1))
+def _sorted(keys: list[UUID], places: dict[bytes, int]) -> list[UUID]:
+    last = len(places) * ID
+    return sorted(keys, key=lambda key: places.get(key.bytes, last))
 
 
-def _places(ids: Any) -> dict[UUID, int]:
-    return {key: place for place, key in enumerate(Order(None, bytes(ids)).keys(), 1)}
+def _places(ids: bytes) -> dict[bytes, int]:
+    """Where each begins."""
+    return {ids[start : start + ID]: start for start in range(0, len(ids), ID)}
 
 
 def tell_of_waiting(rows: Sequence[Any]) -> None:

@@ -17,7 +17,7 @@ from lcm.bulk import insert_rows, update_each
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
 from observations.models.aggregates import DefinitionAssessment, Verdict
-from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.models import Phase, Pool, QueueOrder, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_sessions import Filler
 
@@ -117,7 +117,7 @@ def _slots(pools: list[Pool], count: int, chance: random.Random, now: datetime) 
 
 
 def _queue(pools: list[Pool], chance: random.Random, now: datetime) -> None:
-    """A claim for each session that waits or runs."""
+    """A claim for each session that waits or runs, and the order in which a cycle saw those that wait."""
     ready = list(Slot.objects.filter(state=SlotState.READY).values_list("pk", "pool_id"))
     claims = []
     rows = LabletSession.objects.filter(status__in=(SessionStatus.PENDING, SessionStatus.RUNNING))
@@ -132,6 +132,11 @@ def _queue(pools: list[Pool], chance: random.Random, now: datetime) -> None:
             )
         )  # fmt: skip
     Reservation.objects.bulk_create(claims, batch_size=2_000)
+    waiting = [claim for claim in claims if claim.phase == Phase.PENDING]
+    chance.shuffle(waiting)
+    for pool in pools:
+        ids = b"".join(claim.pk.bytes for claim in waiting if claim.pool_id == pool.pk)
+        QueueOrder.objects.create(pool=pool, at=now, ids=ids)
 
 
 def _ticks(pools: list[Pool], chance: random.Random, now: datetime) -> None:

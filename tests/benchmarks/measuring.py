@@ -41,13 +41,15 @@ def measure(call: Callable[[], object], *, times: int, warm_up: int = 3) -> Timi
 
 
 def measure_page(path: str, *, times: int) -> tuple[int, Timing]:
-    """Queries of one answer to an administrator, and the time of many."""
+    """Queries of one answer to an administrator, and the time of many, in a process as warm as a server's."""
     from django.db import connection
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
     from lcm.models import User
+    from lcm.web.warming import warm_up
 
+    warm_up()
     client = Client()
     client.force_login(User.objects.get(username="admin"))
 
@@ -70,13 +72,16 @@ def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]])
 
 
 def start_django() -> None:
-    """Django on the database of the environment, migrated."""
+    """Django on the database of the environment, migrated.
+
+    Not as under test: there, each template that is drawn has its context copied for the test to look at.
+    """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
     import django
+    from django.conf import settings
     from django.core.management import call_command
-    from django.test.utils import setup_test_environment
 
     django.setup()
-    setup_test_environment()
+    settings.ALLOWED_HOSTS.append("testserver")
     call_command("migrate", verbosity=0)
     call_command("collectstatic", interactive=False, verbosity=0)

@@ -147,7 +147,8 @@ def test_the_board_has_a_tile_for_each_slot_and_each_empty_place(by, viewer, poo
     binding = {meter.label for meter in tiles_of(page)["cml-eu-03"].meters if meter.binds}
     assert binding == {"CPU"}
     assert page.content.decode().count("tile-empty") == 5
-    assert page.context["board"].hidden == 0
+    assert page.context["board"].total == 6
+    assert "Next" not in words(page)
 
 
 def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, words):
@@ -178,13 +179,49 @@ def test_a_slot_that_drains_may_take_as_long_as_its_leases(by, viewer, pool, now
     assert "Overdue" not in words(by(viewer).get(detail(pool)))
 
 
-def test_a_board_shows_no_more_than_it_can(by, viewer, pool, now, words, monkeypatch):
-    for number in (1, 2, 3, 4):
+@pytest.fixture
+def small_pages(monkeypatch):
+    monkeypatch.setitem(tiles.board_of.__kwdefaults__, "limit", 4)
+
+
+def test_a_board_shows_no_more_than_it_can_and_the_rest_on_other_pages(by, viewer, pool, words, small_pages):
+    Pool.objects.filter(pk=pool.pk).update(max_slots=11)
+    for number in (1, 2, 5, 6, 7):
         make_slot(pool, number)
-    monkeypatch.setattr(tiles.board_of, "__kwdefaults__", {"limit": 3})
+    make_slot(pool, 9, SlotState.ERROR)
+    client = by(viewer)
+    pages = [client.get(detail(pool), {"page": page}) for page in (1, 2, 3)]
+    shown = [[int(tile.name[-2:]) for tile in page.context["board"].tiles] for page in pages]
+    assert shown == [[9, 1, 2, 5], [6, 7, 3, 4], [8, 10, 11]]
+    assert "1–4 of 11 places Show all slots as a list Previous Next" in words(pages[0])
+    assert "9–11 of 11 places" in words(pages[2])
+    assert [f'rel="{way}"' in page.content.decode() for page in pages for way in ("prev", "next")] == [
+        False, True, True, True, True, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"), [("0", 1), ("x", 1), ("-1", 1), ("²", 1), ("99", 2), ("9" * 20, 1)]
+)
+def test_a_page_that_the_board_has_not_is_one_that_it_has(by, viewer, pool, small_pages, asked, shown):
+    board = by(viewer).get(detail(pool), {"page": asked}).context["board"]
+    assert (board.page, len(board.tiles)) == (shown, 4 if shown == 1 else 2)
+
+
+def test_the_board_stays_on_its_page_while_it_is_looked_at(by, viewer, pool, small_pages):
+    client = by(viewer)
+    again = f'hx-get="{reverse("pool_board", args=[pool.pk])}?page=2"'
+    assert again in client.get(detail(pool), {"page": 2}).content.decode()
+    assert again in client.get(reverse("pool_board", args=[pool.pk]), {"page": 2}).content.decode()
+
+
+def test_the_board_says_how_many_slots_are_in_each_state(by, viewer, pool, words):
+    make_slot(pool, 1)
+    make_slot(pool, 2)
+    make_slot(pool, 3, SlotState.ERROR)
     page = by(viewer).get(detail(pool))
-    assert len(page.context["board"].tiles) == 3
-    assert "3 more places are not shown. Show all slots as a list" in words(page)
+    assert "Ready 2 Error 1 " in words(page)
+    assert f'href="{reverse("slot_list")}?pool=cml-eu&amp;state=ERROR"' in page.content.decode()
 
 
 def test_slots_beyond_a_lowered_maximum_are_still_shown(by, viewer, pool):
