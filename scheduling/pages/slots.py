@@ -59,7 +59,7 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             "uncordon": slot.state in LIVE and slot.cordoned,
             "drain": slot.state in DRAINABLE,
             "label": slot.state in LIVE,
-            "retry": slot.state == SlotState.ERROR,
+            "retry": slot.state == SlotState.ERROR and not slot.lease_count,
             "terminate": slot.state in LIVE and not slot.lease_count,
         },
         "crumbs": [*_crumbs(slot)[:2], (slot.name, "")],

@@ -88,7 +88,8 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
         wait = slot.state_deadline - now if slot.state_deadline else None
         again = f"Tried again in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
         why = f"{(slot.reason or 'No reason was given').rstrip('.')}."
-        yield Notice("bad", "oct", why, f"{again}Retry to use it at once.")
+        then = "Stop its sessions to be able to retry." if slot.lease_count else "Retry to use it at once."
+        yield Notice("bad", "oct", why, f"{again}{then}")
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
