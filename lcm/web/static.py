@@ -1,11 +1,16 @@
-"""WhiteNoise with answers that are sent at once."""
+"""Static files: answers that are sent at once, and addresses that change with their file."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
+
+FOR_GOOD = f"max-age={365 * 24 * 3600}, public, immutable"
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
@@ -20,4 +25,16 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
         found = self.serve(file, request)
         with_body = b"".join(found.streaming_content) if found.streaming else found.content
         found.close()
-        return HttpResponse(with_body, status=found.status_code, headers=dict(found.items()))
+        answer = HttpResponse(with_body, status=found.status_code, headers=dict(found.items()))
+        if self.autorefresh and "v" in request.GET:
+            answer["Cache-Control"] = FOR_GOOD
+        return answer
+
+
+class StampedStorage(StaticFilesStorage):
+    """Under DEBUG, where nothing is collected: browsers keep a file without asking until it changes."""
+
+    def url(self, name: str | None, *args: Any, **kwargs: Any) -> str:
+        address = str(super().url(name))
+        path = finders.find(name) if name else None
+        return f"{address}?v={os.stat(path).st_mtime_ns:x}" if isinstance(path, str) else address

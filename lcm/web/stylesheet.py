@@ -23,6 +23,7 @@ class StyleSheetFinder(BaseFinder):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.storage = FileSystemStorage(settings.DATA_DIR / "made")
+        self._made_from: list[tuple[str, int, int]] = []
 
     def check(self, **kwargs: Any) -> list[Any]:
         return []
@@ -38,14 +39,24 @@ class StyleSheetFinder(BaseFinder):
         yield NAME, self.storage
 
     def _made(self) -> Path:
-        path, text = Path(self.storage.path(NAME)), bundle(Path(settings.STATICFILES_DIRS[0]) / INDEX)
+        path, index = Path(self.storage.path(NAME)), Path(settings.STATICFILES_DIRS[0]) / INDEX
+        sources = [(str(each), *_version(each)) for each in sorted(index.parent.rglob("*.css"))]
+        if sources == self._made_from and path.exists():
+            return path
+        text = bundle(index)
         if not path.exists() or path.read_text() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Several processes may do so at once, and others read meanwhile.
             with NamedTemporaryFile("w", dir=path.parent, delete=False) as new:
                 new.write(text)
             Path(new.name).replace(path)
+        self._made_from = sources
         return path
+
+
+def _version(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
 
 
 def bundle(index: Path) -> str:
