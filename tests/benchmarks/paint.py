@@ -4,7 +4,9 @@ A first visit finds nothing of ours in the browser's cache; “answer” is how 
 one. The floor is a line of text, `/healthz`: what the browser itself takes on this machine.
 
 What is not ours is not counted: each profile is new, but has shown that line of text before, so that the
-browser's process for it is up. The demo has settled: its processes together use less than half a core.
+browser's process for it is up. A visit begins when the page before it has come to rest: otherwise the server
+would still be at work on panels that nobody waits for any more. The demo has settled: its processes together
+use less than half a core.
 """
 
 from __future__ import annotations
@@ -112,6 +114,7 @@ def _visit(page: Page, path: str) -> dict[str, float]:
     page.goto(path)
     while (entries := page.evaluate(ENTRIES))["paint"] is None:
         page.wait_for_timeout(20)
+    page.wait_for_function("() => !document.querySelector('.htmx-request')")
     found: dict[str, float] = entries
     return found
 
