@@ -18,7 +18,8 @@ def _sessions_lead() -> str:
     if not active:
         return "**No session is waiting or running.** Those that have ended are below."
     verb = "session has" if active == 1 else "sessions have"
-    return f"**{active:,} {verb} not ended**, {waiting:,} of them waiting for a place."
+    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "none waits"
+    return f"**{active:,} {verb} not ended**, {waits} for a place."
 
 
 def _definitions_lead() -> str:
