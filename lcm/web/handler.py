@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpRequest
+from django.conf import settings
+from django.core import signals
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler, get_script_prefix
+from django.db import close_old_connections
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import set_script_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +37,48 @@ def _take_note(task: asyncio.Task[None]) -> None:
 
 
 class OneThread(Handler):
-    """All middleware and the view in the request's thread.
+    """A request is one piece of work for one of the process's threads, from its first signal to its last.
 
-    Django's own chain goes to a thread and back twice for each middleware, which costs more than most views.
-    Only the watch waits without a thread, and it has a handler of its own.
+    Django's own way makes a thread for each request, with a connection and a cache of its own, and goes
+    there and back for every signal and middleware: that costs more than most views. Only the watch waits
+    without a thread, and it has a handler of its own.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = ThreadPoolExecutor(settings.CONFIG["WEB_THREADS"], thread_name_prefix="request")
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
 
-    async def get_response_async(self, request: HttpRequest) -> Any:
-        return await sync_to_async(self.get_response)(request)
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        # Whoever leaves meanwhile: what was begun is brought to its end.
+        loop = asyncio.get_running_loop()
+        response = await loop.run_in_executor(self._threads, self._answer, scope, body)
+        try:
+            await self.send_response(response, send)
+        finally:
+            if response.streaming:
+                await sync_to_async(response.close)()
+
+    def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
+        """All that is synchronous, with the thread's connection given back at the end."""
+        set_script_prefix(get_script_prefix(scope))
+        signals.request_started.send(sender=self.__class__, scope=scope)
+        request, refusal = self.create_request(scope, body)
+        response: HttpResponseBase = refusal if request is None else self._response(request)
+        body.close()
+        if response.streaming:
+            close_old_connections()
+        else:
+            response.close()
+        return response
+
+    def _response(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = self.get_response(request)
+        response._handler_class = self.__class__  # type: ignore[attr-defined]
+        return response
