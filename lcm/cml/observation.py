@@ -12,7 +12,18 @@ from datetime import datetime
 from decimal import Decimal
 
 from lcm.cml.defaults import is_weightless
-from lcm.cml.observation_fields import Fields, ObservationMalformed
+from lcm.cml.observation_fields import (
+    EXACT,
+    FLAG,
+    MOMENT,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    WHOLES,
+    Form,
+    ObservationMalformed,
+)
 from lcm.cml.records import Record
 
 __all__ = [
@@ -33,11 +44,6 @@ class MissingPart(Record):
     part: str
     message: str
 
-    @classmethod
-    def from_dict(cls, values: object, path: str = "errors") -> MissingPart:
-        fields = Fields.of(values, path)
-        return cls(fields.text("part"), fields.text("message"))
-
 
 @dataclass(frozen=True)
 class InterfaceObservation(Record):
@@ -51,20 +57,6 @@ class InterfaceObservation(Record):
     mac_address: str | None = None
     ip4: tuple[str, ...] | None = None
     ip6: tuple[str, ...] | None = None
-
-    @classmethod
-    def from_dict(cls, values: object, path: str = "interface") -> InterfaceObservation:
-        fields = Fields.of(values, path)
-        return cls(
-            id=fields.text("id"),
-            label=fields.text("label"),
-            slot=fields.whole_or_none("slot"),
-            state=fields.text_or_none("state"),
-            is_connected=fields.flag_or_none("is_connected"),
-            mac_address=fields.text_or_none("mac_address"),
-            ip4=fields.texts_or_none("ip4"),
-            ip6=fields.texts_or_none("ip6"),
-        )
 
 
 @dataclass(frozen=True)
@@ -104,31 +96,6 @@ class NodeObservation(Record):
         """Whether it is a connector or a switch, which run no machine."""
         return is_weightless(self.node_definition)
 
-    @classmethod
-    def from_dict(cls, values: object, path: str = "node") -> NodeObservation:
-        fields = Fields.of(values, path)
-        return cls(
-            id=fields.text("id"),
-            label=fields.text("label"),
-            node_definition=fields.text("node_definition"),
-            image_definition=fields.text_or_none("image_definition"),
-            state=fields.text_or_none("state"),
-            compute_id=fields.text_or_none("compute_id"),
-            cpus=fields.whole_or_none("cpus"),
-            cpu_limit=fields.whole_or_none("cpu_limit"),
-            cpu_cores=fields.decimal_or_none("cpu_cores"),
-            memory_mb=fields.whole_or_none("memory_mb"),
-            storage_mb=fields.whole_or_none("storage_mb"),
-            cpu_usage_percent=fields.decimal_or_none("cpu_usage_percent"),
-            memory_usage_percent=fields.decimal_or_none("memory_usage_percent"),
-            used_cpu_cores=fields.decimal_or_none("used_cpu_cores"),
-            used_memory_mb=fields.whole_or_none("used_memory_mb"),
-            used_storage_mb=fields.whole_or_none("used_storage_mb"),
-            tags=fields.texts_or_none("tags") or (),
-            ports=fields.wholes_or_none("ports") or {},
-            interfaces=fields.entries_or_none("interfaces", InterfaceObservation.from_dict),
-        )
-
 
 @dataclass(frozen=True)
 class ResourceObservation(Record):
@@ -165,23 +132,68 @@ class ResourceObservation(Record):
     @classmethod
     def from_dict(cls, values: object) -> ResourceObservation:
         """The inverse of to_dict; unknown keys are left out, a wrong value raises ObservationMalformed."""
-        fields = Fields.of(values, "")
-        return cls(
-            observed_at=fields.moment("observed_at"),
-            observer=fields.text("observer"),
-            lab_id=fields.text("lab_id"),
-            cml_version=fields.text_or_none("cml_version"),
-            total_cpu_cores=fields.decimal_or_none("total_cpu_cores"),
-            total_memory_mb=fields.whole_or_none("total_memory_mb"),
-            total_storage_mb=fields.whole_or_none("total_storage_mb"),
-            used_cpu_cores=fields.decimal_or_none("used_cpu_cores"),
-            used_memory_mb=fields.whole_or_none("used_memory_mb"),
-            used_storage_mb=fields.whole_or_none("used_storage_mb"),
-            nodes=fields.entries_or_none("nodes", NodeObservation.from_dict) or (),
-            actual_node_count=fields.whole_or_none("actual_node_count"),
-            node_definitions_used=fields.wholes_or_none("node_definitions_used"),
-            observed_ports=fields.wholes_or_none("observed_ports"),
-            simulation_stats=fields.mapping_or_none("simulation_stats"),
-            incomplete=fields.texts_or_none("incomplete") or (),
-            errors=fields.entries_or_none("errors", MissingPart.from_dict) or (),
-        )
+        return _OBSERVATION.read(values, "")
+
+
+_MISSING = Form(MissingPart, {"part": TEXT, "message": TEXT}, needed=("part", "message"))
+_INTERFACE = Form(
+    InterfaceObservation,
+    {
+        "id": TEXT,
+        "label": TEXT,
+        "slot": WHOLE,
+        "state": TEXT,
+        "is_connected": FLAG,
+        "mac_address": TEXT,
+        "ip4": TEXTS,
+        "ip6": TEXTS,
+    },
+    needed=("id", "label"),
+)
+_NODE = Form(
+    NodeObservation,
+    {
+        "id": TEXT,
+        "label": TEXT,
+        "node_definition": TEXT,
+        "image_definition": TEXT,
+        "state": TEXT,
+        "compute_id": TEXT,
+        "cpus": WHOLE,
+        "cpu_limit": WHOLE,
+        "cpu_cores": EXACT,
+        "memory_mb": WHOLE,
+        "storage_mb": WHOLE,
+        "cpu_usage_percent": EXACT,
+        "memory_usage_percent": EXACT,
+        "used_cpu_cores": EXACT,
+        "used_memory_mb": WHOLE,
+        "used_storage_mb": WHOLE,
+        "tags": TEXTS,
+        "ports": WHOLES,
+    },
+    needed=("id", "label", "node_definition"),
+    entries={"interfaces": _INTERFACE},
+)
+_OBSERVATION = Form(
+    ResourceObservation,
+    {
+        "observed_at": MOMENT,
+        "observer": TEXT,
+        "lab_id": TEXT,
+        "cml_version": TEXT,
+        "total_cpu_cores": EXACT,
+        "total_memory_mb": WHOLE,
+        "total_storage_mb": WHOLE,
+        "used_cpu_cores": EXACT,
+        "used_memory_mb": WHOLE,
+        "used_storage_mb": WHOLE,
+        "actual_node_count": WHOLE,
+        "node_definitions_used": WHOLES,
+        "observed_ports": WHOLES,
+        "simulation_stats": OBJECT,
+        "incomplete": TEXTS,
+    },
+    needed=("observed_at", "observer", "lab_id"),
+    entries={"nodes": _NODE, "errors": _MISSING},
+)

@@ -1,16 +1,24 @@
-"""Reading the JSON form of an observation: a value of the wrong type is refused with its place."""
+"""Reading the JSON form of an observation: a value of the wrong type is refused with its place.
+
+An observation of fifty nodes has some two thousand values, and thousands are posted: a record is read by a
+table of its fields, in one loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
-from lcm.cml.reading import MAX_ITEMS, MAX_NUMBER, MAX_TEXT, as_text, as_whole
+from lcm.cml.reading import MAX_ITEMS, MAX_NUMBER, MAX_TEXT, UNSTORABLE, as_whole
 
 T = TypeVar("T")
+
+_MOST = Decimal(MAX_NUMBER)
+_unstorable_in = UNSTORABLE.search
 
 
 class ObservationMalformed(ValueError):
@@ -21,89 +29,29 @@ class ObservationMalformed(ValueError):
         self.path = path
 
 
-@dataclass(frozen=True)
-class Fields:
-    """A mapping and where it stands."""
-
-    values: dict[str, object]
-    path: str
-
-    @classmethod
-    def of(cls, values: object, path: str) -> Fields:
-        if not isinstance(values, dict):
-            raise ObservationMalformed(path, "must be an object.")
-        return cls(values, path)
-
-    def text(self, key: str) -> str:
-        text = self.text_or_none(key)
-        if text is None:
-            raise self._wrong(key, "must be text")
-        return text
-
-    def text_or_none(self, key: str) -> str | None:
-        return self._read(key, _text, f"must be text of up to {MAX_TEXT} characters")
-
-    def whole_or_none(self, key: str) -> int | None:
-        return self._read(key, as_whole, "must be a whole number from 0")
-
-    def decimal_or_none(self, key: str) -> Decimal | None:
-        return self._read(key, _decimal, "must be a number from 0, as text")
-
-    def flag_or_none(self, key: str) -> bool | None:
-        return self._read(key, lambda value: value if isinstance(value, bool) else None, "must be a boolean")
-
-    def moment(self, key: str) -> datetime:
-        moment = self._read(key, _moment, "must be a moment in ISO 8601 with its offset")
-        if moment is None:
-            raise self._wrong(key, "is missing")
-        return moment
-
-    def texts_or_none(self, key: str) -> tuple[str, ...] | None:
-        return self._read(key, _texts, "must be a list of texts")
-
-    def wholes_or_none(self, key: str) -> dict[str, int] | None:
-        return self._read(key, _wholes, "must be an object of whole numbers from 0")
-
-    def mapping_or_none(self, key: str) -> dict[str, object] | None:
-        return self._read(key, lambda value: value if isinstance(value, dict) else None, "must be an object")
-
-    def entries_or_none(self, key: str, read: Callable[[object, str], T]) -> tuple[T, ...] | None:
-        values = self._read(key, _items, f"must be a list of at most {MAX_ITEMS:,} entries")
-        if values is None:
-            return None
-        return tuple(read(value, f"{self._place(key)}[{index}]") for index, value in enumerate(values))
-
-    def _read(self, key: str, read: Callable[[object], T | None], expected: str) -> T | None:
-        value = self.values.get(key)
-        if value is None:
-            return None
-        found = read(value)
-        if found is None:
-            raise self._wrong(key, expected)
-        return found
-
-    def _wrong(self, key: str, message: str) -> ObservationMalformed:
-        return ObservationMalformed(self._place(key), f"{message}.")
-
-    def _place(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path else key
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and as_text(value) == value else None
-
-
-def _decimal(value: object) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > 40:
+def as_plain_text(value: object) -> str | None:
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
+    return value if value.isascii() and "\x00" not in value or not _unstorable_in(value) else None
+
+
+def as_exact(value: object) -> Decimal | None:
+    if not isinstance(value, str):
+        value = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+    return _exact(value) if len(value) <= 40 else None
+
+
+@lru_cache(maxsize=4096)
+def _exact(text: str) -> Decimal | None:
+    """Kept, as nodes of a kind are given the same."""
     try:
-        number = Decimal(str(value))
+        number = Decimal(text)
     except InvalidOperation:
         return None
-    return number if number.is_finite() and 0 <= number <= Decimal(MAX_NUMBER) else None
+    return number if number.is_finite() and 0 <= number <= _MOST else None
 
 
-def _moment(value: object) -> datetime | None:
+def as_moment(value: object) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -111,20 +59,104 @@ def _moment(value: object) -> datetime | None:
     return moment if moment and moment.utcoffset() is not None else None
 
 
-def _items(value: object) -> list[object] | None:
+def as_boolean(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def as_object(value: object) -> dict[str, object] | None:
+    return value if isinstance(value, dict) else None
+
+
+def as_entries(value: object) -> list[object] | None:
     return value if isinstance(value, list) and len(value) <= MAX_ITEMS else None
 
 
-def _texts(value: object) -> tuple[str, ...] | None:
-    texts = [_text(item) for item in _items(value) or ()]
-    if not isinstance(value, list) or None in texts:
+def as_plain_texts(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list) or len(value) > MAX_ITEMS:
         return None
-    return tuple(text for text in texts if text is not None)
+    texts = tuple([text for item in value if (text := as_plain_text(item)) is not None])
+    return texts if len(texts) == len(value) else None
 
 
-def _wholes(value: object) -> dict[str, int] | None:
+def as_wholes(value: object) -> dict[str, int] | None:
     if not isinstance(value, dict) or len(value) > MAX_ITEMS:
         return None
-    found = {key: as_whole(item) for key, item in value.items() if _text(key) is not None}
-    wholes = {key: item for key, item in found.items() if item is not None}
+    wholes = {
+        key: whole
+        for key, item in value.items()
+        if as_plain_text(key) is not None and (whole := as_whole(item)) is not None
+    }
     return wholes if len(wholes) == len(value) else None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a value is read, and what it must be when it cannot."""
+
+    read: Callable[[object], Any]
+    expected: str
+
+
+TEXT = Kind(as_plain_text, f"must be text of up to {MAX_TEXT} characters")
+WHOLE = Kind(as_whole, "must be a whole number from 0")
+EXACT = Kind(as_exact, "must be a number from 0, as text")
+FLAG = Kind(as_boolean, "must be a boolean")
+MOMENT = Kind(as_moment, "must be a moment in ISO 8601 with its offset")
+TEXTS = Kind(as_plain_texts, "must be a list of texts")
+WHOLES = Kind(as_wholes, "must be an object of whole numbers from 0")
+OBJECT = Kind(as_object, "must be an object")
+_ENTRIES = f"must be a list of at most {MAX_ITEMS:,} entries"
+
+
+class Form(Generic[T]):
+    """A record's table: how each of its fields is read, which may not be missing, which are lists of records.
+
+    What is missing or null is left to the record's default.
+    """
+
+    def __init__(
+        self,
+        make: Callable[..., T],
+        fields: dict[str, Kind],
+        *,
+        needed: Sequence[str] = (),
+        entries: dict[str, Form[Any]] | None = None,
+    ) -> None:
+        self._make = make
+        self._fields = [(name, kind.read, kind.expected) for name, kind in fields.items()]
+        self._needed = {name: "is missing" if fields[name] is MOMENT else "must be text" for name in needed}
+        self._entries = entries or {}
+
+    def read(self, values: object, path: str) -> T:
+        if not isinstance(values, dict):
+            raise ObservationMalformed(path, "must be an object.")
+        given, made = values.get, {}
+        for name, read, expected in self._fields:
+            value = given(name)
+            if value is not None:
+                found = read(value)
+                if found is None:
+                    raise _wrong(path, name, expected)
+                made[name] = found
+        for name, message in self._needed.items():
+            if name not in made:
+                raise _wrong(path, name, message)
+        for name, form in self._entries.items():
+            if (value := given(name)) is not None:
+                made[name] = form.read_all(value, path, name)
+        return self._make(**made)
+
+    def read_all(self, value: object, path: str, name: str) -> tuple[T, ...]:
+        entries = as_entries(value)
+        if entries is None:
+            raise _wrong(path, name, _ENTRIES)
+        place = _place(path, name)
+        return tuple([self.read(entry, f"{place}[{index}]") for index, entry in enumerate(entries)])
+
+
+def _wrong(path: str, name: str, message: str) -> ObservationMalformed:
+    return ObservationMalformed(_place(path, name), f"{message}.")
+
+
+def _place(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
