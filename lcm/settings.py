@@ -101,7 +101,7 @@ VALKEY_SOCKET = embedded_socket(DATA_DIR)
 REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{quote(str(VALKEY_SOCKET))}"
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "BACKEND": "lcm.caching.KeptRedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "lcm",
         "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import lru_cache
 
 from django.conf import settings
 from django.core.cache import cache
@@ -14,6 +15,7 @@ logger = logging.getLogger(__name__)
 _SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 
+@lru_cache(maxsize=64)
 def parse_rate(text: str) -> tuple[int, int]:
     """`600/min` → 600 calls in 60 seconds."""
     number, _, period = text.partition("/")
@@ -54,9 +56,15 @@ def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
     try:
         if step == 0:
             return int(cache.get(key, 0)), left
-        if cache.add(key, step, timeout=period + 1):
-            return step, left
-        return cache.incr(key, step), left
+        return _increased(key, step, period), left
     except (RedisError, OSError, ValueError) as error:
         logger.warning("throttle_unavailable", extra={"error": str(error)})
         return 0, left
+
+
+def _increased(key: str, step: int, period: int) -> int:
+    """Most calls are not the first of their window."""
+    try:
+        return cache.incr(key, step)
+    except ValueError:
+        return step if cache.add(key, step, timeout=period + 1) else cache.incr(key, step)

@@ -66,7 +66,7 @@ def test_a_refused_change_changes_nothing(three_a_minute, api, operator, session
 
 @pytest.mark.parametrize("error", [RedisDown("no Redis"), OSError("no socket")])
 def test_nobody_is_locked_out_when_redis_is_down(error, three_a_minute, api, viewer, monkeypatch):
-    monkeypatch.setattr("lcm.throttling.cache", Mock(add=Mock(side_effect=error)))
+    monkeypatch.setattr("lcm.throttling.cache", Mock(incr=Mock(side_effect=error)))
     assert statuses(api(viewer), 5) == [200] * 5
 
 
