@@ -25,7 +25,7 @@ class JsonParser(JSONParser):
         try:
             text = stream.read().decode(encoding)
             data = json.loads(text, parse_constant=json.strict_constant)
-            where = unstorable_at(data) if _SUSPICIOUS.search(text) else None
+            where = unstorable_at(data) if _is_suspicious(text) else None
         except RecursionError as error:
             raise ParseError("This JSON is nested too deeply.") from error
         except ValueError as error:
@@ -33,3 +33,8 @@ class JsonParser(JSONParser):
         if where is not None:
             raise InvalidInput({where or "__all__": UNSTORABLE})
         return data
+
+
+def _is_suspicious(text: str) -> bool:
+    """Two looks that cost nothing settle it for most."""
+    return ("\\u" in text or not text.isascii()) and _SUSPICIOUS.search(text) is not None

@@ -8,10 +8,10 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db import transaction
-from django.db.models import Q
+from django.db import models, transaction
 
 from lcm.actors import Actor
+from lcm.compiled import Given, Reading
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.changelog import log_change
@@ -93,10 +93,19 @@ def revoke_token(*, token: ApiToken, actor: Actor, now: datetime, reason: str = 
     return token
 
 
+# Asked by every call of the API.
+_VALID = Reading(
+    lambda: ApiToken.objects.select_related("user").filter(
+        revoked_at=None,
+        expires_at__gt=Given("now", models.DateTimeField()),
+        hash=Given("hash", models.CharField()),
+    )
+)
+
+
 def find_token(*, key: str, now: datetime) -> ApiToken | None:
     """The valid token of this key, noting that it was used."""
-    valid = Q(revoked_at=None, expires_at__gt=now)
-    token = ApiToken.objects.select_related("user").filter(valid, hash=hash_of(key)).first()
+    token = next(iter(_VALID.read(hash=hash_of(key), now=now)), None)
     if token is None or (token.user and not token.user.is_active):
         return None
     if token.last_used_at is None or token.last_used_at < now - USED_AT_MOST_EVERY:
