@@ -1,16 +1,19 @@
 """Statements that are put together once and run often, several of them in one way to the database.
 
 Building a query costs more than running it when it finds a row by its key. What every request and every
-recording asks is therefore kept as text, with the places of what is given anew each time.
+recording asks is therefore kept as text, with the places of what is given anew each time; PostgreSQL keeps
+its plan of it as well.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models.expressions import Expression
@@ -30,10 +33,31 @@ class Given(Expression):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Statement(Generic[T]):
-    """Text and values, and what is made of the rows it finds."""
+class Text:
+    """A statement with a `%s` for each value that is given, and the name PostgreSQL knows it by."""
 
     text: str
+    name: str
+    call: str
+
+    @classmethod
+    def of(cls, text: str, count: int) -> Text:
+        name = f"lcm_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+        marks = ", ".join(["%s"] * count)
+        return cls(text, name, f"EXECUTE {name}({marks})" if marks else f"EXECUTE {name}")
+
+    @property
+    def prepared(self) -> str:
+        first, *rest = self.text.split("%s")
+        numbered = "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
+        return f"PREPARE {self.name} AS {first}{numbered}".replace("%%", "%")
+
+
+@dataclass(frozen=True)
+class Statement(Generic[T]):
+    """A text with its values, and what is made of the rows it finds."""
+
+    text: Text
     values: Sequence[Any]
     made_of: Callable[[list[Any]], list[T]] | None = None
 
@@ -54,32 +78,47 @@ class Reading(Generic[T]):
         return found
 
     def _compile(self) -> _Compiled:
-        self._of_thread.kept = _Compiled(self._make())
-        kept: _Compiled = self._of_thread.kept
+        self._of_thread.kept = kept = _Compiled(self._make())
         return kept
 
 
 class _Compiled:
+    """A queryset's text, and the compiler that knows what its columns are."""
+
     def __init__(self, queryset: models.QuerySet[Any, Any]) -> None:
         self._connection = connections[DEFAULT_DB_ALIAS]
-        self._compiler = queryset.query.get_compiler(connection=self._connection)
-        self.text, self._values = self._compiler.as_sql()
-        self._given = [(n, each) for n, each in enumerate(self._values) if isinstance(each, Given)]
-        self._queryset = queryset
-        queryset.query.get_compiler = lambda *args, **kwargs: self._compiler  # type: ignore[method-assign]
+        self._compiler: Any = queryset.query.get_compiler(connection=self._connection)
+        text, values = self._compiler.as_sql()
+        self._given = [each for each in values if isinstance(each, Given)]
+        self.text = Text.of(_with_constants(text, values), len(self._given))
+        self._queryset: Any = queryset
+        self._queryset.query.get_compiler = lambda *_, **__: self._compiler
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
-        values = list(self._values)
-        for place, each in self._given:
-            values[place] = each.output_field.get_db_prep_value(given[each.name], self._connection)
-        return values
+        connection = self._connection
+        return [each.output_field.get_db_prep_value(given[each.name], connection) for each in self._given]
 
     def made_of(self, rows: list[Any]) -> list[Any]:
         """Objects or tuples, as the queryset would make them."""
         if not rows:
             return []
-        self._compiler.execute_sql = lambda *args, **kwargs: [rows]
-        return list(self._queryset._iterable_class(self._queryset))  # type: ignore[attr-defined]
+        self._compiler.execute_sql = lambda *_, **__: [rows]
+        return list(self._queryset._iterable_class(self._queryset))
+
+
+def _with_constants(text: str, values: Sequence[Any]) -> str:
+    """What is the same in each run stands in the text; only what is given is left open."""
+    first, *rest = text.split("%s")
+    written = ["%s" if isinstance(value, Given) else _constant(value) for value in values]
+    return first + "".join(value + part for value, part in zip(written, rest, strict=True))
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, bool | int):
+        return str(value)
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} has to be given")
+    return "'" + value.replace("'", "''").replace("%", "%%") + "'"
 
 
 def inserting(model: type[models.Model], values: Mapping[str, Any]) -> Statement[Any]:
@@ -94,37 +133,10 @@ def updating(model: type[models.Model], key: Any, values: Mapping[str, Any]) -> 
     return Statement(text, _prepared(fields, [*values.values(), key]))
 
 
-def values_of(row: models.Model, *, without: Iterable[str] = ()) -> dict[str, Any]:
-    """The columns of a row but its key, as `updating` takes them."""
+def values_of(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, Any]:
+    """The columns of a row but its key, as `inserting` and `updating` take them."""
     names = [field.attname for field in row._meta.concrete_fields if not field.primary_key]
     return {name: getattr(row, name) for name in names if name not in without}
-
-
-def run(*statements: Statement[Any]) -> list[list[Any]]:
-    """What each of them finds. PostgreSQL takes them all at once; each sees what those before it did."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            found = _run_together(cursor, statements)
-        else:
-            found = [_run_one(cursor, each) for each in statements]
-    return [
-        each.made_of(rows) if each.made_of else [] for each, rows in zip(statements, found, strict=True)
-    ]
-
-
-def _run_together(cursor: Any, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
-    cursor.execute("; ".join(each.text for each in statements), [v for each in statements for v in each.values])
-    found = []
-    for each in statements:
-        found.append(cursor.fetchall() if each.made_of else [])
-        cursor.nextset()
-    return found
-
-
-def _run_one(cursor: Any, statement: Statement[Any]) -> list[Any]:
-    cursor.execute(statement.text, statement.values)
-    return cursor.fetchall() if statement.made_of else []
 
 
 def _prepared(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -> list[Any]:
@@ -133,17 +145,59 @@ def _prepared(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -
 
 
 @lru_cache(maxsize=256)
-def _insert(model: type[models.Model], names: tuple[str, ...]) -> tuple[str, list[Any]]:
-    fields = [model._meta.get_field(name) for name in names]
-    columns = ", ".join(f'"{field.column}"' for field in fields)  # type: ignore[union-attr]
+def _insert(model: type[models.Model], names: tuple[str, ...]) -> tuple[Text, list[Any]]:
+    fields: list[Any] = [model._meta.get_field(name) for name in names]
+    columns = ", ".join(f'"{field.column}"' for field in fields)
     marks = ", ".join("%s" for _ in fields)
-    return f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})', fields  # noqa: S608
+    text = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})'  # noqa: S608
+    return Text.of(text, len(fields)), fields
 
 
 @lru_cache(maxsize=256)
-def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[str, list[Any]]:
-    fields = [model._meta.get_field(name) for name in names]
-    key = model._meta.pk
-    columns = ", ".join(f'"{field.column}" = %s' for field in fields)  # type: ignore[union-attr]
-    text = f'UPDATE "{model._meta.db_table}" SET {columns} WHERE "{key.column}" = %s'  # noqa: S608
-    return text, [*fields, key]
+def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[Text, list[Any]]:
+    fields: list[Any] = [*(model._meta.get_field(name) for name in names), model._meta.pk]
+    *columns, key = (f'"{field.column}" = %s' for field in fields)
+    text = f'UPDATE "{model._meta.db_table}" SET {", ".join(columns)} WHERE {key}'  # noqa: S608
+    return Text.of(text, len(fields)), fields
+
+
+def run(*statements: Statement[Any]) -> list[list[Any]]:
+    """What each of them finds. PostgreSQL takes them all at once; each sees what those before it did."""
+    if not statements:
+        return []
+    connection = connections[DEFAULT_DB_ALIAS]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            _make_known(connection, statements)
+            found = _run_together(cursor, statements)
+        else:
+            found = [_run_one(cursor, each) for each in statements]
+    return [each.made_of(rows) if each.made_of else [] for each, rows in zip(statements, found, strict=True)]
+
+
+def _run_together(cursor: Any, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
+    text = "; ".join([each.text.call for each in statements])
+    cursor.execute(text, [value for each in statements for value in each.values])
+    found = []
+    for each in statements:
+        found.append(cursor.fetchall() if each.made_of else [])
+        cursor.nextset()
+    return found
+
+
+def _run_one(cursor: Any, statement: Statement[Any]) -> list[Any]:
+    cursor.execute(statement.text.text, statement.values)
+    return cursor.fetchall() if statement.made_of else []
+
+
+# What each connection of the driver's has been told; a rollback does not make it forget.
+_KNOWN: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+
+
+def _make_known(connection: Any, statements: Sequence[Statement[Any]]) -> None:
+    known = _KNOWN.setdefault(connection.connection, set())
+    for each in statements:
+        if each.text.name not in known:
+            with connection.wrap_database_errors:
+                connection.connection.execute(each.text.prepared)
+            known.add(each.text.name)

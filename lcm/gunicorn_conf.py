@@ -1,5 +1,6 @@
 """How gunicorn serves LCM: `gunicorn -c python:lcm.gunicorn_conf lcm.asgi:application`."""
 
+import gc
 import os
 from typing import Any
 

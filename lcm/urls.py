@@ -24,7 +24,16 @@ handler403 = errors.forbidden
 handler404 = errors.not_found
 handler500 = errors.server_error
 
+api = [
+    path("", include("lcm.api.urls")),
+    path("", include("scheduling.api.urls")),
+    path("", include("fairshare.api.urls")),
+    path("", include("observations.api.urls")),
+    re_path(".*", errors.unknown_call, name="unknown_call"),
+]
+# The API is asked most, and its beginning tells it from all pages at once.
 urlpatterns = [
+    path("api/", include(api)),
     path("", overview.home, name="home"),
     path("search", search.search_page, name="search"),
     path("login", account.log_in, name="login"),
@@ -88,10 +97,5 @@ urlpatterns = [
     path("", include("scheduling.urls")),
     path("", include("fairshare.urls")),
     path("", include("observations.urls")),
-    path("api/", include("lcm.api.urls")),
-    path("api/", include("scheduling.api.urls")),
-    path("api/", include("fairshare.api.urls")),
-    path("api/", include("observations.api.urls")),
-    re_path(r"^api/.*", errors.unknown_call, name="unknown_call"),
     path("admin/", admin.site.urls),
 ]

@@ -32,7 +32,7 @@ class ObservationMalformed(ValueError):
 def as_plain_text(value: object) -> str | None:
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return None
-    return value if value.isascii() and "\x00" not in value or not _unstorable_in(value) else None
+    return value if (value.isascii() and "\x00" not in value) or not _unstorable_in(value) else None
 
 
 def as_exact(value: object) -> Decimal | None:

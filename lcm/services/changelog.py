@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.bulk import insert_rows
+from lcm.compiled import Statement, inserting
 from lcm.logs import trace_id
 from lcm.models import ChangeLog
 
@@ -47,6 +48,11 @@ def log_change(
 def log_changes(entries: Iterable[ChangeLog]) -> None:
     """The same for many at once."""
     insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
+
+
+def logging_statement(entry: ChangeLog) -> Statement[Any]:
+    """An entry, to be written together with other things."""
+    return inserting(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
 
 
 def log_same_change(model: type[models.Model], keys: Sequence[UUID], **change: Any) -> None:

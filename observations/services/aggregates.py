@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import CharField, UUIDField
 
 from lcm.actors import SYSTEM
+from lcm.compiled import Given, Reading, Statement, run, updating, values_of
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.services.changelog import log_change
 from observations.arithmetic.assessment import DAYS, Assessed, Days, assess, change_days, within
@@ -22,6 +24,8 @@ from observations.models import DefinitionAssessment, ResourceAggregate, Session
 from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
 
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
+Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
+T = TypeVar("T")
 
 
 def required_by(revision: DefinitionRevision) -> dict[str, int]:
@@ -41,58 +45,128 @@ class Change:
         return self.before == self.after
 
 
+# Asked with every observation.
+_ASSESSMENT = Reading(
+    lambda: DefinitionAssessment.objects.select_for_update().filter(
+        definition=Given("definition", UUIDField())
+    )
+)
+_AGGREGATES = Reading(
+    lambda: ResourceAggregate.objects.filter(
+        definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField())
+    )
+)
+_NEWEST = Reading(
+    lambda: (
+        SessionObservation.objects.filter(
+            definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField()), is_sample=True
+        )
+        .order_by("-observed_at", "-session_id")
+        .values_list("observed_at", *PEAKS)[:NEWEST]
+    )
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is known of a definition's sessions of an epoch, and nobody else changes meanwhile."""
+
+    assessment: DefinitionAssessment
+    aggregates: dict[UUID, ResourceAggregate]
+    newest: Newest
+
+
 def change_samples(
-    *, definition: LabletDefinition, epoch: str, changes: Sequence[Change], now: datetime
+    *,
+    definition: LabletDefinition,
+    epoch: str,
+    changes: Sequence[Change],
+    now: datetime,
+    first: Sequence[Statement[Any]] = (),
 ) -> DefinitionAssessment | None:
-    """Let samples come, go or grow, and assess the definition anew, in the transaction of the change."""
+    """Let samples come, go or grow, and assess the definition anew, in the transaction of the change.
+
+    `first` is written before; together with what is read here that is one way to the database.
+    """
     changes = [change for change in changes if not change.is_none]
     if not changes:
+        run(*first)
         return None
-    assessment = lock_assessment(definition)
-    rows = _locked_aggregates(definition, epoch, changes)
-    digests = {key: Digest.from_json(row.digest) for key, row in rows.items()}
+    kept = _locked(definition, epoch, changes, first)
+    digests = {key: Digest.from_json(row.digest) for key, row in kept.aggregates.items()}
     for change in changes:
         if change.before:
             digests[change.before.revision_id].remove(change.before.amounts, change.before.day)
         if change.after:
             digests[change.after.revision_id].add(change.after.amounts, change.after.day)
     touched = {sample.revision_id for change in changes for sample in (change.before, change.after) if sample}
-    for key in touched:
-        ResourceAggregate.objects.filter(pk=rows[key].pk).update(digest=digests[key].to_json())
-    days = _days_after(assessment.days if assessment.epoch == epoch else {}, changes)
+    days = _days_after(kept.assessment.days if kept.assessment.epoch == epoch else {}, changes)
     return write_assessment(
         definition=definition,
-        assessment=assessment,
+        assessment=kept.assessment,
         digest=merged(digests.values()),
+        newest=kept.newest,
         days=days,
         now=now,
         epoch=epoch,
+        first=[
+            updating(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
+            for key in touched
+        ],
     )
 
 
 def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> DefinitionAssessment:
     """Assess a definition again: another revision counts, a snooze has ended, or days have passed."""
+    epoch = definition.topology_hash
     with transaction.atomic():
-        assessment = lock_assessment(definition)
-        rows = ResourceAggregate.objects.filter(definition=definition, epoch=definition.topology_hash)
-        digest = merged(Digest.from_json(row.digest) for row in rows)
-        days = assessment.days if assessment.epoch == definition.topology_hash else {}
+        kept = _locked(definition, epoch)
         return write_assessment(
             definition=definition,
-            assessment=assessment,
-            digest=digest,
-            days=days,
+            assessment=kept.assessment,
+            digest=merged(Digest.from_json(row.digest) for row in kept.aggregates.values()),
+            newest=kept.newest,
+            days=kept.assessment.days if kept.assessment.epoch == epoch else {},
             now=now,
-            epoch=definition.topology_hash,
+            epoch=epoch,
         )
 
 
 def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
     """Whoever changes what a definition's sessions say waits here for the one before."""
-    rows = DefinitionAssessment.objects.select_for_update().filter(definition=definition)
-    return rows.first() or DefinitionAssessment.objects.create(
+    return _only(_ASSESSMENT.read(definition=definition.pk)) or DefinitionAssessment.objects.create(
         definition=definition, epoch=definition.topology_hash
     )
+
+
+def _locked(
+    definition: LabletDefinition,
+    epoch: str,
+    changes: Iterable[Change] = (),
+    first: Sequence[Statement[Any]] = (),
+) -> Kept:
+    """What stands in the rows once the assessment is ours; aggregates that are needed are made."""
+    reading = (
+        _ASSESSMENT.of(definition=definition.pk),
+        _AGGREGATES.of(definition=definition.pk, epoch=epoch),
+        _NEWEST.of(definition=definition.pk, epoch=epoch),
+    )
+    assessments, aggregates, newest = run(*first, *reading)[-len(reading) :]
+    if not assessments:
+        assessments = [lock_assessment(definition)]
+        aggregates, newest = run(*reading[1:])
+    rows = {row.revision_id: row for row in aggregates}
+    for change in changes:
+        for sample in filter(None, (change.before, change.after)):
+            if sample.revision_id not in rows:
+                rows[sample.revision_id] = ResourceAggregate.objects.create(
+                    definition=definition, epoch=epoch, revision_id=sample.revision_id
+                )
+    return Kept(assessments[0], rows, [(at, amounts_in(values)) for at, *values in newest])
+
+
+def _only(rows: Sequence[T]) -> T | None:
+    return rows[0] if rows else None
 
 
 def write_assessment(
@@ -100,37 +174,42 @@ def write_assessment(
     definition: LabletDefinition,
     assessment: DefinitionAssessment,
     digest: Digest,
+    newest: Newest,
     days: Days,
     now: datetime,
     epoch: str,
+    first: Sequence[Statement[Any]] = (),
 ) -> DefinitionAssessment:
-    """Class, recommendation, flags and waste from the digest, and whether the definition needs a person."""
+    """Class, recommendation, flags and waste from the digest, and whether the definition needs a person.
+
+    `first` is written together with it.
+    """
     if epoch != definition.topology_hash:
+        run(*first)
         return assessment  # a session of an older topology; the definition is judged by its present one
     revision = definition.current_revision
     assert revision is not None
     found = assess(
         digest,
-        newest=newest_samples(definition, epoch),
+        newest=newest,
         required=required_by(revision),
         flags=assessment.flags if assessment.epoch == epoch else {},
         today=day_of(now),
     )
     days = within(days, today=day_of(now))
     _take(assessment, found, days, epoch)
-    assessment.save()
+    _wake(assessment, now)
+    run(*first, updating(DefinitionAssessment, assessment.pk, values_of(assessment)))
     _decide_review(definition, assessment, now)
     return assessment
 
 
-def newest_samples(
-    definition: LabletDefinition, epoch: str, *, limit: int = NEWEST, revision: int = 0
-) -> list[tuple[datetime, dict[tuple[str, str], int]]]:
+def newest_samples(definition: LabletDefinition, epoch: str, *, revision: int = 0) -> Newest:
     """When and what the newest samples were, newest first; of one revision if asked for."""
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
     if revision:
         rows = rows.filter(revision__number=revision)
-    newest = rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:limit]
+    newest = rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST]
     return [(at, amounts_in(values)) for at, *values in newest]
 
 
@@ -152,7 +231,6 @@ def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: 
 
 def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
     """Flagged, and neither snoozed nor dismissed; or the present revision has regressed."""
-    _wake(assessment, now)
     aside = assessment.snoozed_until is not None or assessment.dismissed is not None
     reasons = [] if aside else list(assessment.reasons)
     revision = definition.current_revision
@@ -177,15 +255,10 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
 
 def _wake(assessment: DefinitionAssessment, now: datetime) -> None:
     """A snooze ends at its date, a dismissal when the recommendation has moved by a tenth."""
-    changed = []
     if assessment.snoozed_until and assessment.snoozed_until <= now:
         assessment.snoozed_until = None
-        changed.append("snoozed_until")
     if assessment.dismissed is not None and (not assessment.flags or _moved(assessment)):
         assessment.dismissed = None
-        changed.append("dismissed")
-    if changed:
-        assessment.save(update_fields=changed)
 
 
 def _moved(assessment: DefinitionAssessment) -> bool:
@@ -195,22 +268,6 @@ def _moved(assessment: DefinitionAssessment) -> bool:
         name not in dismissed or value is None or has_moved(dismissed[name], hundredths(value))
         for name, value in now_said.items()
     )
-
-
-def _locked_aggregates(
-    definition: LabletDefinition, epoch: str, changes: Iterable[Change]
-) -> dict[UUID, ResourceAggregate]:
-    """All aggregates of the epoch, those that are needed made; the assessment's lock covers them."""
-    rows = {
-        row.revision_id: row for row in ResourceAggregate.objects.filter(definition=definition, epoch=epoch)
-    }
-    for change in changes:
-        for sample in filter(None, (change.before, change.after)):
-            if sample.revision_id not in rows:
-                rows[sample.revision_id] = ResourceAggregate.objects.create(
-                    definition=definition, epoch=epoch, revision_id=sample.revision_id
-                )
-    return rows
 
 
 def _days_after(days: Days, changes: Iterable[Change]) -> Days:
@@ -251,6 +308,7 @@ def rebuild_definition(
                 definition=definition,
                 assessment=assessment,
                 digest=merged(mine),
+                newest=newest_samples(definition, definition.topology_hash),
                 days=days,
                 now=now,
                 epoch=definition.topology_hash,

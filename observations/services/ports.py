@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Subquery
+from django.db.models import Subquery, UUIDField
 
+from lcm.compiled import Given, Reading, Statement, run
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
 from observations.models import SessionObservation
@@ -25,25 +27,52 @@ class Plan:
     leaked: dict[int, UUID] = field(default_factory=dict)
 
 
+def _place() -> Subquery:
+    mine = Reservation.objects.filter(session=Given("session", UUIDField()), phase=Phase.READY)
+    return Subquery(mine.values("slot_id")[:1])
+
+
+# Asked with every observation.
+_CLAIMS = Reading(
+    lambda: (
+        Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
+        .order_by()
+        .values_list("slot_id", "session_id", "session__port_drift_detected")
+    )
+)
+_PORTS = Reading(
+    lambda: (
+        PortAllocation.objects.filter(slot_id=_place())
+        .order_by()
+        .values_list("pk", "port", "name", "session_id", "leaked")
+    )
+)
+
+
+def asking_for_plan(session_id: UUID) -> tuple[Statement[Any], Statement[Any]]:
+    """What `plan_from` needs to be read."""
+    return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
+
+
 def plan_of(session: LabletSession) -> Plan:
     """Where the session is and what is taken there."""
-    mine = Reservation.objects.filter(session=session, phase=Phase.READY).values("slot_id")[:1]
-    claims = Reservation.objects.filter(slot_id=Subquery(mine), phase=Phase.READY).order_by()
-    there = list(claims.values_list("slot_id", "session_id", "session__port_drift_detected"))
-    if not there:
+    return plan_from(session, *run(*asking_for_plan(session.pk)))
+
+
+def plan_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> Plan:
+    if not claims:
         return Plan()
-    slot_id = there[0][0]
+    slot_id = claims[0][0]
     assert slot_id is not None
     plan = Plan(slot_id)
-    rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
-    for key, port, name, holder, leaked in rows.values_list("pk", "port", "name", "session_id", "leaked"):
+    for key, port, name, holder, leaked in ports:
         if holder == session.pk and leaked:
             plan.leaked[port] = key
         elif holder == session.pk:
             plan.allocated[name] = port
         elif holder is not None:
             plan.held_by_others[port] = str(holder)
-    _add_what_others_show(plan, [other for _, other, drifts in there if drifts and other != session.pk])
+    _add_what_others_show(plan, [other for _, other, drifts in claims if drifts and other != session.pk])
     return plan
 
 

@@ -10,14 +10,15 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet, UUIDField
 
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
+from lcm.compiled import Given, Reading, Statement, inserting, run, updating, values_of
 from lcm.errors import NotFound, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.services.changelog import entry_for, log_changes
+from lcm.services.changelog import entry_for, logging_statement
 from observations import metrics
 from observations.arithmetic.drift import DriftItem, counted
 from observations.models import (
@@ -30,10 +31,10 @@ from observations.models import (
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
-from observations.services.ports import Plan, compare, hold_leaked, plan_of
+from observations.services.ports import asking_for_plan, compare, hold_leaked, plan_from
 from observations.services.reading import amounts_of, read_observation
 from observations.services.requests import answer_requests
-from observations.services.samples import course_of, judge, sample_of, take_amounts, take_course
+from observations.services.samples import STEPS, course_from, judge, sample_of, take_amounts, take_course
 from observations.signals import port_drift_detected, resources_observed
 
 ACCEPTED = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
@@ -84,13 +85,11 @@ def record_observation(
     observation = read_observation(body, now=now)
     fingerprint = _fingerprint(observation)
     with transaction.atomic():
-        session = _locked(session_id, pools)
-        row = (
-            SessionObservation.objects.filter(session=session).first() if session.observation_count else None
-        )
+        found = _locked(session_id, pools)
+        session, row = found.session, found.row
         if row is not None and fingerprint in row.seen:
             return Recorded(session, _items(row), was_new=False)
-        recorded = _record(session, row, observation, body, fingerprint, actor, now)
+        recorded = _record(found, observation, body, fingerprint, actor, now)
         if session.is_asked_for:  # type: ignore[attr-defined]
             answer_requests(session_id=session.pk, now=now)
     metrics.OBSERVATIONS.inc()
@@ -98,14 +97,14 @@ def record_observation(
 
 
 def _record(
-    session: LabletSession,
-    row: SessionObservation | None,
+    found: Found,
     observation: ResourceObservation,
     body: Any,
     fingerprint: str,
     actor: Actor,
     now: datetime,
 ) -> Recorded:
+    session, row = found.session, found.row
     newest = row is None or observation.observed_at > row.observed_at
     before = sample_of(row) if row else None
     row = row or _new_row(session, observation, now)
@@ -113,45 +112,74 @@ def _record(
     take_amounts(row, amounts_of(observation), newest=newest)
     if newest:
         row.observed_at, row.observed_resources = observation.observed_at, body
-        take_course(row, course_of(session))
+        take_course(row, course_from(session, found.steps))
     row.seen = [*row.seen, fingerprint][-SEEN_AT_MOST:]
     row.recorded_at = now
     judge(row)
     drift = drift_before
     if newest and observation.observed_ports is not None:
-        drift = _take_ports(session, row, observation.observed_ports, now)
-    row.save(force_insert=row._state.adding)
-    _update_session(session, row, drift)
-    _log(session, observation, drift, drift_before, actor, now)
+        drift = _take_ports(found, row, observation.observed_ports, now)
+    writing = [
+        _writing(row, newest=newest),
+        _updating_session(session, row, drift),
+        *_logging(session, observation, drift, drift_before, actor, now),
+    ]
     after = sample_of(row)
     change = Change(before, after, required_by(session.revision))
-    change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now)
+    change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now, first=writing)
     if after is not None and before is None:
         judge_revision(definition=session.definition, revision=session.revision, now=now)
-    resources_observed.send(SessionObservation, session=session, observation=observation, now=now)
+    _tell(session, observation, drift, is_new=drift != drift_before, now=now)
     return Recorded(session, drift, was_new=True)
 
 
-def _locked(session_id: UUID, pools: Sequence[str] | None) -> LabletSession:
-    """The session as it is now; it stays so until the transaction ends."""
+@dataclass(frozen=True)
+class Found:
+    """A session that stays as it is until the transaction ends, and what else a recording looks at."""
+
+    session: LabletSession
+    row: SessionObservation | None
+    steps: list[Any]
+    claims: list[Any]
+    ports: list[Any]
+
+
+def _sessions() -> QuerySet[LabletSession]:
     rows = LabletSession.objects.select_for_update(of=("self",)).select_related(
         "definition__current_revision", "revision"
     )
     asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
     drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
     rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*NEEDED)
-    if pools is not None:
-        rows = rows.filter(pool__in=pools)
-    fresh = rows.filter(pk=session_id).first()
-    if fresh is None:
+    return rows.filter(pk=Given("session", UUIDField())).order_by()
+
+
+_SESSION = Reading(_sessions)
+_ROW = Reading(
+    lambda: SessionObservation.objects.filter(session=Given("session", UUIDField())).defer(
+        "observed_resources"
+    )
+)
+
+
+def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
+    """Locked first, then looked at: each statement sees what was committed before it began."""
+    sessions, rows, *others = run(
+        _SESSION.of(session=session_id),
+        _ROW.of(session=session_id),
+        STEPS.of(session=session_id),
+        *asking_for_plan(session_id),
+    )
+    if not sessions or (pools is not None and sessions[0].pool not in pools):
         raise NotFound("There is nothing here, or nothing for you.")
+    fresh: LabletSession = sessions[0]
     if fresh.status not in ACCEPTED:
         raise StateConflict(
             f"{fresh} is {fresh.get_status_display().lower()}; observations are taken while a session is "
             "running, collecting or stopping.",
             details={"status": fresh.status, "allowed": [status.value for status in ACCEPTED]},
         )
-    return fresh
+    return Found(fresh, rows[0] if rows else None, *others)
 
 
 def _new_row(session: LabletSession, observation: ResourceObservation, now: datetime) -> SessionObservation:
@@ -166,9 +194,10 @@ def _new_row(session: LabletSession, observation: ResourceObservation, now: date
 
 
 def _take_ports(
-    session: LabletSession, row: SessionObservation, observed: dict[str, int], now: datetime
+    found: Found, row: SessionObservation, observed: dict[str, int], now: datetime
 ) -> list[DriftItem]:
-    plan: Plan = plan_of(session)
+    session = found.session
+    plan = plan_from(session, found.claims, found.ports)
     drift = compare(plan, observed)
     seen_before = {item.fingerprint for item in _items(row)}
     row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
@@ -178,24 +207,30 @@ def _take_ports(
     return drift
 
 
-def _update_session(session: LabletSession, row: SessionObservation, drift: Sequence[DriftItem]) -> None:
-    LabletSession.objects.filter(pk=session.pk).update(
-        observation_count=F("observation_count") + 1,
-        observed_at=row.observed_at,
-        port_drift_detected=bool(drift),
-    )
+def _writing(row: SessionObservation, *, newest: bool) -> Statement[Any]:
+    if row._state.adding:
+        return inserting(SessionObservation, {"session_id": row.session_id, **values_of(row)})
+    kept = () if newest else ("observed_resources",)
+    return updating(SessionObservation, row.session_id, values_of(row, without=kept))
+
+
+def _updating_session(
+    session: LabletSession, row: SessionObservation, drift: Sequence[DriftItem]
+) -> Statement[Any]:
     session.observation_count += 1
     session.observed_at, session.port_drift_detected = row.observed_at, bool(drift)
+    names = ("observation_count", "observed_at", "port_drift_detected")
+    return updating(LabletSession, session.pk, {name: getattr(session, name) for name in names})
 
 
-def _log(
+def _logging(
     session: LabletSession,
     observation: ResourceObservation,
     drift: list[DriftItem],
     drift_before: list[DriftItem],
     actor: Actor,
     now: datetime,
-) -> None:
+) -> list[Statement[Any]]:
     incomplete = "" if observation.is_complete else ", incomplete"
     after: dict[str, Any] = {
         "total_cpu_cores": observation.total_cpu_cores,
@@ -213,10 +248,21 @@ def _log(
         event = "port_drift_detected" if drift else "port_drift_cleared"
         after = {"drift": [item.to_json() for item in drift[:50]]}
         told.append(entry_for(session, actor=actor, event=event, message=message, after=after, now=now))
-        if drift:
-            metrics.DRIFT.inc()
-            port_drift_detected.send(SessionObservation, session=session, drift=drift, now=now)
-    log_changes(told)
+    return [logging_statement(entry) for entry in told]
+
+
+def _tell(
+    session: LabletSession,
+    observation: ResourceObservation,
+    drift: list[DriftItem],
+    *,
+    is_new: bool,
+    now: datetime,
+) -> None:
+    if drift and is_new:
+        metrics.DRIFT.inc()
+        port_drift_detected.send(SessionObservation, session=session, drift=drift, now=now)
+    resources_observed.send(SessionObservation, session=session, observation=observation, now=now)
 
 
 def _items(row: SessionObservation) -> list[DriftItem]:

@@ -8,6 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import UUIDField
+
+from lcm.compiled import Given, Reading
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession, SessionTransition
 from observations.arithmetic.histogram import day_of, keys
@@ -88,10 +91,22 @@ class Course:
     collecting: bool = False
 
 
-def course_of(session: LabletSession) -> Course:
+# Asked with every observation: the step, its moment and its attempt.
+STEPS = Reading(
+    lambda: (
+        SessionTransition.objects.filter(session=Given("session", UUIDField()))
+        .order_by("at")
+        .values_list("to_status", "at", "attempt")
+    )
+)
+
+
+def course_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> Course:
+    """`steps` are those of `STEPS`, in their order."""
     course = Course(collecting=session.status == SessionStatus.COLLECTING)
-    steps = SessionTransition.objects.filter(session=session, attempt=session.attempt)
-    for status, at in steps.order_by("at").values_list("to_status", "at"):
+    for status, at, attempt in steps:
+        if attempt != session.attempt:
+            continue
         if status == SessionStatus.SCHEDULED:
             course = replace(course, scheduled=at)
         elif status == SessionStatus.READY:
