@@ -17,11 +17,11 @@ class KeptClient(RedisCacheClient):
         super().__init__(*args, **options)
         self._kept: dict[Any, Redis] = {}
 
-    def get_client(self, key: str | None = None, *, write: bool = False) -> Redis:
-        pool = self._get_connection_pool(write)
+    def get_client(self, key: Any = None, *, write: bool = False) -> Redis:
+        pool = self._get_connection_pool(write)  # type: ignore[attr-defined]
         return self._kept.get(pool) or self._kept.setdefault(pool, super().get_client(key, write=write))
 
-    def incr(self, key: str, delta: int) -> int:
+    def incr(self, key: Any, delta: int) -> int:
         """One way there instead of two; as Django has it, only what is there is counted."""
         found: int | None = self.get_client(key, write=True).eval(_INCREASE, 1, key, delta)
         if found is None:

@@ -21,15 +21,15 @@ from django.db.models.expressions import Expression
 T = TypeVar("T")
 
 
-class Given(Expression):  # type: ignore[misc]
+class Given(Expression):
     """Stands in a queryset for a value that comes with each run."""
 
     def __init__(self, name: str, field: models.Field[Any, Any]) -> None:
         super().__init__(output_field=field)
         self.name = name
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        return "%s", [self]
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        return "%s", (self,)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Compiled:
         self._given = [each for each in values if isinstance(each, Given)]
         self.text = Text.of(_with_constants(text, values), len(self._given))
         self._queryset: Any = queryset
-        self._queryset.query.get_compiler = lambda *_, **__: self._compiler
+        vars(self._queryset.query)["get_compiler"] = lambda *_, **__: self._compiler
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
         connection = self._connection
@@ -102,7 +102,7 @@ class _Compiled:
         """Objects or tuples, as the queryset would make them."""
         if not rows:
             return []
-        self._compiler.execute_sql = lambda *_, **__: [rows]
+        vars(self._compiler)["execute_sql"] = lambda *_, **__: [rows]
         return list(self._queryset._iterable_class(self._queryset))
 
 

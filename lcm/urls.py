@@ -1,7 +1,7 @@
 """The addresses of LCM."""
 
 from django.contrib import admin
-from django.urls import include, path, re_path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from lcm.pages import (
     account,
@@ -24,7 +24,7 @@ handler403 = errors.forbidden
 handler404 = errors.not_found
 handler500 = errors.server_error
 
-api = [
+api: list[URLPattern | URLResolver] = [
     path("", include("lcm.api.urls")),
     path("", include("scheduling.api.urls")),
     path("", include("fairshare.api.urls")),

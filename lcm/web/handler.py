@@ -70,7 +70,8 @@ class OneThread(Handler):
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)
-        response: HttpResponseBase = refusal if request is None else self._response(request)
+        response = self._response(request) if request else refusal
+        assert response is not None
         body.close()
         if response.streaming:
             close_old_connections()

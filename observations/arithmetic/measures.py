@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
-from fractions import Fraction
+from decimal import Decimal
 
 CPU, MEMORY, STORAGE = "cpu_cores", "memory_gb", "storage_gb"
 MEASURED = (CPU, MEMORY, STORAGE)
 USED, ALLOCATED = "used", "allocated"
 BASES = (USED, ALLOCATED)
 MB_PER_GB = 1024
-HUNDREDTH = Decimal("0.01")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ RULES: dict[str, Rule] = {
 Amounts = Mapping[tuple[str, str], int]
 
 
-def hundredths(value: Decimal | Fraction | int) -> int:
+def hundredths(value: Decimal | int) -> int:
     """An amount as whole hundredths, rounded up: a requirement must not fall short of what was seen."""
     exact = value * 100
     whole = int(exact)
@@ -55,7 +53,7 @@ def amount(units: int) -> Decimal:
 
 def gigabytes(megabytes: int) -> int:
     """Megabytes as hundredths of a GB, rounded up."""
-    return hundredths(Fraction(megabytes, MB_PER_GB))
+    return -(-megabytes * 100 // MB_PER_GB)
 
 
 def round_up(units: int, step: int) -> int:
@@ -68,8 +66,9 @@ def with_headroom(units: int, percent: int) -> int:
 
 def text(units: int) -> str:
     """`4.3`, `24`, `0.75`: no needless digits, never less than it is."""
-    shown = amount(units).quantize(HUNDREDTH, rounding=ROUND_CEILING)
-    return f"{shown:,.2f}".rstrip("0").rstrip(".")
+    whole, part = divmod(abs(units), 100)
+    shown = f"{whole:,}.{part:02}".rstrip("0").rstrip(".") if part else f"{whole:,}"
+    return f"-{shown}" if units < 0 else shown
 
 
 def with_unit(resource: str, units: int) -> str:

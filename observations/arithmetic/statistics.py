@@ -45,11 +45,11 @@ def percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
 
 def weighted_percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
     """The smallest value that carries, with all below it, this share of the weight."""
-    needed = Fraction(percent * sum(row[2] for row in rows), 100)
+    needed = -(-percent * sum(row[2] for row in rows) // 100)
     return _reach(((value, weight) for value, _, weight in rows), needed)
 
 
-def _reach(steps: Iterable[tuple[int, int]], needed: int | Fraction) -> int:
+def _reach(steps: Iterable[tuple[int, int]], needed: int) -> int:
     passed = 0
     for value, size in steps:
         passed += size
@@ -64,13 +64,12 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
     if not rows:
         return None
     n = sum(row[1] for row in rows)
-    mean = Fraction(sum(value * count for value, count, _ in rows), n)
     p50, p95 = percentile(rows, 50), percentile(rows, 95)
     return Summary(
         n=n,
         min=rows[0][0],
         max=rows[-1][0],
-        avg=-(-mean.numerator // mean.denominator),
+        avg=-(-sum(value * count for value, count, _ in rows) // n),
         p50=p50,
         p90=percentile(rows, 90),
         p95=p95,

@@ -9,15 +9,22 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, UUIDField
 
+from lcm.compiled import Given, Reading, run
 from lcm.models import LabletDefinition
 from observations.arithmetic.assessment import DAYS, ResourceView, view_of
 from observations.arithmetic.histogram import Digest, day_of, merged
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
 from observations.arithmetic.statistics import usual_range
-from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
-from observations.services.aggregates import newest_samples
+from observations.models import DefinitionAssessment, SessionObservation
+from observations.services.aggregates import (
+    AGGREGATES,
+    NEWEST_SAMPLES,
+    lock_assessment,
+    newest_in,
+    newest_samples,
+)
 from observations.services.samples import column
 
 LISTED = 20
@@ -35,19 +42,28 @@ class Evidence:
     newest: datetime | None
 
 
+_ASSESSMENT = Reading(
+    lambda: DefinitionAssessment.objects.filter(definition=Given("definition", UUIDField()))
+)
+
+
 def evidence_of(
     definition: LabletDefinition, *, now: datetime, bases: Mapping[str, str] | None = None, revision: int = 0
 ) -> Evidence:
     """Over all revisions of the epoch, or over one; on the usual basis, or the one asked for."""
     epoch = definition.topology_hash
-    rows = ResourceAggregate.objects.filter(definition=definition, epoch=epoch)
-    if revision:
-        rows = rows.filter(revision__number=revision)
-    digest = merged(Digest.from_json(row.digest) for row in rows)
-    newest = newest_samples(definition, epoch, revision=revision) if digest.n else []
-    assessment, _ = DefinitionAssessment.objects.get_or_create(
-        definition=definition, defaults={"epoch": epoch}
+    aggregates, rows, assessments = run(
+        AGGREGATES.of(definition=definition.pk, epoch=epoch),
+        NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
+        _ASSESSMENT.of(definition=definition.pk),
     )
+    newest = newest_in(rows)
+    if revision:
+        mine = definition.revisions.filter(number=revision).values_list("pk", flat=True)
+        aggregates = [row for row in aggregates if row.revision_id in mine]
+        newest = newest_samples(definition, epoch, revision=revision)
+    digest = merged(Digest.from_json(row.digest) for row in aggregates)
+    assessment = assessments[0] if assessments else lock_assessment(definition)
     chosen, today = bases or {}, day_of(now)
     views = {
         name: view_of(name, digest, newest, today=today, basis=chosen.get(name, "")) for name in MEASURED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from lcm.models import LabletDefinition
 from observations.arithmetic.impact import GPU, Need, Packing, Room, pack
@@ -42,11 +43,15 @@ def rooms_for(definition: LabletDefinition) -> tuple[list[Room], list[Room]]:
         ports = pool.last_port - pool.first_port + 1
         for key, max_leases, leases, *whole in slots:
             left = [max(a - b, 0) for a, b in zip(whole, held.get(key, NOTHING), strict=True)]
-            empty.append(Room(dict(zip(NAMES, whole, strict=True)), ports, max_leases))
-            free.append(
-                Room(dict(zip(NAMES, left, strict=True)), ports - ports_held.get(key, 0), max_leases - leases)
-            )
+            empty.append(_room((*whole,), ports, max_leases))
+            free.append(_room((*left,), ports - ports_held.get(key, 0), max_leases - leases))
     return empty, free
+
+
+@lru_cache(maxsize=4096)
+def _room(amounts: tuple[int, ...], ports: int, leases: int) -> Room:
+    """Most workers are like another."""
+    return Room(dict(zip(NAMES, amounts, strict=True)), ports, leases)
 
 
 def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> Need:

@@ -51,12 +51,12 @@ _ASSESSMENT = Reading(
         definition=Given("definition", UUIDField())
     )
 )
-_AGGREGATES = Reading(
+AGGREGATES = Reading(
     lambda: ResourceAggregate.objects.filter(
         definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField())
-    )
+    ).order_by()
 )
-_NEWEST = Reading(
+NEWEST_SAMPLES = Reading(
     lambda: (
         SessionObservation.objects.filter(
             definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField()), is_sample=True
@@ -148,8 +148,8 @@ def _locked(
     """What stands in the rows once the assessment is ours; aggregates that are needed are made."""
     reading = (
         _ASSESSMENT.of(definition=definition.pk),
-        _AGGREGATES.of(definition=definition.pk, epoch=epoch),
-        _NEWEST.of(definition=definition.pk, epoch=epoch),
+        AGGREGATES.of(definition=definition.pk, epoch=epoch),
+        NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
     )
     assessments, aggregates, newest = run(*first, *reading)[-len(reading) :]
     if not assessments:
@@ -162,7 +162,7 @@ def _locked(
                 rows[sample.revision_id] = ResourceAggregate.objects.create(
                     definition=definition, epoch=epoch, revision_id=sample.revision_id
                 )
-    return Kept(assessments[0], rows, [(at, amounts_in(values)) for at, *values in newest])
+    return Kept(assessments[0], rows, newest_in(newest))
 
 
 def _only(rows: Sequence[T]) -> T | None:
@@ -209,8 +209,12 @@ def newest_samples(definition: LabletDefinition, epoch: str, *, revision: int = 
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
     if revision:
         rows = rows.filter(revision__number=revision)
-    newest = rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST]
-    return [(at, amounts_in(values)) for at, *values in newest]
+    return newest_in(rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST])
+
+
+def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
+    """Rows of `NEWEST_SAMPLES`, with their amounts by resource and basis."""
+    return [(at, amounts_in(values)) for at, *values in rows]
 
 
 def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: str) -> None:

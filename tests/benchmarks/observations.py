@@ -7,6 +7,7 @@ the web processes for one post: it says more than the clock on a machine that do
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import os
@@ -177,6 +178,9 @@ def _pages(filler) -> None:  # type: ignore[no-untyped-def]
     )
     lab = filler.popular(count)
     filler.many(DEFINITIONS)
+    # As a web process does once it has loaded everything.
+    gc.collect()
+    gc.freeze()
     rows = []
     for name, path in _addresses(lab).items():
         queries, timing = _page(path)

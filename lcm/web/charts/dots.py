@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils import timezone
-from django.utils.html import conditional_escape
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class DotChart:
-    """What is drawn; the plain dots are mark-up already, as there may be thousands."""
+    """What is drawn; dots and marks are mark-up already, as there may be thousands."""
 
     grid: list[tuple[float, str]]
     times: list[tuple[float, str, str]]
@@ -66,6 +66,10 @@ class DotChart:
     left: int = LEFT
     right: int = RIGHT
     times_y: int = HEIGHT - 5
+
+    @property
+    def drawn_marks(self) -> SafeString:
+        return _joined(_cross(mark) if mark.look == "out" else _link(mark) for mark in self.marks)
 
 
 def dot_chart(
@@ -87,7 +91,7 @@ def dot_chart(
         times=times_along([dot.at for dot in dots], LEFT, RIGHT),
         lines=_lines(levels, scale, text),
         marks=[mark for mark in marks if mark.look != "dot"],
-        dots=_drawn([mark for mark in marks if mark.look == "dot"]),
+        dots=_joined(_circle(mark) for mark in marks if mark.look == "dot"),
         band=(edges[0], round(edges[1] - edges[0], 1)) if edges else None,
         table=_table(dots, text, unit),
     )
@@ -116,15 +120,30 @@ def _marks(dots: Sequence[Dot], scale: Scale, said: Callable[[float], str]) -> l
     return marks
 
 
-def _drawn(marks: Sequence[Mark]) -> SafeString:
-    """The many plain ones as text at once."""
-    return mark_safe(  # noqa: S308  (numbers of our own, and the title escaped)
-        "".join(
-            f'<circle class="dot" cx="{mark.x}" cy="{mark.y}" r="2.75">'
-            f"<title>{conditional_escape(mark.title)}</title></circle>"
-            for mark in marks
-        )
+def _joined(parts: Iterable[str]) -> SafeString:
+    """Numbers of our own, and texts that were escaped."""
+    return mark_safe("".join(parts))  # noqa: S308
+
+
+def _circle(mark: Mark) -> str:
+    title = escape(mark.title)
+    return f'<circle class="dot" cx="{mark.x}" cy="{mark.y}" r="2.75"><title>{title}</title></circle>'
+
+
+def _cross(mark: Mark) -> str:
+    place = f"translate({mark.x} {mark.y})"
+    return (
+        f"<g><title>{escape(mark.title)}</title>"
+        f'<path class="dot-out" transform="{place}" d="m-3-3 6 6m0-6-6 6"/></g>'
     )
+
+
+def _link(mark: Mark) -> str:
+    title = escape(mark.title)
+    circle = (
+        f'<circle class="dot dot-over" cx="{mark.x}" cy="{mark.y}" r="3.5"><title>{title}</title></circle>'
+    )
+    return f'<a href="{escape(mark.url)}" aria-label="{title}">{circle}</a>'
 
 
 def _table(dots: Sequence[Dot], text: Callable[[float], str], unit: str) -> ChartTable:
