@@ -32,6 +32,12 @@ class Given(Expression):
         return "%s", (self,)
 
 
+class Json(str):
+    """A value of a JSON column that is text already, and is stored as it is."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Text:
     """A statement with a `%s` for each value that is given, and the name PostgreSQL knows it by."""
@@ -141,7 +147,10 @@ def values_of(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, An
 
 def _prepared(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -> list[Any]:
     connection = connections[DEFAULT_DB_ALIAS]
-    return [field.get_db_prep_save(value, connection) for field, value in zip(fields, values, strict=True)]
+    return [
+        str(value) if isinstance(value, Json) else field.get_db_prep_save(value, connection)
+        for field, value in zip(fields, values, strict=True)
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -133,7 +133,7 @@ GROUPS: dict[str, list[Setting]] = {
     "Web": [
         Setting("WEB_BIND", "text", "127.0.0.1:8000", "Address and port the web server listens on."),
         Setting("WEB_WORKERS", "whole number", 2, "Web processes.", 1),
-        Setting("WEB_THREADS", "whole number", 8, "Requests each web process works on at a time.", 1),
+        Setting("WEB_THREADS", "whole number", 16, "Requests each web process works on at a time.", 1),
         Setting(
             "ALLOWED_HOSTS",
             "list",

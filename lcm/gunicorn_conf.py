@@ -1,6 +1,5 @@
 """How gunicorn serves LCM: `gunicorn -c python:lcm.gunicorn_conf lcm.asgi:application`."""
 
-import gc
 import os
 from typing import Any
 

@@ -25,10 +25,10 @@ handler404 = errors.not_found
 handler500 = errors.server_error
 
 api: list[URLPattern | URLResolver] = [
+    path("", include("observations.api.urls")),
     path("", include("lcm.api.urls")),
     path("", include("scheduling.api.urls")),
     path("", include("fairshare.api.urls")),
-    path("", include("observations.api.urls")),
     re_path(".*", errors.unknown_call, name="unknown_call"),
 ]
 # The API is asked most, and its beginning tells it from all pages at once.

@@ -18,7 +18,7 @@ _SUSPICIOUS = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[\ud800-\udfff]")
 
 
 class JsonParser(JSONParser):
-    """JSON of a sane depth, with text that can be stored."""
+    """JSON of a sane depth, with text that can be stored; the request keeps it as `json_text`."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         encoding = (parser_context or {}).get("encoding", settings.DEFAULT_CHARSET)
@@ -32,6 +32,8 @@ class JsonParser(JSONParser):
             raise ParseError(f"JSON parse error - {error}") from error
         if where is not None:
             raise InvalidInput({where or "__all__": UNSTORABLE})
+        if request := (parser_context or {}).get("request"):
+            request.json_text = text
         return data
 
 

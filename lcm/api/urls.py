@@ -41,9 +41,9 @@ internal.register("lablet-sessions", InternalSessionViewSet, "internal-session")
 docs = SpectacularSwaggerSplitView.as_view(url_name="api:schema", permission_classes=[])
 
 urlpatterns = [
-    path("", include(router.urls)),
     path("internal/", include(internal.urls)),
     re_path("^internal/watch/?$", WatchView.as_view(), name="internal-watch"),
+    path("", include(router.urls)),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", role_required(Role.VIEWER)(docs), name="docs"),
 ]

@@ -7,10 +7,11 @@ table of its fields, in one loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
+from dataclasses import fields as table_of
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from lcm.cml.reading import MAX_ITEMS, MAX_NUMBER, MAX_TEXT, UNSTORABLE, as_whole
@@ -111,18 +112,23 @@ _ENTRIES = f"must be a list of at most {MAX_ITEMS:,} entries"
 class Form(Generic[T]):
     """A record's table: how each of its fields is read, which may not be missing, which are lists of records.
 
-    What is missing or null is left to the record's default.
+    What is missing or null has the record's default.
     """
 
     def __init__(
         self,
-        make: Callable[..., T],
+        make: type[T],
         fields: dict[str, Kind],
         *,
         needed: Sequence[str] = (),
         entries: dict[str, Form[Any]] | None = None,
     ) -> None:
-        self._make = make
+        self._new = partial(object.__new__, make)
+        table = table_of(make)  # type: ignore[arg-type]
+        self._defaults = {each.name: each.default for each in table if each.default is not MISSING}
+        self._fresh = [
+            (each.name, each.default_factory) for each in table if each.default_factory is not MISSING
+        ]
         self._fields = [(name, kind.read, kind.expected) for name, kind in fields.items()]
         self._needed = {name: "is missing" if fields[name] is MOMENT else "must be text" for name in needed}
         self._entries = entries or {}
@@ -130,7 +136,7 @@ class Form(Generic[T]):
     def read(self, values: object, path: str) -> T:
         if not isinstance(values, dict):
             raise ObservationMalformed(path, "must be an object.")
-        given, made = values.get, {}
+        given, made = values.get, self._defaults.copy()
         for name, read, expected in self._fields:
             value = given(name)
             if value is not None:
@@ -144,7 +150,16 @@ class Form(Generic[T]):
         for name, form in self._entries.items():
             if (value := given(name)) is not None:
                 made[name] = form.read_all(value, path, name)
-        return self._make(**made)
+        return self._filled(made)
+
+    def _filled(self, made: dict[str, Any]) -> T:
+        """A frozen record would set its fields one by one, each by a call."""
+        for name, fresh in self._fresh:
+            if name not in made:
+                made[name] = fresh()
+        record = self._new()
+        vars(record).update(made)
+        return record
 
     def read_all(self, value: object, path: str, name: str) -> tuple[T, ...]:
         entries = as_entries(value)

@@ -23,6 +23,6 @@ internal.register("lablet-sessions", InternalObservationViewSet, "internal-sessi
 internal.register("prometheus-targets", TargetViewSet, "internal-prometheus-targets")
 
 urlpatterns = [
-    path("", include(router.urls)),
     path("internal/", include(internal.urls)),
+    path("", include(router.urls)),
 ]

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet, UUIDField
 
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
-from lcm.compiled import Given, Reading, Statement, inserting, run, updating, values_of
+from lcm.compiled import Given, Json, Reading, Statement, inserting, run, updating, values_of
 from lcm.errors import NotFound, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
@@ -76,11 +76,18 @@ class Recorded:
 
 
 def record_observation(
-    *, session_id: UUID, body: Any, actor: Actor, now: datetime, pools: Sequence[str] | None = None
+    *,
+    session_id: UUID,
+    body: Any,
+    actor: Actor,
+    now: datetime,
+    pools: Sequence[str] | None = None,
+    text: str = "",
 ) -> Recorded:
     """Store an observation, count it once, compare it with the plan, and let it count for the definition.
 
-    `pools` are those of the controller that posts: of other sessions there is nothing for it.
+    `pools` are those of the controller that posts: of other sessions there is nothing for it. `text` is the
+    body as it came, if there is one: then it need not be written anew.
     """
     observation = read_observation(body, now=now)
     fingerprint = _fingerprint(observation)
@@ -89,7 +96,7 @@ def record_observation(
         session, row = found.session, found.row
         if row is not None and fingerprint in row.seen:
             return Recorded(session, _items(row), was_new=False)
-        recorded = _record(found, observation, body, fingerprint, actor, now)
+        recorded = _record(found, observation, Json(text) if text else body, fingerprint, actor, now)
         if session.is_asked_for:  # type: ignore[attr-defined]
             answer_requests(session_id=session.pk, now=now)
     metrics.OBSERVATIONS.inc()

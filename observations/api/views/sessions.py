@@ -57,7 +57,12 @@ class InternalObservationViewSet(ScopedSessions):
             raise Unprocessable("An observation holds 5 MB at most.") from error
         principal: Any = request.user
         recorded = record_observation(
-            session_id=_id(pk), pools=principal.pools, body=body, actor=self.actor, now=self.now()
+            session_id=_id(pk),
+            pools=principal.pools,
+            body=body,
+            text=getattr(request, "json_text", ""),
+            actor=self.actor,
+            now=self.now(),
         )
         return Response(recorded.to_json())
 
