@@ -8,10 +8,12 @@ its plan of it as well.
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,6 +21,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models.expressions import Expression
 
 T = TypeVar("T")
+# A place for a value, or a percent sign that is meant.
+_MARK = re.compile("%%|%s")
 
 
 class Given(Expression):
@@ -47,16 +51,16 @@ class Text:
     call: str
 
     @classmethod
-    def of(cls, text: str, count: int) -> Text:
+    def of(cls, text: str, places: int) -> Text:
         name = f"lcm_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
-        marks = ", ".join(["%s"] * count)
+        marks = ", ".join(["%s"] * places)
         return cls(text, name, f"EXECUTE {name}({marks})" if marks else f"EXECUTE {name}")
 
     @property
     def prepared(self) -> str:
-        first, *rest = self.text.split("%s")
-        numbered = "".join(f"${number}{part}" for number, part in enumerate(rest, 1))
-        return f"PREPARE {self.name} AS {first}{numbered}".replace("%%", "%")
+        number = count(1)
+        numbered = _MARK.sub(lambda mark: "%" if mark[0] == "%%" else f"${next(number)}", self.text)
+        return f"PREPARE {self.name} AS {numbered}"
 
 
 @dataclass(frozen=True)
@@ -114,9 +118,8 @@ class _Compiled:
 
 def _with_constants(text: str, values: Sequence[Any]) -> str:
     """What is the same in each run stands in the text; only what is given is left open."""
-    first, *rest = text.split("%s")
-    written = ["%s" if isinstance(value, Given) else _constant(value) for value in values]
-    return first + "".join(value + part for value, part in zip(written, rest, strict=True))
+    written = iter(["%s" if isinstance(value, Given) else _constant(value) for value in values])
+    return _MARK.sub(lambda mark: mark[0] if mark[0] == "%%" else next(written), text)
 
 
 def _constant(value: Any) -> str:
@@ -177,16 +180,19 @@ def run(*statements: Statement[Any]) -> list[list[Any]]:
     connection = connections[DEFAULT_DB_ALIAS]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            _make_known(connection, statements)
-            found = _run_together(cursor, statements)
+            found = _run_together(connection, cursor, statements)
         else:
             found = [_run_one(cursor, each) for each in statements]
     return [each.made_of(rows) if each.made_of else [] for each, rows in zip(statements, found, strict=True)]
 
 
-def _run_together(cursor: Any, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
-    text = "; ".join([each.text.call for each in statements])
-    cursor.execute(text, [value for each in statements for value in each.values])
+def _run_together(connection: Any, cursor: Any, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
+    if _is_kept(connection):
+        _make_known(connection, statements)
+        texts = [each.text.call for each in statements]
+    else:
+        texts = [each.text.text for each in statements]
+    cursor.execute("; ".join(texts), [value for each in statements for value in each.values])
     found = []
     for each in statements:
         found.append(cursor.fetchall() if each.made_of else [])
@@ -197,6 +203,11 @@ def _run_together(cursor: Any, statements: Sequence[Statement[Any]]) -> list[lis
 def _run_one(cursor: Any, statement: Statement[Any]) -> list[Any]:
     cursor.execute(statement.text.text, statement.values)
     return cursor.fetchall() if statement.made_of else []
+
+
+def _is_kept(connection: Any) -> bool:
+    """Whether what a connection is told is worth it: one for each request may be anybody's, too."""
+    return bool(connection.settings_dict["OPTIONS"].get("pool"))
 
 
 # What each connection of the driver's has been told; a rollback does not make it forget.
