@@ -99,6 +99,9 @@ class _Compiled:
         self._connection = connections[DEFAULT_DB_ALIAS]
         self._compiler: Any = queryset.query.get_compiler(connection=self._connection)
         text, values = self._compiler.as_sql()
+        columns = [each[0] for each in self._compiler.select[: self._compiler.col_count]]
+        converters = self._compiler.get_converters(columns)
+        vars(self._compiler)["get_converters"] = lambda _: converters
         self._given = [each for each in values if isinstance(each, Given)]
         self.text = Text.of(_with_constants(text, values), len(self._given))
         self._queryset: Any = queryset
