@@ -75,6 +75,8 @@ def as_entries(value: object) -> list[object] | None:
 def as_plain_texts(value: object) -> tuple[str, ...] | None:
     if not isinstance(value, list) or len(value) > MAX_ITEMS:
         return None
+    if not value:
+        return ()
     texts = tuple([text for item in value if (text := as_plain_text(item)) is not None])
     return texts if len(texts) == len(value) else None
 

@@ -40,6 +40,8 @@ def as_text(value: object, limit: int = MAX_TEXT) -> str | None:
 
 def as_whole(value: object, high: int = MAX_WHOLE) -> int | None:
     """A whole number from 0 up; a float counts when nothing is lost."""
+    if type(value) is int:  # what it nearly always is
+        return value if 0 <= value <= high else None
     if isinstance(value, float) and value.is_integer():
         value = int(value) if abs(value) <= MAX_WHOLE else None
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= high:
