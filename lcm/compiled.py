@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -73,27 +73,26 @@ class Statement(Generic[T]):
 
 
 class Reading(Generic[T]):
-    """A queryset with `Given` in it; made once for each thread, as a connection is the thread's own."""
+    """A queryset with `Given` in it, made into text when it is first needed."""
 
     def __init__(self, make: Callable[[], models.QuerySet[Any, T]]) -> None:
         self._make = make
-        self._of_thread = threading.local()
 
     def of(self, **given: Any) -> Statement[T]:
-        kept: _Compiled = getattr(self._of_thread, "kept", None) or self._compile()
+        kept = self._kept
         return Statement(kept.text, kept.values(given), kept.made_of)
 
     def read(self, **given: Any) -> list[T]:
         found: list[T] = run(self.of(**given))[0]
         return found
 
-    def _compile(self) -> _Compiled:
-        self._of_thread.kept = kept = _Compiled(self._make())
-        return kept
+    @cached_property
+    def _kept(self) -> _Compiled:
+        return _Compiled(self._make())
 
 
 class _Compiled:
-    """A queryset's text, and the compiler that knows what its columns are."""
+    """A queryset's text, and the compiler that knows what its columns are; all threads share them."""
 
     def __init__(self, queryset: models.QuerySet[Any, Any]) -> None:
         self._connection = connections[DEFAULT_DB_ALIAS]
@@ -105,7 +104,9 @@ class _Compiled:
         self._given = [each for each in values if isinstance(each, Given)]
         self.text = Text.of(_with_constants(text, values), len(self._given))
         self._queryset: Any = queryset
+        self._found = threading.local()
         vars(self._queryset.query)["get_compiler"] = lambda *_, **__: self._compiler
+        vars(self._compiler)["execute_sql"] = lambda *_, **__: [self._found.rows]
 
     def values(self, given: Mapping[str, Any]) -> list[Any]:
         connection = self._connection
@@ -115,7 +116,7 @@ class _Compiled:
         """Objects or tuples, as the queryset would make them."""
         if not rows:
             return []
-        vars(self._compiler)["execute_sql"] = lambda *_, **__: [rows]
+        self._found.rows = rows
         return list(self._queryset._iterable_class(self._queryset))
 
 

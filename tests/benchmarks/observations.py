@@ -19,12 +19,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Barrier
 
 from tests.benchmarks.measuring import Timing, measure, print_table, start_django
 
 CLIENTS = 8
 POSTS = {"postgresql": 1_600, "sqlite": 400}
-WARM_UP = 80
+WARM_UP = 160
 SESSIONS = {"postgresql": 100_000, "sqlite": 20_000}
 DEFINITIONS = 10_000
 TIMES = 30
@@ -99,21 +100,25 @@ class Measured:
 
 
 def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str) -> Measured:
-    _send(posts[:WARM_UP], address, key)
-    rest = posts[WARM_UP:]
-    cpu, begun = _cpu_of_children(pid), time.perf_counter()
+    """Each client warms its connection up, then all begin together."""
+    starts: list[tuple[float, float]] = []
+    begin = lambda: starts.append((_cpu_of_children(pid), time.perf_counter()))  # noqa: E731
+    ready = Barrier(CLIENTS, action=begin, timeout=60)
     with ThreadPoolExecutor(CLIENTS) as threads:
-        shares = threads.map(lambda n: _send(rest[n::CLIENTS], address, key), range(CLIENTS))
+        shares = threads.map(lambda n: _send(posts[n::CLIENTS], address, key, ready), range(CLIENTS))
         seconds = [each for share in shares for each in share]
-    wall = time.perf_counter() - begun
-    return Measured(name, seconds, wall, _cpu_of_children(pid) - cpu)
+    (cpu, begun), ended = starts[0], time.perf_counter()
+    return Measured(name, seconds, ended - begun, _cpu_of_children(pid) - cpu)
 
 
-def _send(posts: Sequence[Post], address: str, key: str) -> list[float]:
+def _send(posts: Sequence[Post], address: str, key: str, ready: Barrier) -> list[float]:
     connection = http.client.HTTPConnection(address, timeout=60)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     seconds = []
-    for path, body in posts:
+    for number, (path, body) in enumerate(posts):
+        if number == WARM_UP // CLIENTS:
+            ready.wait()
+            seconds.clear()
         begun = time.perf_counter()
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()

@@ -130,16 +130,16 @@ def test_an_error_undoes_all_of_a_transaction_and_the_next_one_works(domains):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_each_thread_has_its_own(domains):
-    found = []
+def test_threads_share_it_and_find_their_own(domains):
+    found = {}
 
-    def look():
-        found.extend(BY_NAME.read(name="eu"))
+    def look(name):
+        found[name] = [row.name for _ in range(50) for row in BY_NAME.read(name=name)]
         connection.close()
 
-    threads = [threading.Thread(target=look) for _ in range(3)]
+    threads = [threading.Thread(target=look, args=[domain.name]) for domain in domains]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [domains[0]] * 3
+    assert found == {domain.name: [domain.name] * 50 for domain in domains}
