@@ -102,7 +102,10 @@ class Measured:
 def _measure(name: str, posts: Sequence[Post], address: str, pid: int, key: str) -> Measured:
     """Each client warms its connection up, then all begin together."""
     starts: list[tuple[float, float]] = []
-    begin = lambda: starts.append((_cpu_of_children(pid), time.perf_counter()))  # noqa: E731
+
+    def begin() -> None:
+        starts.append((_cpu_of_children(pid), time.perf_counter()))
+
     ready = Barrier(CLIENTS, action=begin, timeout=60)
     with ThreadPoolExecutor(CLIENTS) as threads:
         shares = threads.map(lambda n: _send(posts[n::CLIENTS], address, key, ready), range(CLIENTS))
