@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from django.conf import settings
 from django.db import connection, connections
@@ -15,18 +16,35 @@ Result = TypeVar("Result")
 WRITERS = 2
 
 
-def side_by_side(works: Sequence[Callable[[], Result]]) -> list[Result]:
-    """What each answers, in their order; when one fails the others are finished before its error is raised.
+def side_by_side(works: Sequence[Callable[[], Result]]) -> tuple[list[Result], list[Exception]]:
+    """What they answered, in their order, and what went wrong in those that failed: each fails alone.
 
     SQLite has one writer, and inside a transaction all belongs to it: there they run one after the other.
     """
     writers = min(_writers(), len(works))
     if writers < 2:
-        return [work() for work in works]
-    with ThreadPoolExecutor(writers) as threads:
-        # Each with a context of its own, so that log lines and events stay those of the caller.
-        begun = [threads.submit(copy_context().run, _on_own_connection, work) for work in works]
-    return [each.result() for each in begun]
+        outcomes = [_outcome(work) for work in works]
+    else:
+        with ThreadPoolExecutor(writers) as threads:
+            # Each with a context of its own, so that log lines and events stay those of the caller.
+            begun = [threads.submit(copy_context().run, _on_own_connection, work) for work in works]
+        outcomes = [_outcome(each.result) for each in begun]
+    return (
+        [each.value for each in outcomes if isinstance(each, _Done)],
+        [each for each in outcomes if isinstance(each, Exception)],
+    )
+
+
+@dataclass(frozen=True)
+class _Done(Generic[Result]):
+    value: Result
+
+
+def _outcome(work: Callable[[], Result]) -> _Done[Result] | Exception:
+    try:
+        return _Done(work())
+    except Exception as error:
+        return error
 
 
 def _writers() -> int:

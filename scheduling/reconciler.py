@@ -15,14 +15,24 @@ from lcm.storable import storable
 from scheduling.launching import backoff, give_up, record_launch
 from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
-from scheduling.runtimes.base import Health, Instance, InstanceState, RuntimeAdapter, RuntimeFailure
+from scheduling.runtimes.base import (
+    Category,
+    Health,
+    Instance,
+    InstanceState,
+    RuntimeAdapter,
+    RuntimeFailure,
+)
 from scheduling.services.losing import lose_sessions
+from scheduling.services.pools import stop_pool
 from scheduling.services.slots import move_slot, note_interruption
 
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=2)
 ORPHAN_GRACE = timedelta(minutes=10)
+# Without a heartbeat for so long a READY worker is asked whether it is there.
+SILENCE = timedelta(minutes=5)
 PROBES_AT_ONCE = 32
 
 
@@ -52,18 +62,20 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
         except Exception as error:
-            _warn("describe_failed", pool, error)
+            _refused("describe_failed", pool, error, clock())
             world = World(pool, runtime, clock(), {}, [str(error)])
             _for_each(world, slots, hold, partial(_end_overdue, world))
             return world
         world = World(pool, runtime, clock(), instances)
         # Workers that do not answer take time: what needs none of theirs comes first.
-        asked = [slot for slot in slots if slot.state == SlotState.BINDING]
+        binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
         if _for_each(world, rest, hold, partial(_reconcile_slot, world)):
             collect_orphans(world)
-            health = _probe_all(world, asked, hold)
-            _for_each(world, asked, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
+            silent = [slot for slot in rest if _is_silent(world, slot)]
+            health = _probe_all(world, [*binding, *silent], hold)
+            _for_each(world, binding, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
+            _for_each(world, silent, hold, lambda slot: _silent(world, slot, health.get(slot.pk)))
         return world
 
 
@@ -117,9 +129,9 @@ def collect_orphans(world: World) -> None:
     for instance in world.instances.values():
         known = instance.id in owned or instance.token in awaited
         is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
-        if not known and is_old and instance.state not in (InstanceState.STOPPING, InstanceState.GONE):
+        ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
+        if not known and is_old and not ends and not _terminate(world, instance.id):
             logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
-            _terminate(world, instance.id)
 
 
 def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
@@ -170,9 +182,12 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
         case SlotState.BINDING:
             reason = f"its worker did not answer in time{f': {why}' if why else ''}"
             move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason)
+        case SlotState.DRAINING if not slot.lease_count:
+            reason = "nobody is on it and it did not end in time"
+            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
         case SlotState.TERMINATING:
             until = world.now + backoff(1)
-            reason = "its instance did not end in time"
+            reason = storable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
             move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
         case SlotState.ERROR:
             if slot.lease_count:
@@ -225,6 +240,21 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
         _end_overdue(world, slot, health.reason if health else "")
 
 
+def _is_silent(world: World, slot: Slot) -> bool:
+    """READY, and its controller has said nothing of it for long: perhaps nobody is there any more."""
+    heard = slot.last_heartbeat or slot.last_state_change
+    return slot.state == SlotState.READY and heard <= world.now - SILENCE
+
+
+def _silent(world: World, slot: Slot, health: Health | None) -> None:
+    """A worker that neither its controller nor we can reach is gone; if we can, the controller is."""
+    if health is None or health.ready:
+        return
+    reason = storable(f"its worker does not answer any more: {health.reason}")[:500]
+    lose_sessions(slot=slot, reason=reason, now=world.now)
+    move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason)
+
+
 def _draining(world: World, slot: Slot) -> None:
     """To its end once the leases are gone, or when it is taken away."""
     if _expect_instance(world, slot) is not None and slot.lease_count == 0:
@@ -239,9 +269,8 @@ def _terminating(world: World, slot: Slot) -> None:
     if instance is None or not world.runtime.launches:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
         return
-    if instance.state != InstanceState.STOPPING:
-        _terminate(world, instance.id)
-    _end_overdue(world, slot)
+    stopping = instance.state == InstanceState.STOPPING
+    _end_overdue(world, slot, "" if stopping else _terminate(world, instance.id))
 
 
 def _expect_instance(world: World, slot: Slot) -> Instance | None:
@@ -267,11 +296,22 @@ def _vanished(world: World, slot: Slot) -> None:
     move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="its instance vanished")
 
 
-def _terminate(world: World, instance_id: str) -> None:
+def _terminate(world: World, instance_id: str) -> str:
+    """Ask for its end; answers why that was refused, if it was."""
     try:
         world.runtime.terminate(instance_id)
     except RuntimeFailure as error:
         world.errors.append(f"{instance_id}: {error}")
+        _refused("terminate_failed", world.pool, error, world.now)
+        return str(error)
+    return ""
+
+
+def _refused(event: str, pool: Pool, error: Exception, now: datetime) -> None:
+    """What can never work like this stops the pool: it would launch what nobody can end or see."""
+    _warn(event, pool, error)
+    if isinstance(error, RuntimeFailure) and error.category == Category.CONFIGURATION:
+        stop_pool(pool=pool, reason=str(error), now=now)
 
 
 def _warn(event: str, pool: Pool, error: Exception) -> None:

@@ -62,7 +62,7 @@ class Decision(models.Model):
     )
     why = models.ForeignKey(
         Explanation,
-        on_delete=models.PROTECT,
+        on_delete=models.DO_NOTHING,
         null=True,
         db_constraint=False,
         related_name="decisions",

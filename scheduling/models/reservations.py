@@ -100,7 +100,7 @@ class Reservation(IdModel):
     @property
     def verdict(self) -> str:
         """What the last cycle said: outcome, and why it waits; nothing when none looked at it yet."""
-        if self.phase == Phase.READY:
+        if self.assigned_at:
             return "placed"
         found = getattr(self, "last_verdict", None)
         return found.summary if found else ""

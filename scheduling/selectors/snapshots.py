@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet
+from django.db.models import Case, CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet, When
 from django.db.models.functions import Cast
 
 from lcm.bulk import plain_rows
@@ -32,6 +32,7 @@ from scheduling.models import (
     SlotState,
     SpotPolicy,
 )
+from scheduling.plugins.timeslot import TimeslotPlugin
 from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
 
 # A session's claim waits only while the session does.
@@ -50,7 +51,7 @@ def snapshot_of(
         choice.name == "quota" and choice.arguments for choice in configuration.choices
     )
     nodes, serving = _nodes(pool, now, settled=not everyone)
-    rows = _rows(_waiting(pool, only, limit))
+    rows = _rows(_waiting(pool, configuration, now, limit) if only is None else _alone(pool, only))
     running = _rows(_running(pool)) if everyone else []
     names = _Names(pool, [*rows, *running])
     seconds = now.timestamp()
@@ -173,11 +174,22 @@ class Row(NamedTuple):
         return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
 
 
-def _waiting(pool: Pool, only: UUID | None, limit: int) -> QuerySet[Reservation]:
+def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
+    return Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING, pk=only)
+
+
+def _waiting(pool: Pool, configuration: Configuration, now: datetime, limit: int) -> QuerySet[Reservation]:
+    """The head of the queue; those whose turn has not come yet never stand in front of those whose has."""
     waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
-    if only is not None:
-        return waiting.filter(pk=only)
-    return waiting.order_by("-priority", "created_at", "pk")[:limit]
+    early = Q(session__starts_at__gt=now + _lead(configuration))
+    later = Case(When(early, then=1), default=0, output_field=IntegerField())
+    return waiting.order_by(later, "-priority", "created_at", "pk")[:limit]
+
+
+def _lead(configuration: Configuration) -> timedelta:
+    """How long before its timeslot someone's turn comes; where nobody asks, it always has."""
+    found = (plugin for plugin in configuration.plugins() if isinstance(plugin, TimeslotPlugin))
+    return timedelta(minutes=next((plugin.lead_minutes for plugin in found), 10**7))
 
 
 def _running(pool: Pool) -> QuerySet[Reservation]:

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q
 
 from lcm.bulk import ids_as_rows, insert_rows
 from scheduling.framework import explain
 from scheduling.framework.cycle import Verdict
-from scheduling.models import Decision, Explanation, LastVerdict, Pool, QueueOrder
+from scheduling.models import Decision, Explanation, LastVerdict, Phase, Pool, QueueOrder
 
 BATCH = 5_000
 # So long an explanation stays that nobody refers to: a tick may be about to.
@@ -81,9 +82,18 @@ def forget_decisions(*, now: datetime) -> int:
         excess = (
             old.order_by("-at").values_list("at", flat=True)[settings.CONFIG["DECISIONS_PER_POOL"] :].first()
         )
-        gone += _delete(old.filter(at__lt=max(limit, excess or limit)))
-    _delete(Explanation.objects.filter(decisions=None, used_at__lt=now - UNUSED))
+        gone += _delete(old.filter(_not_the_last_word(), at__lt=max(limit, excess or limit)))
+    unused = Explanation.objects.filter(used_at__lt=now - UNUSED)
+    while keys := list(unused.filter(decisions=None).values_list("pk", flat=True)[:BATCH]):
+        # Looked at once more by the statement that removes it: a tick may just have used it.
+        unused.filter(pk__in=keys).delete()
     return gone
+
+
+def _not_the_last_word() -> Q:
+    """What was last said to someone who still waits stays: it is said once."""
+    later = Decision.objects.filter(reservation=OuterRef("reservation"), at__gt=OuterRef("at"))
+    return ~Q(reservation__phase=Phase.PENDING) | Q(Exists(later))
 
 
 def _delete(rows) -> int:  # type: ignore[no-untyped-def]

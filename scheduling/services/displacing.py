@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db.models import Q
+
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
@@ -31,10 +33,17 @@ def displace_for(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
         slot = verdict.parts[0].node
         if slot == verdict.job.held_on:
             continue
-        claim = Reservation.objects.filter(pk=UUID(job_id), phase=Phase.PENDING)
+        claim = Reservation.objects.filter(
+            _still_held_on(verdict.job.held_on, now), pk=UUID(job_id), phase=Phase.PENDING
+        )
         if claim.update(held_slot_id=UUID(slot), held_until=now + HOLD):
             asked += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
     return asked
+
+
+def _still_held_on(slot: str, now: datetime) -> Q:
+    """As the cycle saw it: what another tick has held since is not taken away again."""
+    return Q(held_slot_id=UUID(slot)) if slot else Q(held_slot=None) | Q(held_until__lte=now)
 
 
 def _stop(reservation_id: UUID, reason: str, now: datetime) -> int:

@@ -47,9 +47,15 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     works = [partial(_place, tick, piece) for piece in pieces]
     if changed:
         works.append(partial(_tell, tick, changed))
-    for done, decided in side_by_side(works):
+    results, errors = side_by_side(works)
+    for done, decided in results:
         tick.count("placed", done)
         tick.decided += decided
+    if errors:
+        raise errors[0]
+    # Whoever has the lease now has plans of their own.
+    if not tick.still_mine():
+        return
     if cycle.evictions:
         tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
     record_order(tick.pool, waiting, now=tick.now)
@@ -67,6 +73,8 @@ def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
 
 def _tell(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
     """Of those that wait: what is new."""
+    if not tick.still_mine():
+        return 0, 0
     with transaction.atomic():
         decided = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
         remember_verdicts(changed)

@@ -1,11 +1,14 @@
 """What is kept of decisions: what is new, for as long as the settings say."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
+from lcm.services.sessions import cancel_session
 from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Reservation, TickRun
 from scheduling.selectors.queue import Order, in_scheduler_order, order_of, waiting
 from scheduling.services.decisions import forget_decisions
@@ -103,11 +106,70 @@ def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, 
     check_leases()
 
 
-def test_decisions_go_by_age(fleet, lab, settings):
+@pytest.mark.django_db(transaction=True)
+def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeypatch):
+    monkeypatch.setattr(placing, "COMMIT", 1)
+    fleet = tuned(max_slots=4)
+    for _ in range(3):
+        fleet.slot()
+    for _ in range(3):
+        lab()
+    real, calls = placing.assign, []
+
+    def fail_once(pool, verdicts, *, now):
+        calls.append(verdicts)
+        if len(calls) == 2:
+            raise RuntimeError("the second fails")
+        return real(pool, verdicts, now=now)
+
+    monkeypatch.setattr(placing, "assign", fail_once)
+    report = fleet.tick()
+    assert report.errors["place"] == "RuntimeError: the second fails"
+    assert report.counts["placed"] == 2
+    check_leases()
+
+
+def test_a_tick_that_lost_its_lease_says_and_stops_nothing(fleet, lab):
+    fleet.slot(cordoned=True)
+    lab()
+    tick = replace(fleet.context(), still_mine=lambda: False)
+    placing.place_waiting(tick)
+    assert (Decision.objects.count(), LastVerdict.objects.count(), QueueOrder.objects.count()) == (0, 0, 0)
+
+
+def test_those_whose_turn_has_not_come_never_stand_in_front(fleet, lab, monkeypatch):
+    monkeypatch.setattr(placing, "QUEUE_HEAD", 2)
+    fleet.slot()
+    for _ in range(2):
+        early = lab()
+        type(early).objects.filter(pk=early.pk).update(
+            starts_at=fleet.clock() + timedelta(days=7), ends_at=fleet.clock() + timedelta(days=8)
+        )
+    Reservation.objects.update(priority=90)
+    due = lab()
+    fleet.clean_tick()
+    assert status_of(due) == SessionStatus.SCHEDULED
+
+
+def test_what_was_last_said_to_someone_who_waits_stays(tuned, lab, settings):
     settings.CONFIG["DECISION_DAYS"] = 7
+    fleet = tuned(max_slots=1)
     fleet.slot(cordoned=True)
     lab()
     fleet.clean_tick()
+    fleet.clock.advance(days=8)
+    fleet.clean_tick()
+    fleet.clock.advance(days=8)
+    assert forget_decisions(now=fleet.clock()) == 1
+    assert Decision.objects.get().why.dominant == "too-late"
+
+
+def test_decisions_go_by_age(fleet, lab, settings):
+    settings.CONFIG["DECISION_DAYS"] = 7
+    fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    cancel_session(session=session, reason="no more", actor=SYSTEM, now=fleet.clock())
     assert forget_decisions(now=fleet.clock() + timedelta(days=6)) == 0
     assert forget_decisions(now=fleet.clock() + timedelta(days=8)) == 1
     assert (Decision.objects.count(), Explanation.objects.count()) == (0, 0)

@@ -10,7 +10,14 @@ from lcm.lifecycle import SessionStatus
 from scheduling.leases import lease
 from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
 from scheduling.reconciler import reconcile_pool
-from scheduling.runtimes.base import Health, InstanceState, Interruption, RuntimeFailure, Throttled
+from scheduling.runtimes.base import (
+    Health,
+    InstanceState,
+    Interruption,
+    RuntimeFailure,
+    Throttled,
+    WronglyConfigured,
+)
 from scheduling.services.slots import terminate_slot
 from tests.scheduling.fleet import phases
 
@@ -297,7 +304,7 @@ def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state
         (S.BOOTING, S.TERMINATING),
         (S.BINDING, S.TERMINATING),
         (S.READY, S.READY),
-        (S.DRAINING, S.DRAINING),
+        (S.DRAINING, S.TERMINATING),
         (S.TERMINATING, S.ERROR),
         (S.ERROR, S.EMPTY),
     ],
@@ -313,6 +320,69 @@ def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
     for _ in range(8):
         fleet.round(120)
     assert len(fleet.runtime.alive) == len(fleet.slots(S.READY, S.DRAINING))
+
+
+def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_described(fleet):
+    slot = fleet.slot(S.DRAINING)
+    Slot.objects.filter(pk=slot.pk).update(lease_count=1)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    assert state_of(slot) == S.DRAINING
+
+
+@pytest.mark.parametrize(("error", "stopped"), [(RuntimeFailure("no"), ""), (WronglyConfigured("no"), "no")])
+def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_stops_the_pool(
+    fleet, monkeypatch, error, stopped
+):
+    slot = fleet.slot(S.TERMINATING)
+
+    def refuse(instance_id):
+        raise error
+
+    monkeypatch.setattr(fleet.runtime, "terminate", refuse)
+    assert fleet.reconcile().errors == [f"{slot.instance_id}: no"]
+    assert fleet.fresh().stopped_reason == stopped
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, slot.reason) == (S.ERROR, "its instance did not end in time: no")
+
+
+def test_a_listing_that_can_never_work_stops_the_pool(fleet):
+    fleet.slot()
+    fleet.runtime.blind = WronglyConfigured("no such key")
+    fleet.reconcile()
+    assert fleet.fresh().stopped_reason == "no such key"
+
+
+def test_a_worker_that_nobody_can_reach_any_more_is_done_with(fleet, lab):
+    slot, session = fleet.slot(), lab()
+    fleet.clean_tick()
+    fleet.runtime.health = Health(False, "no route to host")
+    fleet.clock.advance(seconds=299)
+    fleet.reconcile()
+    assert state_of(slot) == S.READY
+    fleet.clock.advance(seconds=1)
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, slot.reason) == (
+        S.TERMINATING,
+        "its worker does not answer any more: no route to host",
+    )
+    session.refresh_from_db()
+    assert session.status == "PENDING"
+
+
+@pytest.mark.parametrize(("heard", "ready"), [(True, False), (False, True)])
+def test_a_worker_that_its_controller_or_we_can_reach_stays(fleet, heard, ready):
+    slot = fleet.slot()
+    fleet.runtime.health = Health(ready, "no route to host")
+    fleet.clock.advance(hours=1)
+    if heard:
+        Slot.objects.filter(pk=slot.pk).update(last_heartbeat=fleet.clock())
+    fleet.reconcile()
+    assert state_of(slot) == S.READY
 
 
 def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_be_described(fleet):
