@@ -13,9 +13,11 @@ from lcm.throttling import parse_rate
 @register()
 def rates_can_be_read(**kwargs: Any) -> list[Error]:
     errors = []
-    for name in ("API_RATE", "API_LOGIN_RATE"):
+    for name, text in settings.CONFIG.items():
+        if not name.endswith("_RATE"):
+            continue
         try:
-            parse_rate(settings.CONFIG[name])
+            parse_rate(text)
         except ValueError as error:
             errors.append(Error(f"{name}: {error}", id="lcm.E001"))
     return errors

@@ -144,6 +144,7 @@ def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):
         ("API_RATE", "often"),
         ("API_RATE", "0/min"),
         ("API_LOGIN_RATE", "10/year"),
+        ("CONTROLLER_RATE", "6000"),
         ("LOG_FORMAT", "xml"),
         ("LOG_LEVEL", "LOUD"),
         ("TIME_ZONE", "Mars/Phobos"),
