@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 
 from lcm.cml.fields import Section
-from lcm.cml.model import NodeInterface, TopologyNode
+from lcm.cml.model import MAX_NODE_NAME, NodeInterface, TopologyNode
 from lcm.cml.requirements import effective_figures
 from lcm.cml.scalars import shown
 from lcm.cml.tags import PortLedger, read_tags
 
 MAX_NODES = 1000
-MAX_LABEL = 128
 MAX_CPUS = 128
 MAX_RAM_MB = 1024 * 1024
 MAX_DISK_GB = 4096
@@ -34,8 +33,8 @@ def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
 
 def _read_node(section: Section, ledger: PortLedger) -> TopologyNode:
     """One node; a field with a problem reads as if it were not given."""
-    label = section.required_text("label", limit=MAX_LABEL)
-    definition = section.required_text("node_definition")
+    label = section.required_text("label", limit=MAX_NODE_NAME)
+    definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
     # Exports of older controllers write 0 for "as the node definition says".
     cpus = section.whole("cpus", low=0, high=MAX_CPUS) or None
     ram_mb = section.whole("ram", low=0, high=MAX_RAM_MB, unit="MB") or None

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
+from lcm.cml.model import MAX_NODE_NAME
 from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models.base import IdModel
 from lcm.models.definitions import DefinitionRevision, LabletDefinition
@@ -145,8 +146,8 @@ class Kernel(IdModel):
     session = models.ForeignKey(
         LabletSession, on_delete=models.CASCADE, related_name="kernels", db_index=False
     )
-    node_label = models.CharField(max_length=128)
-    node_definition = models.CharField(max_length=128)
+    node_label = models.CharField(max_length=MAX_NODE_NAME)
+    node_definition = models.CharField(max_length=MAX_NODE_NAME)
     cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
     memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
     storage_gb = models.DecimalField(max_digits=10, decimal_places=2)

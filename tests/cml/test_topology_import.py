@@ -185,6 +185,11 @@ def test_what_a_topology_may_leave_out_or_vary(text):
             "nodes[0].label",
             "longer than 128",
         ),
+        (
+            f"nodes: [{{id: n0, label: R1, node_definition: {'x' * 129}}}]",
+            "nodes[0].node_definition",
+            "longer than 128",
+        ),
         ("nodes: [{id: n0, label: R1}]", "nodes[0].node_definition", "node_definition is missing"),
         ("nodes: [{label: R1, node_definition: iosv}]", "nodes[0].id", "id is missing"),
         ("nodes: [{id: true, label: R1, node_definition: iosv}]", "nodes[0].id", "id must be text"),

@@ -99,6 +99,10 @@ def test_a_wrong_value_is_refused_by_its_field_and_nothing_is_saved(fields, name
         ("", "topology"),
         ("nodes: []", "topology.nodes"),
         ("nodes: [{id: n0, node_definition: iosv}]", "topology.nodes[0].label"),
+        (
+            f"nodes: [{{id: n0, label: r1, node_definition: {'x' * 129}}}]",
+            "topology.nodes[0].node_definition",
+        ),
     ],
 )
 def test_a_bad_topology_is_refused_by_the_place_of_the_fault(text, path, import_lab):
