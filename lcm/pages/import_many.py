@@ -40,7 +40,7 @@ class ManyForm(PageForm):
 @role_required(Role.ADMIN)
 def definition_import_many(request: HttpRequest) -> HttpResponseBase:
     def save(data: Mapping[str, Any]) -> Done:
-        files = {each.name: each.read() for each in data["topologies"]}
+        files = [(each.name, each.read()) for each in data["topologies"]]
         job = start_import(files=files, actor=actor_of(request), now=timezone.now())
         return Done("", reverse("job_detail", args=[job.pk]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -12,23 +13,23 @@ from lcm.errors import InvalidInput
 from lcm.models import DefinitionStatus, Job
 from lcm.services.definitions import import_definition, read_topology
 from lcm.services.jobs import Step, start_job
+from lcm.storable import storable
 
 KIND = "import-definitions"
 MOST_FILES = 50
 MOST_BYTES = 5 * 1024 * 1024
 
 
-def start_import(*, files: Mapping[str, bytes], actor: Actor, now: datetime) -> Job:
+def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datetime) -> Job:
     """Each file becomes a draft, named by its title; what cannot be read is told on the job's page."""
     if not files:
         raise InvalidInput({"topologies": "Choose at least one file."})
-    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+    if len(files) > MOST_FILES or sum(len(content) for _, content in files) > MOST_BYTES:
         raise InvalidInput({"topologies": f"At most {MOST_FILES} files of 5 MB together."})
-    texts = [{"name": name, "text": text.decode(errors="replace")} for name, text in files.items()]
+    # As they came: whether a file is text is for its step to say, as the import of one does.
+    kept = [{"name": storable(name), "content": b64encode(content).decode()} for name, content in files]
     title = f"Import {len(files):,} {'definition' if len(files) == 1 else 'definitions'}"
-    return start_job(
-        kind=KIND, title=title, arguments={"files": texts}, total=len(texts), actor=actor, now=now
-    )
+    return start_job(kind=KIND, title=title, arguments={"files": kept}, total=len(kept), actor=actor, now=now)
 
 
 def import_step(job: Job, now: datetime) -> Step:
@@ -41,11 +42,10 @@ def import_step(job: Job, now: datetime) -> Step:
         return Step(result=f"{job.done:,} {noun} imported as drafts{rest}.")
     cursor = {"at": at + 1}
     actor = Actor(label=job.actor, user_id=job.user_id)
+    content = b64decode(files[at]["content"])
     try:
-        name = suggested_name(read_topology(text=files[at]["text"])) or suggested_text(files[at]["name"])
-        import_definition(
-            topology=files[at]["text"], name=name, status=DefinitionStatus.DRAFT, actor=actor, now=now
-        )
+        name = suggested_name(read_topology(text=content)) or suggested_text(files[at]["name"])
+        import_definition(topology=content, name=name, status=DefinitionStatus.DRAFT, actor=actor, now=now)
     except InvalidInput as error:
         why = "; ".join(text for texts in error.fields.values() for text in texts)
         return Step(refused=1, cursor=cursor, more=True, notes=[f"{files[at]['name']}: {why}"[:300]])

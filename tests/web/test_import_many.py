@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from lcm.errors import InvalidInput
 from lcm.models import Job, JobState, LabletDefinition
+from lcm.services.definitions import read_topology
 from lcm.tasks import run_job
 from tests.factories import LAB
 
 
 def upload(client, **files: str):
-    uploads = [SimpleUploadedFile(f"{name}.yaml", text.encode()) for name, text in files.items()]
+    return send(client, *((f"{name}.yaml", text.encode()) for name, text in files.items()))
+
+
+def send(client, *files: tuple[str, bytes]):
+    uploads = [SimpleUploadedFile(name, content) for name, content in files]
     return client.post(reverse("definition_import_many"), {"topologies": uploads})
 
 
@@ -34,6 +41,39 @@ def test_a_title_that_says_nothing_leaves_the_name_to_the_file(client, admin):
     upload(client, my_lab=LAB.replace("Branch office", '"?"'))
     run_job(str(Job.objects.get().pk))
     assert LabletDefinition.objects.get().name == "my-lab"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LAB.encode("utf-16"),
+        LAB.replace("Branch office", "Büro").encode("latin-1"),
+        LAB.encode("utf-16-le"),
+        LAB.replace("Branch office", "Branch\0office").encode(),
+    ],
+    ids=["UTF-16", "Latin-1", "UTF-16 without a mark", "NUL"],
+)
+def test_a_file_that_is_not_text_is_refused_as_one_alone_is(client, admin, content):
+    client.force_login(admin)
+    with pytest.raises(InvalidInput) as alone:
+        read_topology(text=content)
+    (said,) = alone.value.fields["topology"]
+    send(client, ("odd.yaml", content), ("good.yaml", LAB.encode()))
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.done, job.refused) == (JobState.DONE, 1, 1)
+    assert job.notes == [f"odd.yaml: {said}"]
+
+
+def test_two_files_of_one_name_both_count(client, admin):
+    client.force_login(admin)
+    other = LAB.replace("Branch office", "Campus")
+    send(client, ("lab.yaml", LAB.encode()), ("lab.yaml", other.encode()))
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    assert (job.title, job.total) == ("Import 2 definitions", 2)
+    assert sorted(LabletDefinition.objects.values_list("name", flat=True)) == ["branch-office", "campus"]
 
 
 def test_no_file_is_told_at_the_field(client, admin):
