@@ -25,6 +25,7 @@ from scheduling.models import (
     TickRun,
 )
 from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state, search_slots
+from scheduling.selectors.fleet import is_overdue, is_silent
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]
@@ -65,6 +66,8 @@ class SlotFilter(PoolChoices):
     cordoned = FlagFilter(label="Cordoned")
     is_spot = FlagFilter(label="Spot")
     interrupted = FlagFilter(label="Interrupted", method="only_interrupted")
+    overdue = FlagFilter(label="Overdue", method="only_overdue")
+    silent = FlagFilter(label="Silent", method="only_silent")
 
     class Meta:
         model = Slot
@@ -75,6 +78,14 @@ class SlotFilter(PoolChoices):
 
     def only_interrupted(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
         return qs.filter(interruption_deadline__isnull=value != "true")
+
+    def only_overdue(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
+        overdue = is_overdue(timezone.now())
+        return qs.filter(overdue) if value == "true" else qs.exclude(overdue)
+
+    def only_silent(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
+        silent = is_silent(timezone.now())
+        return qs.filter(silent) if value == "true" else qs.exclude(silent)
 
 
 class ReservationFilter(PoolChoices):

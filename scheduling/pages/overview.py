@@ -99,8 +99,8 @@ def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
     url = reverse("slot_list")
     kinds = (
         ("in_error", "error_since", "in error", "bad", "state=ERROR"),
-        ("overdue", "overdue_since", "past the time for its step", "warn", "sort=last_state_change"),
-        ("silent", "silent_since", "not heard of: is the controller running?", "warn", "state=READY"),
+        ("overdue", "overdue_since", "past the time for its step", "warn", "overdue=true"),
+        ("silent", "silent_since", "not heard of: is the controller running?", "warn", "silent=true"),
     )
     for count_name, since_name, words, tone, query in kinds:
         found = [(line, getattr(line, count_name)) for line in lines if getattr(line, count_name)]

@@ -58,6 +58,18 @@ def fleet(now: datetime) -> list[PoolLine]:
     return list(lines.values())
 
 
+def is_overdue(now: datetime) -> Q:
+    """Slots past the time for their step; one that drains may take as long as its leases."""
+    waits_for_leases = Q(state=SlotState.DRAINING, lease_count__gt=0)
+    return Q(state_deadline__lt=now) & ~Q(state=SlotState.ERROR) & ~waits_for_leases
+
+
+def is_silent(now: datetime) -> Q:
+    """Slots in service that no controller spoke of for a while."""
+    quiet = now - timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
+    return Q(state=SlotState.READY, last_heartbeat__lt=quiet)
+
+
 def _pools(now: datetime) -> QuerySet[Any]:
     """With their state, their queue and the last tick's duration."""
     last = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at")
@@ -66,10 +78,7 @@ def _pools(now: datetime) -> QuerySet[Any]:
 
 
 def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
-    overdue = Q(state_deadline__lt=now) & ~Q(state=SlotState.ERROR)
-    overdue &= ~Q(state=SlotState.DRAINING, lease_count__gt=0)
-    quiet = now - timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
-    silent = Q(state=SlotState.READY, last_heartbeat__lt=quiet)
+    overdue, silent = is_overdue(now), is_silent(now)
     rows: Any = Slot.objects.order_by().values("pool_id", "state")
     return rows.annotate(  # type: ignore[no-any-return]
         slots=Count("*"),

@@ -82,6 +82,42 @@ def test_slots_in_error_overdue_and_silent(pool, on_time, now):
     ]
 
 
+def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_time):
+    now = timezone.now()
+    past = {"state_deadline": now - timedelta(hours=1)}
+    make_slot(pool, now, 1, state=SlotState.ERROR, **past)
+    make_slot(pool, now, 2, state=SlotState.BOOTING, **past)
+    make_slot(pool, now, 3, state=SlotState.BOOTING, state_deadline=now + timedelta(hours=1))
+    make_slot(pool, now, 4, state=SlotState.DRAINING, lease_count=1, **past)
+    make_slot(pool, now, 5, state=SlotState.DRAINING, **past)
+    for number in (6, 7, 8):
+        make_slot(pool, now, number, state=SlotState.READY, last_heartbeat=now - timedelta(hours=1))
+    make_slot(pool, now, 9, state=SlotState.READY)
+    make_slot(pool, now, 10, state=SlotState.READY, last_heartbeat=None)
+    client.force_login(viewer)
+    found = {}
+    for need in needs(Look(now)):
+        answer = client.get(need.url)
+        found[need.text] = sorted(slot.number for slot in answer.context["rows"].rows)
+    assert found == {
+        "**1 slot** in error": [1],
+        "**2 slots** past the time for its step": [2, 5],
+        "**3 slots** not heard of: is the controller running?": [6, 7, 8],
+    }
+
+
+@pytest.mark.parametrize("flag", ["overdue", "silent"])
+def test_the_others_are_all_the_rest(client, viewer, pool, flag):
+    now = timezone.now()
+    long_ago = now - timedelta(hours=1)
+    make_slot(pool, now, 1, state=SlotState.BOOTING, state_deadline=long_ago)
+    make_slot(pool, now, 2, state=SlotState.READY, last_heartbeat=long_ago)
+    make_slot(pool, now, 3, state=SlotState.EMPTY, last_heartbeat=None)
+    client.force_login(viewer)
+    rest = client.get(reverse("slot_list"), {flag: "false"}).context["rows"].rows
+    assert sorted(slot.number for slot in rest) == ([2, 3] if flag == "overdue" else [1, 3])
+
+
 def test_a_pool_that_breaks_its_promise_is_named(pool, on_time, now):
     ObserverRun.objects.update(started_at=now + timedelta(minutes=15))
     assert texts(now + timedelta(minutes=15)) == []
