@@ -266,6 +266,7 @@ OBJECT_TYPES = [
     ("project", "Project"),
     ("apitoken", "Token"),
     ("user", "Person"),
+    ("job", "Job"),
 ]
 
 
@@ -282,6 +283,7 @@ class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     object_type = ChoicesFilter(choices=OBJECT_TYPES, label="Object")
     object_id = df.CharFilter(label="Id", max_length=40)
     actor = df.CharFilter(label="Who", max_length=150)
+    user = ObjectFilter(User, field_name="user_id", label="Who")
     at = PeriodFilter(field_name="at", label="When")
 
     class Meta:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from lcm.actors import SYSTEM
+from lcm.actors import SYSTEM, Actor
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.changelog import log_change
+from lcm.services.jobs import start_job
 from lcm.web.changes import differences_of
 
 
@@ -55,3 +56,33 @@ def test_the_page_has_no_raw_status(client, viewer, session_in):
         assert words in page
     for raw in ("session_transition", "PENDING", "SCHEDULED"):
         assert raw not in page
+
+
+def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, session):
+    for person in (operator, admin):
+        log_change(session, actor=Actor.person(person), event="tried", message=f"tried by {person}")
+    log_change(session, actor=SYSTEM, event="tried", message="tried by nobody")
+    client.force_login(viewer)
+    mine = ChangeLog.objects.get(message=f"tried by {operator}")
+    link = f'href="{reverse("change_list")}?user={operator.pk}"'
+    for page in (reverse("change_list"), reverse("change_detail", args=[mine.pk])):
+        assert link in client.get(page).content.decode()
+    assert "?user=" not in _page_of(client, "tried by nobody")
+    answer = client.get(reverse("change_list"), {"user": operator.pk})
+    assert {row.user_id for row in answer.context["rows"].rows} == {operator.pk}
+    assert mine in answer.context["rows"].rows
+    (chip,) = answer.context["chips"]
+    assert chip == {"text": f"Who: {operator}", "query": ""}
+
+
+def _page_of(client, message: str) -> str:
+    change = ChangeLog.objects.get(message=message)
+    return client.get(reverse("change_detail", args=[change.pk])).content.decode()
+
+
+def test_jobs_can_be_filtered_by(client, viewer, session, now):
+    job = start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
+    client.force_login(viewer)
+    answer = client.get(reverse("change_list"), {"object_type": "job"})
+    assert [row.object_id for row in answer.context["rows"].rows] == [str(job.pk)]
+    assert [chip["text"] for chip in answer.context["chips"]] == ["Object: Job"]
