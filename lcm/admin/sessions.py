@@ -44,7 +44,10 @@ class KernelInline(ReadOnlyInline):
 
 @admin.register(LabletSession)
 class SessionAdmin(LoggedAdmin):
-    note = "Sessions are asked for on the Sessions page. A status is changed by the actions of this list."
+    note = (
+        "Sessions are asked for, and moved to another pool, on the Sessions page. "
+        "A status is changed by the actions of this list."
+    )
     note_page = "session_list"
     may_add = may_delete = False
     list_display = (
@@ -72,7 +75,18 @@ class SessionAdmin(LoggedAdmin):
         ("Timeslot", {"fields": ("starts_at", "ends_at", "priority", "pool")}),
         ("Status", {"fields": ("status", "status_since", "attempt", "created_at")}),
     )
-    readonly_fields = ("id", "definition", "revision", "status", "status_since", "attempt", "created_at")
+    # A session's claim on capacity carries its pool and priority: they change together or not at all.
+    readonly_fields = (
+        "id",
+        "definition",
+        "revision",
+        "priority",
+        "pool",
+        "status",
+        "status_since",
+        "attempt",
+        "created_at",
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LabletSession]:
         return sessions().order_by(*self.ordering)

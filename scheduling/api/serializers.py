@@ -162,6 +162,11 @@ class LabelsSerializer(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
 
+class MoveSerializer(StrictSerializer):
+    pool = serializers.CharField(max_length=63, help_text="Where it should wait.")
+    reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
+
+
 class LeakedPortSerializer(StrictSerializer):
     port = serializers.IntegerField(min_value=1, max_value=65_535)
     name = serializers.CharField(max_length=200, help_text="Where it was found: the lab, the node, the tag.")

@@ -8,6 +8,7 @@ from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, Leas
 from scheduling.api.views.observers import ObserverViewSet
 from scheduling.api.views.pools import PoolViewSet, TickViewSet
 from scheduling.api.views.reservations import ReservationViewSet
+from scheduling.api.views.sessions import SessionMoveViewSet
 from scheduling.api.views.slots import SlotViewSet
 
 app_name = "capacity"
@@ -32,5 +33,6 @@ urlpatterns = [
         SessionExplainViewSet.as_view({"get": "explain"}),
         name="session-explain",
     ),
+    path("lablet-sessions/<uuid:pk>/move", SessionMoveViewSet.as_view({"post": "move"}), name="session-move"),
     path("internal/", include(internal.urls)),
 ]

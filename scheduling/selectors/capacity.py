@@ -99,6 +99,12 @@ def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
+def other_pools(session: LabletSession) -> list[str]:
+    """The pools a session could wait in instead of its own, by name."""
+    pools = Pool.objects.filter(enabled=True, system=session.definition.system).exclude(name=session.pool)
+    return list(pools.order_by("name").values_list("name", flat=True))
+
+
 def slots() -> QuerySet[Slot]:
     return Slot.objects.select_related("pool")
 

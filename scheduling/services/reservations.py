@@ -115,15 +115,24 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
     """The claim of a session's present attempt, in the pool it waits in."""
-    pool = pool_for(
-        name=session.pool,
+    pool = pool_for_session(session, name=session.pool)
+    if session.pool != pool.name:
+        session.pool = pool.name
+        LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
+    return claim_for_session(session, pool)
+
+
+def pool_for_session(session: LabletSession, *, name: str) -> Pool:
+    """The pool of this name if it can hold the session, else why not; without a name the best there is."""
+    return pool_for(
+        name=name,
         system=session.definition.system,
         asked=_on_one_slot(session),
         ports=len(session.revision.port_template),
     )
-    if session.pool != pool.name:
-        session.pool = pool.name
-        LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
+
+
+def claim_for_session(session: LabletSession, pool: Pool) -> Reservation:
     reservation = _claim(session, pool)
     reservation.save(force_insert=True)
     wake_pool(pool)

@@ -150,7 +150,7 @@ def test_a_password_set_for_someone_is_logged_without_it(client_of_fixer, viewer
     assert (entry.event, entry.actor, entry.before, entry.after) == ("password_changed", "fay", None, None)
 
 
-def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, session, monkeypatch):
+def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, session, viewer, monkeypatch):
     """The form was read while the session was pending; only the edited column is written."""
     save = SessionAdmin.save_model
 
@@ -159,10 +159,19 @@ def test_saving_a_form_leaves_what_others_moved_meanwhile(client_of_fixer, sessi
         save(self, request, obj, form, change)
 
     monkeypatch.setattr(SessionAdmin, "save_model", moved_first)
-    edit(client_of_fixer, session, pool="cml-us")
+    edit(client_of_fixer, session, owner=viewer.pk)
     session.refresh_from_db()
-    assert (session.status, session.pool) == (SessionStatus.SCHEDULED, "cml-us")
-    assert log_of(session)[-1].after == {"pool": "cml-us"}
+    assert (session.status, session.owner) == (SessionStatus.SCHEDULED, viewer)
+    assert log_of(session)[-1].event == "admin_edited"
+    assert list(log_of(session)[-1].after) == ["owner"]
+
+
+def test_a_session_keeps_the_pool_and_priority_of_its_claim(client_of_fixer, session):
+    before = (session.pool, session.priority)
+    edit(client_of_fixer, session, pool="cml-us", priority="90")
+    session.refresh_from_db()
+    assert (session.pool, session.priority) == before
+    assert not [entry for entry in log_of(session) if entry.event == "admin_edited"]
 
 
 def test_a_projects_domain_is_chosen_once(client_of_fixer, project):

@@ -64,6 +64,7 @@ SESSION = [
     action("session_cancel", "operator", "PENDING SCHEDULED INSTANTIATING READY RUNNING COLLECTING"),
     action("session_extend", "operator", "PENDING SCHEDULED INSTANTIATING READY RUNNING"),
 ]
+WAITING = [action("session_pool", "operator", "PENDING", pool="cml-us")]
 OBSERVED = [action("session_observe", "operator", "RUNNING")]
 JOB = [action("job_retry", "operator", "failed")]
 DRIFT = [
@@ -146,6 +147,7 @@ def test_a_session(people, session_in, state):
     actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
     place = placed(session.pk)
     assert walk(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
+    assert walk(people, WAITING, state, reverse("session_why", args=[session.pk]), place) == []
     assert walk(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
 
 

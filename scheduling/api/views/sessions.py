@@ -1,0 +1,27 @@
+"""What capacity adds to sessions over the API."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from lcm.access import OPERATOR
+from lcm.api.serializers import SessionDetailSerializer
+from lcm.api.views.sessions import ScopedSessions
+from scheduling.api.serializers import MoveSerializer
+from scheduling.services.moving import move_to_pool
+
+
+@extend_schema(tags=["sessions"])
+class SessionMoveViewSet(ScopedSessions):
+    """The pool a session waits in."""
+
+    access = {"move": OPERATOR}
+
+    @extend_schema(request=MoveSerializer, responses=SessionDetailSerializer)
+    def move(self, request: Request, pk: str) -> Response:
+        """Have a pending session wait in another pool; it keeps its age and priority."""
+        data = self.taken(MoveSerializer, request)
+        session = self.get_object()
+        return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))
