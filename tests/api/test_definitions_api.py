@@ -214,13 +214,13 @@ def test_a_revert_that_cannot_be(number, based_on, status, api, admin, path, sec
 
 
 def test_a_definition_without_sessions_is_deleted(api, admin, path):
-    assert api(admin).delete(path).status_code == 204
+    assert api(admin).delete(path, {"reason": "never used"}).status_code == 204
     assert not LabletDefinition.objects.exists()
     assert api(admin).get(path).status_code == 404
 
 
 def test_a_definition_with_sessions_is_not(api, admin, session):
-    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/")
+    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
     assert answer.status_code == 409
     assert "1 session" in answer.json()["message"]
     assert api(admin).get(f"{DEFINITIONS}{session.definition.pk}/").json()["revision"] == 1
