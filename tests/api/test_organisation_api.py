@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.models import ApiToken, ChangeLog, Domain, Project
+from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 from lcm.services.tokens import find_token
 from tests.factories import DomainFactory, make_person_token, make_project
 
@@ -79,9 +79,20 @@ def test_what_is_used_is_not_deleted(api, admin, session):
 def test_members_come_and_go(api, admin, project, stranger):
     client, path = api(admin), f"/api/projects/{project.pk}/members/"
     assert client.post(path, {"user": str(stranger.pk)}).status_code == 204
-    assert [row["username"] for row in client.get(path).json()] == ["otto", "stan", "vera"]
+    assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "stan", "vera"]
     assert client.post(f"{path}remove/", {"user": str(stranger.pk), "reason": "left"}).status_code == 204
-    assert [row["username"] for row in client.get(path).json()] == ["otto", "vera"]
+    assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "vera"]
+
+
+def test_members_come_in_pages_by_name(api, viewer):
+    project = make_project("academy", "big")
+    people = [User(username=f"student-{number:02}") for number in range(51)]
+    User.objects.bulk_create(people)
+    Membership.objects.bulk_create(Membership(project=project, user=each) for each in people)
+    page = api(viewer).get(f"/api/projects/{project.pk}/members/").json()
+    assert [row["username"] for row in page["results"]] == [each.username for each in people[:50]]
+    last = api(viewer).get(page["next"]).json()
+    assert ([row["username"] for row in last["results"]], last["next"]) == (["student-50"], None)
 
 
 def test_a_member_with_a_session_stays(api, admin, session):

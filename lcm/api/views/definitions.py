@@ -90,10 +90,11 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         return Response(self.get_serializer(definition).data)
 
     @extend_schema(responses=s.RevisionSerializer(many=True), filters=False)
-    @action(detail=True, pagination_class=None, filterset_class=None)
+    @action(detail=True, filterset_class=None, sorts=("-number",))
     def revisions(self, request: Request, pk: str) -> Response:
-        rows = selectors.revisions_of(self.get_object())[:500]
-        return Response(s.RevisionSerializer(rows, many=True).data)
+        found: Any = selectors.revisions_of(self.get_object())
+        rows: Any = self.paginate_queryset(found)
+        return self.get_paginated_response(s.RevisionSerializer(rows, many=True).data)
 
     @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -80,10 +81,11 @@ class ProjectViewSet(ReadViewSet[Project]):
         return Response(status=204)
 
     @extend_schema(responses=s.UserSerializer(many=True), filters=False)
-    @action(detail=True, pagination_class=None, filterset_class=None)
+    @action(detail=True, filterset_class=None, sorts=("username", "date_joined"))
     def members(self, request: Request, pk: str) -> Response:
-        people = selectors.people().filter(memberships__project=self.get_object())
-        return Response(s.UserSerializer(people[:1000], many=True).data)
+        people: Any = selectors.people().filter(memberships__project=self.get_object())
+        rows: Any = self.paginate_queryset(people)
+        return self.get_paginated_response(s.UserSerializer(rows, many=True).data)
 
     @extend_schema(request=s.MemberSerializer, responses={204: None})
     @members.mapping.post
