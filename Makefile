@@ -15,7 +15,7 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint format bench screenshots replay docs docs-images clean
+.PHONY: help run test test-fast lint lint-quick format bench screenshots replay docs docs-images clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -46,15 +46,17 @@ docs: $(VENV)/.dev-installed ## build the documentation into var/site and check 
 docs-images: $(VENV)/.dev-installed ## take the pictures of the guide from a demo of its own
 	@exec $(BIN)/python -m tests.pictures.guide $(ARGS)
 
-lint: $(VENV)/.dev-installed ## check style, types, layers, templates, migrations, settings and the API schema
+lint: lint-quick ## check style, types, layers, templates, migrations, settings and the API schema
+	$(PRODUCTION) $(BIN)/mypy
+	$(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+
+lint-quick: $(VENV)/.dev-installed ## what lint checks in seconds; make test does it too
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(PRODUCTION) $(BIN)/mypy
 	$(BIN)/lint-imports
 	git ls-files -z 'templates/*.html' | xargs -0 -r $(BIN)/djade --check --target-version 5.2
 	$(PRODUCTION) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
-	$(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
 format: $(VENV)/.dev-installed ## write Python and templates in the house style
 	$(BIN)/ruff check --fix-only

@@ -173,7 +173,12 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make, for all its workers."
         ),
-        Setting("API_LOGIN_RATE", "text", "10/min", "Wrong tokens or passwords an address may send."),
+        Setting(
+            "API_LOGIN_RATE",
+            "text",
+            "10/min",
+            "Wrong tokens, or wrong passwords for one name, an address may send.",
+        ),
         Setting(
             "IDEMPOTENCY_HOURS", "whole number", 24, "How long answers to an `Idempotency-Key` are kept.", 1
         ),

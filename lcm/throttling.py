@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from functools import lru_cache
@@ -12,6 +13,8 @@ from django.http import HttpRequest
 from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
+# How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
+NAMES_AT_ONCE = 10
 _SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 
@@ -31,20 +34,29 @@ def count(name: str, setting: str) -> float | None:
     return left if used > limit else None
 
 
-def wait_after_failures(request: HttpRequest) -> float | None:
-    """The seconds until this address may try to log in again, when it has failed too often."""
+def wait_after_failures(request: HttpRequest, *, name: str | None = None) -> float | None:
+    """The seconds to wait after too many wrong tokens, or passwords for that name, from this address."""
     limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
-    used, left = _counted(_failures(request), period, step=0)
-    return left if used >= limit else None
+    for key, times in _failures(request, name).items():
+        used, left = _counted(key, period, step=0)
+        if used >= limit * times:
+            return left
+    return None
 
 
-def note_failure(request: HttpRequest) -> None:
-    """A wrong token or password came from this address."""
-    count(_failures(request), "API_LOGIN_RATE")
+def note_failure(request: HttpRequest, *, name: str | None = None) -> None:
+    """A wrong token, or a wrong password for that name, came from this address."""
+    for key in _failures(request, name):
+        count(key, "API_LOGIN_RATE")
 
 
-def _failures(request: HttpRequest) -> str:
-    return f"login:{request.META.get('REMOTE_ADDR', '')}"
+def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
+    """What a failure counts for, and how many times the rate that may have."""
+    address = request.META.get("REMOTE_ADDR", "")
+    if name is None:
+        return {f"login:{address}": 1}
+    whose = hashlib.sha256(name.encode()).hexdigest()
+    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_AT_ONCE}
 
 
 def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:

@@ -13,12 +13,14 @@ class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]
     """A filter that does not exist or cannot be read is an error, not everything."""
 
     paging = frozenset({"cursor", "page_size", "sort", "format"})
+    of_deletions = frozenset({"reason"})
 
     def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
         filterset = self.get_filterset(request, queryset, view)
         if filterset is None:
             return queryset
-        unknown = set(request.query_params) - set(filterset.filters) - self.paging
+        others = self.of_deletions if request.method == "DELETE" else self.paging
+        unknown = set(request.query_params) - set(filterset.filters) - others
         if unknown:
             raise InvalidInput(dict.fromkeys(sorted(unknown), "There is no such filter."))
         if not filterset.is_valid():

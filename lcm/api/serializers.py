@@ -70,6 +70,10 @@ class MemberSerializer(serializers.Serializer[Any]):
     user = serializers.PrimaryKeyRelatedField(queryset=User.objects.all())
 
 
+class MemberRemovalSerializer(MemberSerializer):
+    reason = serializers.CharField(max_length=500)
+
+
 class UserSerializer(serializers.ModelSerializer[User]):
     role = serializers.SerializerMethodField()
 

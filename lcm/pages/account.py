@@ -40,15 +40,16 @@ class LoginForm(AuthenticationForm):
             field.widget.attrs["class"] = "input"
 
     def clean(self) -> dict[str, Any]:
-        """Refuse without looking once an address has guessed too often."""
+        """Refuse without looking once an address has guessed too often for this name."""
         assert self.request is not None
-        wait = wait_after_failures(self.request)
+        name = self.cleaned_data.get("username", "")
+        wait = wait_after_failures(self.request, name=name)
         if wait is not None:
             raise ValidationError(f"Too many wrong passwords came from here. Try again in {wait:.0f} s.")
         try:
             return super().clean()
         except ValidationError:
-            note_failure(self.request)
+            note_failure(self.request, name=name)
             raise
 
 

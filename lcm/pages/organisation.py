@@ -13,8 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.errors import LcmError
-from lcm.models import Domain, Project, User
+from lcm.models import Domain, User
 from lcm.models.people import slug_name
 from lcm.pages.lists import DOMAINS, PROJECTS
 from lcm.roles import Role
@@ -24,7 +23,7 @@ from lcm.selectors.sessions import sessions
 from lcm.services import organisation as services
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import NamedField, PageForm
+from lcm.web.forms import NamedField, PageForm, ReasonForm
 from lcm.web.lists import list_page
 
 MEMBERS_SHOWN = 100
@@ -40,10 +39,6 @@ class DomainForm(PageForm):
 class ProjectForm(DomainForm):
     domain = forms.ModelChoiceField(Domain.objects.all(), help_text="Cannot be changed later.")
     field_order = ["domain", "name", "description"]
-
-
-class EmptyForm(PageForm):
-    """Nothing to fill in: only to be confirmed."""
 
 
 @require_GET
@@ -152,12 +147,12 @@ def domain_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     home = reverse("domain_detail", args=[pk])
 
     def save(data: Mapping[str, Any]) -> Done:
-        services.delete_domain(domain=domain, actor=actor_of(request))
+        services.delete_domain(domain=domain, reason=data["reason"], actor=actor_of(request))
         return Done(f"Domain {domain} deleted.", reverse("domain_list"))
 
     text = "Only a domain without projects can be deleted."
     crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Delete", "")]
-    page = FormPage(f"Delete {domain}?", EmptyForm, "Delete domain", save, home, text, True, crumbs=crumbs)
+    page = FormPage(f"Delete {domain}?", ReasonForm, "Delete domain", save, home, text, True, crumbs=crumbs)
     return form_page(request, page)
 
 
@@ -168,13 +163,13 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     home = reverse("project_detail", args=[pk])
 
     def save(data: Mapping[str, Any]) -> Done:
-        services.delete_project(project=project, actor=actor_of(request))
+        services.delete_project(project=project, reason=data["reason"], actor=actor_of(request))
         return Done(f"Project {project.path} deleted.", reverse("project_list"))
 
     text = "Only a project without sessions can be deleted. Its members stay people of LCM."
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
     page = FormPage(
-        f"Delete {project.path}?", EmptyForm, "Delete project", save, home, text, True, crumbs=crumbs
+        f"Delete {project.path}?", ReasonForm, "Delete project", save, home, text, True, crumbs=crumbs
     )
     return form_page(request, page)
 
@@ -197,14 +192,25 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect("project_detail", pk)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponseBase:
-    project: Project = get_object_or_404(organisation.projects(), pk=pk)
+    project = get_object_or_404(organisation.projects(), pk=pk)
     person = get_object_or_404(User, pk=user_pk)
-    try:
-        services.remove_member(project=project, user=person, actor=actor_of(request))
-        messages.success(request, f"{person} is no longer a member of {project.path}.")
-    except LcmError as error:
-        messages.error(request, error.message)
-    return redirect("project_detail", pk)
+    home = reverse("project_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
+        return Done(f"{person} is no longer a member of {project.path}.", home)
+
+    page = FormPage(
+        title=f"Remove {person} from {project.path}?",
+        text="They cannot ask for sessions in it any more. Someone whose session has not ended stays.",
+        form=ReasonForm,
+        submit="Remove member",
+        danger=True,
+        save=save,
+        back=home,
+        crumbs=[("Projects", reverse("project_list")), (project.path, home), ("Remove member", "")],
+    )
+    return form_page(request, page)

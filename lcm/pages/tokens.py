@@ -91,18 +91,19 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> Done:
-        made.append(services.rotate_token(token=token, actor=actor_of(request), now=timezone.now()))
+        reason, actor = data["reason"], actor_of(request)
+        made.append(services.rotate_token(token=token, reason=reason, actor=actor, now=timezone.now()))
         return Done("", "")
 
     text = "A new key takes its place. The present one stops working at once."
     page = FormPage(
-        f"Rotate {token}?", PageForm, "Rotate token", save, reverse("token_list"), text, True, crumbs=crumbs
+        f"Rotate {token}?", ReasonForm, "Rotate token", save, reverse("token_list"), text, True, crumbs=crumbs
     )
-    form = PageForm(request.POST if request.method == "POST" else None)
+    form = ReasonForm(request.POST if request.method == "POST" else None)
     if form.is_bound and save_form(form, save):
         return _show_once(request, *made[0])
     context = {"page": page, "form": form, "crumbs": crumbs}
-    return render(request, "form.html", context, status=409 if form.is_bound else 200)
+    return render(request, "form.html", context, status=422 if form.is_bound else 200)
 
 
 @require_http_methods(["GET", "POST"])

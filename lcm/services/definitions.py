@@ -16,7 +16,7 @@ from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
-from lcm.services.validation import clean, delete_unless_used, save_checked
+from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
 from lcm.signals import definition_revised
 
 MAX_AMOUNT = 1_000_000
@@ -222,8 +222,9 @@ def revert_definition(
     )
 
 
-def delete_definition(*, definition: LabletDefinition, actor: Actor, reason: str = "") -> None:
+def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor) -> None:
     """Remove a definition that no session refers to."""
+    need_reason(reason)
     with transaction.atomic():
         log_change(
             definition,

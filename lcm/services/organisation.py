@@ -11,7 +11,7 @@ from lcm.errors import InUse, InvalidInput
 from lcm.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project, User
 from lcm.services.changelog import fields_of, log_change, take_changes
-from lcm.services.validation import delete_unless_used, save_checked
+from lcm.services.validation import delete_unless_used, need_reason, save_checked
 
 Unit = TypeVar("Unit", Domain, Project)
 
@@ -32,12 +32,12 @@ def update_project(*, project: Project, actor: Actor, **changes: Any) -> Project
     return _update(project, changes, allowed={"name", "description"}, actor=actor)
 
 
-def delete_domain(*, domain: Domain, actor: Actor) -> None:
-    _delete(domain, actor=actor)
+def delete_domain(*, domain: Domain, reason: str, actor: Actor) -> None:
+    _delete(domain, reason=reason, actor=actor)
 
 
-def delete_project(*, project: Project, actor: Actor) -> None:
-    _delete(project, actor=actor)
+def delete_project(*, project: Project, reason: str, actor: Actor) -> None:
+    _delete(project, reason=reason, actor=actor)
 
 
 def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
@@ -52,8 +52,9 @@ def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
     return membership
 
 
-def remove_member(*, project: Project, user: User, actor: Actor) -> None:
+def remove_member(*, project: Project, user: User, reason: str, actor: Actor) -> None:
     """Take a person out of a project, unless they still have a session in it."""
+    need_reason(reason)
     with transaction.atomic():
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
@@ -61,9 +62,14 @@ def remove_member(*, project: Project, user: User, actor: Actor) -> None:
             plural = "session that has" if active == 1 else "sessions that have"
             raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
         if removed:
-            message = f"{user} left {project.path}"
-            before = {"user": user.username}
-            log_change(project, actor=actor, event="member_removed", message=message, before=before)
+            log_change(
+                project,
+                actor=actor,
+                event="member_removed",
+                message=f"{user} left {project.path}",
+                reason=reason,
+                before={"user": user.username},
+            )
 
 
 def _create(unit: Unit, *, actor: Actor) -> Unit:
@@ -94,7 +100,8 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
     return unit
 
 
-def _delete(unit: Domain | Project, *, actor: Actor) -> None:
+def _delete(unit: Domain | Project, *, reason: str, actor: Actor) -> None:
+    need_reason(reason)
     kind = unit._meta.verbose_name
     with transaction.atomic():
         log_change(
@@ -102,6 +109,7 @@ def _delete(unit: Domain | Project, *, actor: Actor) -> None:
             actor=actor,
             event=f"{kind}_deleted",
             message=f"{kind} {unit} deleted",
+            reason=reason,
             before=fields_of(unit),
         )
         delete_unless_used(unit, name=f"The {kind} {unit}")

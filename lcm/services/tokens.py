@@ -15,7 +15,7 @@ from lcm.compiled import Given, Reading
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.changelog import log_change
-from lcm.services.validation import save_checked
+from lcm.services.validation import need_reason, save_checked
 
 PREFIX = "lcm_"
 MAX_LIFE = timedelta(days=730)
@@ -59,11 +59,12 @@ def create_token(
     return token, key
 
 
-def rotate_token(*, token: ApiToken, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
+def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
     """Replace a token by a new one of the same name, scopes and length of life; the old key ends at once."""
+    need_reason(reason)
     life = token.expires_at - token.created_at
     with transaction.atomic():
-        revoke_token(token=token, actor=actor, now=now, reason="rotated")
+        _end(token, message=f"token {token} rotated: this key ends", reason=reason, actor=actor, now=now)
         return create_token(
             name=token.name,
             kind=TokenKind(token.kind),
@@ -75,22 +76,10 @@ def rotate_token(*, token: ApiToken, actor: Actor, now: datetime) -> tuple[ApiTo
         )
 
 
-def revoke_token(*, token: ApiToken, actor: Actor, now: datetime, reason: str = "") -> ApiToken:
+def revoke_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> ApiToken:
     """End a token now."""
-    with transaction.atomic():
-        moved = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
-        if not moved:
-            raise StateConflict(f"The token {token} has been revoked already.")
-        token.revoked_at = now
-        log_change(
-            token,
-            actor=actor,
-            event="token_revoked",
-            message=f"token {token} revoked",
-            reason=reason,
-            now=now,
-        )
-    return token
+    need_reason(reason)
+    return _end(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
 
 
 # Asked by every call of the API.
@@ -116,6 +105,16 @@ def find_token(*, key: str, now: datetime) -> ApiToken | None:
 def hash_of(key: str) -> str:
     """Keys are random and long, so one round of SHA-256 keeps them as well as a slow hash would."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _end(token: ApiToken, *, message: str, reason: str, actor: Actor, now: datetime) -> ApiToken:
+    with transaction.atomic():
+        moved = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
+        if not moved:
+            raise StateConflict(f"The token {token} has been revoked already.")
+        token.revoked_at = now
+        log_change(token, actor=actor, event="token_revoked", message=message, reason=reason, now=now)
+    return token
 
 
 def _check(

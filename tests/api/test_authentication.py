@@ -92,7 +92,7 @@ def test_an_expired_token_is_refused(api, viewer, now):
 
 
 def test_a_revoked_token_is_refused(api, controller, now):
-    revoke_token(token=controller.token, actor=SYSTEM, now=now)
+    revoke_token(token=controller.token, reason="lost", actor=SYSTEM, now=now)
     assert api(controller).get(SESSIONS).status_code == 401
 
 

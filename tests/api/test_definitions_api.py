@@ -1,6 +1,7 @@
 """Definitions over the API."""
 
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 
@@ -192,7 +193,7 @@ def test_a_change_that_changes_nothing_is_refused(api, admin, path):
 
 
 def test_revisions_are_listed_newest_first(api, viewer, path, second_revision):
-    rows = api(viewer).get(f"{path}revisions/").json()
+    rows = api(viewer).get(f"{path}revisions/").json()["results"]
     assert [(row["number"], row["reason"]) for row in rows] == [
         (2, "labs were slow"),
         (1, "Estimated from the topology"),
@@ -213,14 +214,25 @@ def test_a_revert_that_cannot_be(number, based_on, status, api, admin, path, sec
     assert DefinitionRevision.objects.count() == 2
 
 
+def test_revisions_come_in_pages_newest_first(api, viewer, definition, path, now):
+    first = definition.current_revision
+    fields = {field.attname: getattr(first, field.attname) for field in first._meta.concrete_fields}
+    more = [DefinitionRevision(**fields | {"id": uuid4(), "number": number}) for number in range(2, 52)]
+    DefinitionRevision.objects.bulk_create(more)
+    page = api(viewer).get(f"{path}revisions/").json()
+    assert [row["number"] for row in page["results"]] == list(range(51, 1, -1))
+    last = api(viewer).get(page["next"]).json()
+    assert ([row["number"] for row in last["results"]], last["next"]) == ([1], None)
+
+
 def test_a_definition_without_sessions_is_deleted(api, admin, path):
-    assert api(admin).delete(path).status_code == 204
+    assert api(admin).delete(path, {"reason": "never used"}).status_code == 204
     assert not LabletDefinition.objects.exists()
     assert api(admin).get(path).status_code == 404
 
 
 def test_a_definition_with_sessions_is_not(api, admin, session):
-    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/")
+    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
     assert answer.status_code == 409
     assert "1 session" in answer.json()["message"]
     assert api(admin).get(f"{DEFINITIONS}{session.definition.pk}/").json()["revision"] == 1

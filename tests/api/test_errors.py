@@ -98,7 +98,7 @@ def test_409_says_what_is_allowed(api, operator, session_in):
 
 
 def test_409_for_what_is_in_use(api, admin, session):
-    answer = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/")
+    answer = api(admin).delete(f"/api/lablet-definitions/{session.definition.pk}/?reason=old")
     assert_error(answer, 409, "in_use")
 
 

@@ -166,7 +166,7 @@ def test_the_key_of_a_new_token_is_not_kept_for_a_repeat(api, admin):
 
 def test_a_repeated_revocation_has_the_same_answer(api, admin, controller):
     path = f"/api/tokens/{controller.token.pk}/revoke/"
-    first, second = (post(api(admin), path, {}) for _ in range(2))
+    first, second = (post(api(admin), path, {"reason": "lost"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (200, 200)
     assert second.json() == first.json()
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.models import ApiToken, ChangeLog, Domain, Project
+from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 from lcm.services.tokens import find_token
 from tests.factories import DomainFactory, make_person_token, make_project
 
@@ -18,8 +18,9 @@ def test_a_domain_from_start_to_end(api, admin):
     path = f"/api/domains/{made.json()['id']}/"
     assert client.patch(path, {"name": "school"}).json()["name"] == "school"
     assert client.get(path).json()["description"] == "Students"
-    assert client.delete(path).status_code == 204
+    assert client.delete(path, {"reason": "merged"}).status_code == 204
     assert client.get(path).status_code == 404
+    assert ChangeLog.objects.get(event="domain_deleted").reason == "merged"
     assert list(ChangeLog.objects.order_by("id").values_list("event", flat=True)) == [
         "domain_created",
         "domain_edited",
@@ -33,7 +34,8 @@ def test_a_project_from_start_to_end(api, admin):
     assert (made.status_code, made.json()["domain_name"]) == (201, "academy")
     path = f"/api/projects/{made.json()['id']}/"
     assert client.patch(path, {"description": "2026"}).json()["description"] == "2026"
-    assert client.delete(path).status_code == 204
+    assert client.delete(f"{path}?reason=over").status_code == 204
+    assert ChangeLog.objects.get(event="project_deleted").reason == "over"
     assert not Project.objects.exists()
 
 
@@ -69,7 +71,7 @@ def test_a_project_s_name_is_taken_once_in_a_domain(api, admin, project):
 
 def test_what_is_used_is_not_deleted(api, admin, session):
     for path in (f"/api/domains/{session.project.domain.pk}/", f"/api/projects/{session.project.pk}/"):
-        answer = api(admin).delete(path)
+        answer = api(admin).delete(path, {"reason": "over"})
         assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
     assert Domain.objects.count() == Project.objects.count() == 1
 
@@ -77,14 +79,25 @@ def test_what_is_used_is_not_deleted(api, admin, session):
 def test_members_come_and_go(api, admin, project, stranger):
     client, path = api(admin), f"/api/projects/{project.pk}/members/"
     assert client.post(path, {"user": str(stranger.pk)}).status_code == 204
-    assert [row["username"] for row in client.get(path).json()] == ["otto", "stan", "vera"]
-    assert client.post(f"{path}remove/", {"user": str(stranger.pk)}).status_code == 204
-    assert [row["username"] for row in client.get(path).json()] == ["otto", "vera"]
+    assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "stan", "vera"]
+    assert client.post(f"{path}remove/", {"user": str(stranger.pk), "reason": "left"}).status_code == 204
+    assert [row["username"] for row in client.get(path).json()["results"]] == ["otto", "vera"]
+
+
+def test_members_come_in_pages_by_name(api, viewer):
+    project = make_project("academy", "big")
+    people = [User(username=f"student-{number:02}") for number in range(51)]
+    User.objects.bulk_create(people)
+    Membership.objects.bulk_create(Membership(project=project, user=each) for each in people)
+    page = api(viewer).get(f"/api/projects/{project.pk}/members/").json()
+    assert [row["username"] for row in page["results"]] == [each.username for each in people[:50]]
+    last = api(viewer).get(page["next"]).json()
+    assert ([row["username"] for row in last["results"]], last["next"]) == (["student-50"], None)
 
 
 def test_a_member_with_a_session_stays(api, admin, session):
     path = f"/api/projects/{session.project.pk}/members/remove/"
-    answer = api(admin).post(path, {"user": str(session.owner.pk)})
+    answer = api(admin).post(path, {"user": str(session.owner.pk), "reason": "left"})
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
 
 
@@ -142,7 +155,7 @@ def test_a_token_that_cannot_be(change, field, api, admin):
 
 
 def test_a_token_is_rotated(api, admin, controller):
-    answer = api(admin).post(f"/api/tokens/{controller.token.pk}/rotate/")
+    answer = api(admin).post(f"/api/tokens/{controller.token.pk}/rotate/", {"reason": "yearly"})
     assert answer.status_code == 201
     assert answer.json()["name"] == "controller-eu"
     assert api(controller).get("/api/lablet-sessions/").status_code == 401
@@ -152,9 +165,10 @@ def test_a_token_is_rotated(api, admin, controller):
 
 def test_a_token_is_revoked_once(api, admin, controller):
     path = f"/api/tokens/{controller.token.pk}/revoke/"
-    assert api(admin).post(path).json()["state"] == "revoked"
+    assert api(admin).post(path, {"reason": "lost"}).json()["state"] == "revoked"
+    assert ChangeLog.objects.get(event="token_revoked").reason == "lost"
     assert api(controller).get("/api/lablet-sessions/").status_code == 401
-    assert api(admin).post(path).status_code == 409
+    assert api(admin).post(path, {"reason": "lost"}).status_code == 409
 
 
 def test_tokens_are_filtered_by_state_and_kind(api, admin, controller, other_controller, viewer, now):
@@ -189,6 +203,31 @@ def test_the_change_log_keeps_the_request_s_id(api, admin):
 @pytest.mark.parametrize("path", ["/api/changes/", "/api/users/"])
 def test_the_change_log_and_people_are_only_read(method, path, api, admin):
     assert getattr(api(admin), method)(path, {}).status_code == 405
+
+
+NEED_A_REASON = [
+    ("delete", "/api/domains/{domain}/"),
+    ("delete", "/api/projects/{project}/"),
+    ("delete", "/api/lablet-definitions/{definition}/"),
+    ("post", "/api/projects/{project}/members/remove/"),
+    ("post", "/api/tokens/{token}/rotate/"),
+    ("post", "/api/tokens/{token}/revoke/"),
+]
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": " "}, {"reason": "x" * 501}])
+@pytest.mark.parametrize(("method", "path"), NEED_A_REASON)
+def test_what_ends_something_needs_a_reason(
+    method, path, body, api, admin, project, definition, controller, viewer
+):
+    path = path.format(
+        domain=project.domain.pk, project=project.pk, definition=definition.pk, token=controller.token.pk
+    )
+    member = {"user": str(viewer.pk)} if "members" in path else {}
+    before = ChangeLog.objects.count()
+    answer = getattr(api(admin), method)(path, body | member)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+    assert ChangeLog.objects.count() == before
 
 
 CHANGES = [

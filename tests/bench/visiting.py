@@ -20,6 +20,7 @@ PAGES = [
     "/sessions/new",
     "/sessions/{session}/",
     "/sessions/{waiting}/",
+    "/sessions/{waiting}/why",
     "/sessions/{session}/cancel",
     "/sessions/{session}/extend",
     "/definitions/",
@@ -29,16 +30,21 @@ PAGES = [
     "/definitions/{definition}/edit",
     "/definitions/{definition}/revise",
     "/definitions/{definition}/revisions",
+    "/definitions/{definition}/revisions/1/revert",
     "/definitions/{definition}/review",
+    "/definitions/{definition}/review/snooze",
     "/definitions/{definition}/drift",
     "/sessions/{session}/observed",
     "/observations/",
     "/drift/",
+    "/drift/{drift}/acknowledge",
     "/domains/",
-    "/domains/new",
+    "/domains/{domain}/",
     "/projects/",
+    "/projects/new",
     "/projects/{project}/",
     "/pools/",
+    "/pools/new",
     "/pools/{pool}/",
     "/pools/{pool}/edit",
     "/pools/{pool}/scheduler",
@@ -50,6 +56,7 @@ PAGES = [
     "/slots/",
     "/slots/{slot}/",
     "/slots/{slot}/labels",
+    "/slots/{slot}/drain",
     "/reservations/",
     "/reservations/{reservation}/",
     "/fair-share/",
@@ -64,9 +71,11 @@ PAGES = [
     "/people/",
     "/people/{person}/role",
     "/jobs/",
+    "/jobs/{job}/",
     "/controllers/",
     "/tokens/",
     "/tokens/new",
+    "/tokens/{token}/rotate",
     "/changes/",
     "/changes/{change}/",
 ]
@@ -74,6 +83,7 @@ LISTS = {
     "session": "/sessions/?status=RUNNING",
     "waiting": "/sessions/?status=PENDING",
     "definition": "/definitions/",
+    "domain": "/domains/",
     "project": "/projects/",
     "pool": "/pools/",
     "slot": "/slots/?state=READY",
@@ -81,6 +91,9 @@ LISTS = {
     "reservation": "/reservations/",
     "change": "/changes/",
     "person": "/people/",
+    "drift": "/drift/?state=open",
+    "token": "/tokens/?state=valid",
+    "job": "/jobs/",
 }
 
 
@@ -95,7 +108,10 @@ def log_in(page: Page, person: str) -> None:
 
 def real_paths(page: Page) -> list[str]:
     """The pages with ids of things that exist; those of which there is nothing are left out."""
-    known = places(page)
+    return filled(places(page))
+
+
+def filled(known: dict[str, str]) -> list[str]:
     return [path.format(**known) for path in PAGES if set(re.findall(r"{(\w+)}", path)) <= set(known)]
 
 

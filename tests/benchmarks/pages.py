@@ -10,7 +10,7 @@ import re
 import sys
 from typing import Any
 
-from tests.bench.visiting import PAGES
+from tests.bench.visiting import filled
 from tests.benchmarks.measuring import measure_page, print_table, start_django
 
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
@@ -56,7 +56,7 @@ def _row(path: str) -> list[str]:
 def _paths() -> list[str]:
     """The pages that browser tests walk, with things that exist here."""
     from lcm.lifecycle import SessionStatus
-    from lcm.models import ChangeLog, LabletDefinition, LabletSession, Project, User
+    from lcm.models import ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
     from scheduling.models import Pool, Reservation, Slot, SlotState, TickRun
 
     def one(rows: Any) -> str:
@@ -66,6 +66,7 @@ def _paths() -> list[str]:
         "session": one(LabletSession.objects.filter(status=SessionStatus.RUNNING)),
         "waiting": one(LabletSession.objects.filter(status=SessionStatus.PENDING)),
         "definition": one(LabletDefinition.objects.all()),
+        "domain": one(Domain.objects.all()),
         "project": one(Project.objects.all()),
         "pool": one(Pool.objects.filter(name="pool-0")),
         "slot": one(Slot.objects.filter(state=SlotState.READY)),
@@ -74,7 +75,7 @@ def _paths() -> list[str]:
         "change": one(ChangeLog.objects.all()),
         "person": one(User.objects.filter(username__startswith="student")),
     }
-    return [path.format(**places) for path in PAGES]
+    return filled(places)
 
 
 if __name__ == "__main__":

@@ -233,7 +233,9 @@ def test_make_a_project_with_a_member(open_page):
     page.get_by_label("Log-in name").fill("viewer")
     page.get_by_role("button", name="Add").click()
     expect(page.locator(".member", has_text="viewer")).to_be_visible()
-    page.get_by_role("button", name="Remove viewer").click()
+    page.get_by_role("link", name="Remove viewer…").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("Joined by mistake")
+    page.get_by_role("button", name="Remove member").click()
     expect(page.locator(".member", has_text="Nobody is a member yet")).to_be_visible()
 
 

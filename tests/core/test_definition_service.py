@@ -183,7 +183,7 @@ def test_a_status_changed_from_an_old_copy_is_refused(definition, as_admin):
 def test_a_definition_with_sessions_is_not_deleted_and_says_why(session, as_admin):
     definition, revision = session.definition, session.definition.current_revision
     with pytest.raises(InUse, match=r"campus v1\.0 cannot be deleted: 1 session refer"):
-        services.delete_definition(definition=definition, actor=as_admin)
+        services.delete_definition(definition=definition, reason="unused", actor=as_admin)
     fresh = LabletDefinition.objects.get(pk=definition.pk)
     assert fresh.current_revision == revision
     assert not ChangeLog.objects.filter(event="definition_deleted").exists()
@@ -200,5 +200,5 @@ def test_a_definition_that_was_reverted_once_is_deleted_too(definition, as_admin
     common = {"definition": definition, "actor": as_admin, "now": now, "reason": "tried"}
     services.revise_definition(**common, requirements={"gpu": Decimal(1)}, based_on=1)
     services.revert_definition(**common, number=1, based_on=2)
-    services.delete_definition(definition=definition, actor=as_admin)
+    services.delete_definition(definition=definition, reason="unused", actor=as_admin)
     assert not LabletDefinition.objects.exists()

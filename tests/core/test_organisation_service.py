@@ -89,16 +89,29 @@ def test_a_project_does_not_move_to_another_domain(as_admin):
 
 
 def test_an_empty_domain_is_deleted(as_admin):
-    services.delete_domain(domain=DomainFactory(name="academy"), actor=as_admin)
+    services.delete_domain(domain=DomainFactory(name="academy"), reason="over", actor=as_admin)
     assert not Domain.objects.exists()
     assert entry("domain_deleted").before["name"] == "academy"
+    assert entry("domain_deleted").reason == "over"
+
+
+def test_what_ends_something_needs_a_reason(project, viewer, as_admin):
+    for end, what in (
+        (services.delete_domain, {"domain": DomainFactory()}),
+        (services.delete_project, {"project": make_project("academy", "empty")}),
+        (services.remove_member, {"project": project, "user": viewer}),
+    ):
+        with pytest.raises(InvalidInput, match="Say why"):
+            end(**what, reason=" ", actor=as_admin)
+    assert project.memberships.filter(user=viewer).exists()
+    assert (Domain.objects.count(), Project.objects.count()) == (2, 2)
 
 
 @pytest.mark.parametrize(("names", "said"), [(["ccna"], "1 project "), (["ccna", "ccnp"], "2 projects ")])
 def test_a_domain_with_projects_stays_and_says_how_many(names, said, as_admin):
     projects = [make_project("academy", name) for name in names]
     with pytest.raises(InUse, match=f"The domain academy cannot be deleted: {said}"):
-        services.delete_domain(domain=projects[0].domain, actor=as_admin)
+        services.delete_domain(domain=projects[0].domain, reason="over", actor=as_admin)
     assert Domain.objects.filter(name="academy").exists()
     assert not ChangeLog.objects.filter(event="domain_deleted").exists()
 
@@ -107,13 +120,13 @@ def test_a_project_with_sessions_stays_and_says_how_many(session_in, project, as
     for _ in range(2):
         session_in(SessionStatus.TERMINATED)
     with pytest.raises(InUse, match="The project ccna cannot be deleted: 2 sessions "):
-        services.delete_project(project=project, actor=as_admin)
+        services.delete_project(project=project, reason="over", actor=as_admin)
     assert project.memberships.count() == 2
     assert LabletSession.objects.count() == 2
 
 
 def test_a_project_without_sessions_is_deleted_with_its_memberships(project, as_admin):
-    services.delete_project(project=project, actor=as_admin)
+    services.delete_project(project=project, reason="over", actor=as_admin)
     assert not Project.objects.exists()
     assert not Membership.objects.exists()
 
@@ -126,13 +139,14 @@ def test_a_person_joins_once(project, stranger, as_admin):
 
 
 def test_a_person_leaves(project, viewer, as_admin):
-    services.remove_member(project=project, user=viewer, actor=as_admin)
+    services.remove_member(project=project, user=viewer, reason="over", actor=as_admin)
     assert not project.memberships.filter(user=viewer).exists()
     assert entry("member_removed").message == "vera left academy / ccna"
+    assert entry("member_removed").reason == "over"
 
 
 def test_someone_who_was_never_in_it_leaves_without_a_trace(project, stranger, as_admin):
-    services.remove_member(project=project, user=stranger, actor=as_admin)
+    services.remove_member(project=project, user=stranger, reason="over", actor=as_admin)
     assert not ChangeLog.objects.exists()
 
 
@@ -140,8 +154,8 @@ def test_someone_who_was_never_in_it_leaves_without_a_trace(project, stranger, a
 def test_a_person_stays_while_a_session_of_theirs_goes_on(status, session_in, project, operator, as_admin):
     session = session_in(status)
     if session.is_final:
-        services.remove_member(project=project, user=operator, actor=as_admin)
+        services.remove_member(project=project, user=operator, reason="over", actor=as_admin)
     else:
         with pytest.raises(InUse, match="otto cannot leave academy / ccna: 1 session that has not ended"):
-            services.remove_member(project=project, user=operator, actor=as_admin)
+            services.remove_member(project=project, user=operator, reason="over", actor=as_admin)
     assert project.memberships.filter(user=operator).exists() == (not session.is_final)

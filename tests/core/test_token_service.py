@@ -85,9 +85,9 @@ def test_a_revoked_key_ends_at_once(make, now):
 
 def test_a_token_is_revoked_once(make, now):
     token, _ = make()
-    revoke_token(token=token, actor=SYSTEM, now=now)
+    revoke_token(token=token, actor=SYSTEM, now=now, reason="lost")
     with pytest.raises(StateConflict, match="revoked already"):
-        revoke_token(token=token, actor=SYSTEM, now=now + DAY)
+        revoke_token(token=token, actor=SYSTEM, now=now + DAY, reason="lost")
     token.refresh_from_db()
     assert token.revoked_at == now
 
@@ -112,26 +112,35 @@ def test_use_is_noted_at_most_once_a_minute(make, now):
 def test_rotation_ends_the_old_key_and_keeps_name_scopes_and_length_of_life(make, now):
     old, old_key = make()
     later = now + 10 * DAY
-    new, new_key = rotate_token(token=old, actor=SYSTEM, now=later)
+    new, new_key = rotate_token(token=old, actor=SYSTEM, now=later, reason="yearly")
     assert find_token(key=old_key, now=later) is None
     assert find_token(key=new_key, now=later) == new
     assert (new.name, new.kind, new.scopes) == (old.name, old.kind, old.scopes)
     assert new.expires_at == later + 30 * DAY
     assert old.pk != new.pk
+    assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
+
+
+def test_ending_a_key_needs_a_reason(make, now):
+    token, key = make()
+    for end in (revoke_token, rotate_token):
+        with pytest.raises(InvalidInput, match="Say why"):
+            end(token=token, actor=SYSTEM, now=now, reason=" ")
+    assert find_token(key=key, now=now) == token
 
 
 def test_an_expired_token_can_be_rotated(make, now):
     token, _ = make()
     later = now + 40 * DAY
-    _, key = rotate_token(token=token, actor=SYSTEM, now=later)
+    _, key = rotate_token(token=token, actor=SYSTEM, now=later, reason="yearly")
     assert find_token(key=key, now=later)
 
 
 def test_a_revoked_token_cannot_be_rotated(make, now):
     token, _ = make()
-    revoke_token(token=token, actor=SYSTEM, now=now)
+    revoke_token(token=token, actor=SYSTEM, now=now, reason="lost")
     with pytest.raises(StateConflict):
-        rotate_token(token=token, actor=SYSTEM, now=now)
+        rotate_token(token=token, actor=SYSTEM, now=now, reason="yearly")
     assert ApiToken.objects.count() == 1
 
 
@@ -139,7 +148,7 @@ def test_a_name_in_use_is_refused_until_it_is_revoked(make, now):
     token, _ = make()
     with pytest.raises(InvalidInput, match="already is a token of that name"):
         make()
-    revoke_token(token=token, actor=SYSTEM, now=now)
+    revoke_token(token=token, actor=SYSTEM, now=now, reason="lost")
     make()
     assert ApiToken.objects.filter(name="worker-1").count() == 2
 

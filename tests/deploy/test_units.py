@@ -84,3 +84,15 @@ def test_the_target_starts_all_parts_of_the_control_plane():
     assert all((DEPLOY / "systemd" / name).exists() for name in wanted)
     stopped_with_it = {unit.name for unit in SERVICES if settings(unit, "PartOf") == ["lcm.target"]}
     assert stopped_with_it == wanted | {"lcm-prepare.service"}
+
+
+def test_a_machine_may_leave_out_parts_as_scaling_says():
+    """Units that are only wanted may be missing, and none of the parts needs another."""
+    text = (ROOT / "docs" / "scaling.md").read_text()
+    parts = {service.name for service in SERVICES if f"`{service.name}`" in text}
+    assert parts == {f"lcm-{part}.service" for part in ("prepare", "web", "worker", "beat")}
+    assert settings(DEPLOY / "systemd" / "lcm.target", "Requires") == []
+    for service in SERVICES:
+        assert set(settings(service, "Requires")) <= {"lcm-prepare.service"}
+    # It refuses units in /etc/systemd/system, where the installation puts ours.
+    assert "systemctl mask" not in text

@@ -120,8 +120,33 @@ def test_people_are_found_by_role(client, admin, viewer):
     assert reverse("person_role", args=[admin.pk]) not in page
 
 
+def tries_to_log_in(client, name, password="guess"):
+    return client.post(reverse("login"), {"username": name, "password": password})
+
+
 def test_ten_wrong_passwords_from_an_address_are_enough(client, viewer):
     for _ in range(10):
-        client.post(reverse("login"), {"username": "vera", "password": "guess"})
-    page = client.post(reverse("login"), {"username": "vera", "password": PASSWORD})
+        tries_to_log_in(client, "vera")
+    page = tries_to_log_in(client, "vera", PASSWORD)
     assert "Too many wrong passwords" in page.content.decode()
+
+
+def test_guessing_one_persons_password_does_not_lock_out_others(client, viewer, operator, time_machine, now):
+    time_machine.move_to(now, tick=False)
+    for _ in range(11):
+        tries_to_log_in(client, "vera")
+    assert tries_to_log_in(client, "otto", PASSWORD).status_code == 302
+
+
+def test_guessing_for_many_names_is_stopped_too(client, viewer, settings, time_machine, now):
+    time_machine.move_to(now, tick=False)
+    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+    for number in range(20):
+        assert "Check the name" in tries_to_log_in(client, f"nobody-{number}").content.decode()
+    assert "Too many wrong passwords" in tries_to_log_in(client, "vera", PASSWORD).content.decode()
+
+
+def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
+    settings.CONFIG["API_LOGIN_RATE"] = "1/min"
+    client.get("/api/lablet-sessions/", HTTP_AUTHORIZATION="Bearer lcm_wrong")
+    assert tries_to_log_in(client, "vera", PASSWORD).status_code == 302

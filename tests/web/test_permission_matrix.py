@@ -64,7 +64,7 @@ PAGES: dict[str, dict[str, str]] = {
     "project_edit": {"GET": "admin", "POST": "admin"},
     "project_delete": {"GET": "admin", "POST": "admin"},
     "member_add": {"POST": "admin"},
-    "member_remove": {"POST": "admin"},
+    "member_remove": {"GET": "admin", "POST": "admin"},
     "profile": {"GET": "viewer", "POST": "viewer"},
     "password_change": {"GET": "viewer", "POST": "viewer"},
     "person_list": {"GET": "admin"},

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from django.db.models import Model
 from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
 
@@ -13,9 +14,15 @@ from lcm.access import Rule
 from lcm.actors import Actor
 from lcm.api.authentication import actor_of
 from lcm.api.idempotency import IdempotentPosts
+from lcm.api.serializers import ReasonSerializer
 from lcm.errors import InvalidInput
 
 M = TypeVar("M", bound=Model)
+# Not every client sends a body with a DELETE.
+deletion_schema = extend_schema(
+    parameters=[OpenApiParameter("reason", str, description="Why; has to be here or in the body, as JSON.")],
+    responses={204: None},
+)
 
 
 class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
@@ -46,6 +53,13 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
         form.is_valid(raise_exception=True)
         data: dict[str, Any] = form.validated_data
         return data
+
+    def reason_to_delete(self, request: Request) -> str:
+        """From the body or the address."""
+        form = ReasonSerializer(data=request.data or request.query_params)
+        form.is_valid(raise_exception=True)
+        reason: str = form.validated_data["reason"]
+        return reason
 
     now = staticmethod(timezone.now)
 

@@ -13,7 +13,7 @@ from rest_framework.serializers import BaseSerializer
 
 from lcm.access import ADMIN, VIEWER
 from lcm.api import serializers as s
-from lcm.api.views.base import ReadViewSet
+from lcm.api.views.base import ReadViewSet, deletion_schema
 from lcm.errors import InvalidInput
 from lcm.models import DefinitionStatus, LabletDefinition
 from lcm.selectors import definitions as selectors
@@ -52,9 +52,10 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         definition = services.update_definition(definition=self.get_object(), actor=self.actor, **changes)
         return Response(self.get_serializer(definition).data)
 
-    @extend_schema(responses={204: None})
+    @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        services.delete_definition(definition=self.get_object(), actor=self.actor)
+        reason = self.reason_to_delete(request)
+        services.delete_definition(definition=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
     @extend_schema(
@@ -89,10 +90,11 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
         return Response(self.get_serializer(definition).data)
 
     @extend_schema(responses=s.RevisionSerializer(many=True), filters=False)
-    @action(detail=True, pagination_class=None, filterset_class=None)
+    @action(detail=True, filterset_class=None, sorts=("-number",))
     def revisions(self, request: Request, pk: str) -> Response:
-        rows = selectors.revisions_of(self.get_object())[:500]
-        return Response(s.RevisionSerializer(rows, many=True).data)
+        found: Any = selectors.revisions_of(self.get_object())
+        rows: Any = self.paginate_queryset(found)
+        return self.get_paginated_response(s.RevisionSerializer(rows, many=True).data)
 
     @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -13,7 +14,7 @@ from rest_framework.response import Response
 
 from lcm.access import ADMIN, VIEWER
 from lcm.api import serializers as s
-from lcm.api.views.base import ReadViewSet
+from lcm.api.views.base import ReadViewSet, deletion_schema
 from lcm.models import ApiToken, ChangeLog, Domain, Project, TokenKind, User
 from lcm.selectors import organisation as selectors
 from lcm.services import organisation as services
@@ -44,8 +45,10 @@ class DomainViewSet(ReadViewSet[Domain]):
         domain = services.update_domain(domain=self.get_object(), actor=self.actor, **changes)
         return Response(s.DomainSerializer(domain).data)
 
+    @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        services.delete_domain(domain=self.get_object(), actor=self.actor)
+        reason = self.reason_to_delete(request)
+        services.delete_domain(domain=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
 
@@ -71,15 +74,18 @@ class ProjectViewSet(ReadViewSet[Project]):
         project = services.update_project(project=self.get_object(), actor=self.actor, **changes)
         return Response(s.ProjectSerializer(project).data)
 
+    @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        services.delete_project(project=self.get_object(), actor=self.actor)
+        reason = self.reason_to_delete(request)
+        services.delete_project(project=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
     @extend_schema(responses=s.UserSerializer(many=True), filters=False)
-    @action(detail=True, pagination_class=None, filterset_class=None)
+    @action(detail=True, filterset_class=None, sorts=("username", "date_joined"))
     def members(self, request: Request, pk: str) -> Response:
-        people = selectors.people().filter(memberships__project=self.get_object())
-        return Response(s.UserSerializer(people[:1000], many=True).data)
+        people: Any = selectors.people().filter(memberships__project=self.get_object())
+        rows: Any = self.paginate_queryset(people)
+        return self.get_paginated_response(s.UserSerializer(rows, many=True).data)
 
     @extend_schema(request=s.MemberSerializer, responses={204: None})
     @members.mapping.post
@@ -88,11 +94,11 @@ class ProjectViewSet(ReadViewSet[Project]):
         services.add_member(project=self.get_object(), user=user, actor=self.actor)
         return Response(status=204)
 
-    @extend_schema(request=s.MemberSerializer, responses={204: None})
+    @extend_schema(request=s.MemberRemovalSerializer, responses={204: None})
     @action(detail=True, methods=["post"], url_path="members/remove")
     def remove_member(self, request: Request, pk: str) -> Response:
-        user = self.taken(s.MemberSerializer, request)["user"]
-        services.remove_member(project=self.get_object(), user=user, actor=self.actor)
+        data = self.taken(s.MemberRemovalSerializer, request)
+        services.remove_member(project=self.get_object(), **data, actor=self.actor)
         return Response(status=204)
 
 
@@ -129,15 +135,18 @@ class TokenViewSet(ReadViewSet[ApiToken]):
         token, key = tokens.create_token(**data, actor=self.actor, now=now)
         return self._with_key(token, key)
 
-    @extend_schema(request=None, responses={201: s.NewTokenSerializer})
+    @extend_schema(request=s.ReasonSerializer, responses={201: s.NewTokenSerializer})
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, pk: str) -> Response:
-        return self._with_key(*tokens.rotate_token(token=self.get_object(), actor=self.actor, now=self.now()))
+        data = self.taken(s.ReasonSerializer, request)
+        made = tokens.rotate_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
+        return self._with_key(*made)
 
-    @extend_schema(request=None, responses=s.TokenSerializer)
+    @extend_schema(request=s.ReasonSerializer, responses=s.TokenSerializer)
     @action(detail=True, methods=["post"])
     def revoke(self, request: Request, pk: str) -> Response:
-        token = tokens.revoke_token(token=self.get_object(), actor=self.actor, now=self.now())
+        data = self.taken(s.ReasonSerializer, request)
+        token = tokens.revoke_token(token=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(s.TokenSerializer(token).data)
 
     def _with_key(self, token: ApiToken, key: str) -> Response:

@@ -1,0 +1,60 @@
+"""Pages that end something ask why, and keep the answer."""
+
+import pytest
+from django.urls import reverse
+
+from lcm.models import ChangeLog
+from tests.factories import DomainFactory, make_project
+
+
+@pytest.fixture
+def addresses(project, viewer, controller) -> dict[str, str]:
+    return {
+        "domain_deleted": reverse("domain_delete", args=[DomainFactory(name="empty").pk]),
+        "project_deleted": reverse("project_delete", args=[make_project("academy", "empty").pk]),
+        "member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
+        "token_revoked": reverse("token_revoke", args=[controller.token.pk]),
+    }
+
+
+EVENTS = ("domain_deleted", "project_deleted", "member_removed", "token_revoked")
+
+
+@pytest.fixture
+def as_admin(client, admin):
+    client.force_login(admin)
+    return client
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_page_asks_first(event, as_admin, addresses):
+    assert 'name="reason"' in as_admin.get(addresses[event]).content.decode()
+    assert not ChangeLog.objects.filter(event=event).exists()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_nothing_happens_without_a_reason(event, as_admin, addresses):
+    assert as_admin.post(addresses[event], {"reason": " "}).status_code == 422
+    assert not ChangeLog.objects.filter(event=event).exists()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
+    assert as_admin.post(addresses[event], {"reason": "over"}).status_code == 302
+    assert ChangeLog.objects.get(event=event).reason == "over"
+
+
+def test_a_token_is_rotated_with_a_reason(as_admin, controller):
+    address = reverse("token_rotate", args=[controller.token.pk])
+    assert 'name="reason"' in as_admin.get(address).content.decode()
+    assert as_admin.post(address).status_code == 422
+    assert not ChangeLog.objects.filter(event="token_revoked").exists()
+    assert "lcm_" in as_admin.post(address, {"reason": "yearly"}).content.decode()
+    assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
+
+
+def test_a_member_whose_session_goes_on_stays(as_admin, session):
+    address = reverse("member_remove", args=[session.project.pk, session.owner.pk])
+    page = as_admin.post(address, {"reason": "over"})
+    assert page.status_code == 422
+    assert "cannot leave" in page.content.decode()
