@@ -97,7 +97,7 @@ def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: 
     """The same code decides, explains and rehearses: nothing outside the cycle changes."""
     with without_collecting():
         ssn = SchedulingSession(snapshot)
-        ssn.open(configuration.plugins())
+        ssn.open(configuration.opened())
         cycle = Cycle(ssn, keep_scores)
         for name in configuration.actions:
             import_module(f"scheduling.actions.{name}").run(cycle)

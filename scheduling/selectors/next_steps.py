@@ -85,7 +85,7 @@ def _its_turn(found: Rehearsed) -> NextStep:
 def _impossible(found: Rehearsed) -> NextStep:
     """Said of the slots as they would be with nobody on them."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.ideal.rows, jobs=[]))
-    ideal.open(found.configuration.plugins())
+    ideal.open(found.configuration.opened())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
     counts = explain(ideal, task, found.job).counts
     reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
