@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from scheduling.framework.candidates import Candidates
 from scheduling.framework.cycle import Cycle, Outcome, Verdict
 from scheduling.framework.explain import refusal
-from scheduling.framework.model import Gang, Job, Part, Task
+from scheduling.framework.gangs import first_refusing, try_apart
+from scheduling.framework.model import Job
 from scheduling.framework.ordering import in_order
 from scheduling.framework.session import SchedulingSession
 
@@ -43,7 +41,7 @@ def _place(cycle: Cycle, job: Job) -> Verdict:
     reason = ssn.refused(job)
     if reason is not None:
         return Verdict(job, 0, Outcome.REFUSED, why=refusal(ssn, reason))
-    if job.gang is Gang.SPREAD and len(job.tasks) > 1:
+    if job.apart:
         return _place_apart(ssn, job)
     task = job.whole
     candidates = ssn.candidates(task, job)
@@ -56,43 +54,14 @@ def _place(cycle: Cycle, job: Job) -> Verdict:
     return Verdict(job, 0, Outcome.PLACED, (part,), scores)
 
 
-@dataclass
-class _OnNode:
-    """Tasks of one job that came to one node."""
-
-    tasks: list[Task] = field(default_factory=list)
-    devices: dict[int, int] = field(default_factory=dict)
-
-
 def _place_apart(ssn: SchedulingSession, job: Job) -> Verdict:
     """Task by task, each where it is best; all of them or none, with one lease a node."""
     statement = ssn.statement()
-    found: dict[str, _OnNode] = {}
-    for task in ssn.tasks_in_order(job):
-        candidates = ssn.candidates(task, job)
-        number = candidates.best()
-        if number is None:
-            statement.discard()
-            return Verdict(job, 0, Outcome.WAITING, stuck=_first_refusing(ssn, job) or candidates)
-        part = ssn.part_on(task, number)
-        statement.allocate(job, part, leases=0)
-        here = found.setdefault(part.node, _OnNode())
-        here.tasks.append(task)
-        for device, amount in part.devices:
-            here.devices[device] = here.devices.get(device, 0) + amount
+    tried = try_apart(ssn, job, statement)
     statement.discard()
-    parts = tuple(
-        Part(node, tuple(here.tasks), tuple(sorted(here.devices.items()))) for node, here in found.items()
-    )
+    if tried.stuck is not None:
+        return Verdict(job, 0, Outcome.WAITING, stuck=first_refusing(ssn, job) or tried.stuck)
+    parts = tried.parts
     for part in parts:
         ssn.change(job, part, 1, taking=True)
     return Verdict(job, 0, Outcome.PLACED, parts)
-
-
-def _first_refusing(ssn: SchedulingSession, job: Job) -> Candidates | None:
-    """The first task that finds no node even when the others are not there."""
-    for task in ssn.tasks_in_order(job):
-        candidates = ssn.candidates(task, job)
-        if candidates.best() is None:
-            return candidates
-    return None

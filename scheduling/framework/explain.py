@@ -38,6 +38,8 @@ class Explanation:
     counts: tuple[Count, ...] = ()
     impossible: bool = False
     failures: tuple[Count, ...] = ()
+    # What is taken for granted: “With 1 of its 2 kernels placed, ”.
+    given: str = ""
 
     @property
     def dominant(self) -> str:
@@ -51,7 +53,8 @@ class Explanation:
         first, *rest = self.counts
         if not first.nodes:
             return first.text
-        of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
+        only = "the only READY slot" if self.given else "The only READY slot"
+        of = f"{self.given}{f'{first.nodes} of {self.nodes} READY slots' if self.nodes > 1 else only}"
         others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
         return "; ".join([f"{of} {first.text}", *others]) + "."
 
