@@ -45,7 +45,7 @@ def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool
             continue
         clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
         # Those behind it may have been given what its queue may have: then nobody stops for it.
-        if clearing is not None and ssn.refused(job) is None:
+        if clearing is not None and not ssn.refused(job):
             _clear(cycle, verdict, clearing, why)
             gone = {id(victim) for victim in clearing.victims}
             on_node = {

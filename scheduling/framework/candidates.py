@@ -56,7 +56,17 @@ class Candidates(ABC):
 
     @abstractmethod
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        """What each plugin gave a node, as it is now."""
+        """What each plugin gave the node that was found best, as it is now."""
+
+    def score_anew(self, number: int) -> dict[str, float]:
+        """The same, with everyone asked again."""
+        found: dict[str, float] = {}
+        for plugin, scores in self._fixed.by_plugin:
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
+        heard = [fn for fn in self._ssn.scores if not fn.fixed and not fn.left_out]
+        for fn, score in zip(heard, self._asked_anew(heard, number), strict=True):
+            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        return found
 
     def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
@@ -142,12 +152,7 @@ class SurveyedCandidates(Candidates):
         return bool(self._scores[number] != NEVER)
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + scores[number]
-        for fn, score in zip(self._scored, self._asked_anew(self._scored, number), strict=True):
-            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
-        return found
+        return self.score_anew(number)
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ class Tried:
     """Where the tasks of a job came to, and the one that found no node."""
 
     found: dict[str, _OnNode] = field(default_factory=dict)
+    # What each plugin gave the nodes, all tasks together.
+    scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     stuck: Candidates | None = None
 
     @property
@@ -48,7 +50,7 @@ class Tried:
             here.devices[device] = here.devices.get(device, 0) + amount
 
 
-def try_apart(ssn: SchedulingSession, job: Job, statement: Statement) -> Tried:
+def try_apart(ssn: SchedulingSession, job: Job, statement: Statement, *, keep_scores: bool = False) -> Tried:
     """Task by task, until one finds no node; what the statement did is the caller's to undo."""
     tried = Tried()
     for task in ssn.tasks_in_order(job):
@@ -57,6 +59,9 @@ def try_apart(ssn: SchedulingSession, job: Job, statement: Statement) -> Tried:
         if number is None:
             tried.stuck = candidates
             break
+        if keep_scores:
+            for plugin, score in candidates.score_by_plugin(number).items():
+                tried.scores[plugin] += score
         part = ssn.part_on(task, number)
         statement.allocate(job, part, leases=0)
         tried.add(task, part)

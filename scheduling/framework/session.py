@@ -251,18 +251,19 @@ class SchedulingSession:
             found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
         return found
 
-    def refused(self, job: Job) -> Reason | None:
-        """What stands against the job wherever it goes."""
+    def refused(self, job: Job) -> list[tuple[str, Reason]]:
+        """All that stands against the job wherever it goes, with the plugin that says so."""
+        found: list[tuple[str, Reason]] = []
         if self.over_capacity is not None:
             plugin, fn = self.over_capacity
             reason = self._guarded(plugin, fn, job)
             if isinstance(reason, Reason):
-                return reason
+                found.append((plugin, reason))
         for plugin, check in self.pre_predicates:
             reason = self._guarded(plugin, check, job.whole, job)
             if isinstance(reason, Reason):
-                return reason
-        return None
+                found.append((plugin, reason))
+        return found
 
     def victims(
         self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
@@ -324,11 +325,16 @@ class SchedulingSession:
             number = self.nodes.give_back(part, leases=leases)
             self.given_back += 1
         self.changed.append(number)
+        begun = perf_counter()
         for handler in self._handlers:
             try:
                 (handler.allocate if taking else handler.deallocate)(job, part)
             except Exception as error:
                 self.failures.note(handler.plugin, error)
+            # One look at the clock a handler: its end is the beginning of the next.
+            ended = perf_counter()
+            self.timings.seconds[handler.plugin] += ended - begun
+            begun = ended
 
     def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
         """A comparison that fails finds both equal."""

@@ -192,6 +192,28 @@ def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
     assert verdict.outcome is outcome
 
 
+def test_all_that_refuse_a_job_are_heard_and_named():
+    def opens(ssn):
+        ssn.add_job_over_capacity_fn(lambda _: Reason("budget", "The lab has enough."))
+        ssn.add_pre_predicate_fn(lambda *_: Reason("monday", "It is Monday."))
+
+    late = Inline(
+        name="late", opens=lambda ssn: ssn.add_pre_predicate_fn(lambda *_: Reason("late", "It is late."))
+    )
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="gate", opens=opens), late)
+    (verdict,) = cycle.verdicts
+    assert verdict.outcome is Outcome.REFUSED
+    assert verdict.why.counts == (
+        Count("budget", "gate", 0, "The lab has enough."),
+        Count("monday", "gate", 0, "It is Monday."),
+        Count("late", "late", 0, "It is late."),
+    )
+    assert (verdict.why.dominant, verdict.why.sentence) == (
+        "budget",
+        "The lab has enough. It is Monday. It is late.",
+    )
+
+
 def test_all_reasons_of_one_slot():
     world = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
     waiting = job("j", 2, 2, ports=1, gpu=1, system="vm")
