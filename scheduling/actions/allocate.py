@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from scheduling.framework.candidates import Candidates
 from scheduling.framework.cycle import Cycle, Outcome, Verdict
 from scheduling.framework.explain import refusal
-from scheduling.framework.model import Gang, Job, Part, Task
+from scheduling.framework.gangs import first_refusing, try_apart
+from scheduling.framework.model import Job
 from scheduling.framework.ordering import in_order
-from scheduling.framework.session import SchedulingSession
 
 
 def run(cycle: Cycle) -> None:
     """One verdict a job. Space that is being cleared for someone is theirs before anything else."""
     ssn = cycle.ssn
     held = sorted((job for job in ssn.snapshot.waiting if job.held_on in ssn.nodes.index), key=_first_come)
-    kept = {job.id: _keep(ssn, job) for job in held if ssn.refused(job) is None}
+    kept = {job.id: _keep(cycle, job) for job in held if not ssn.refused(job)}
     for position, job in enumerate(in_order(ssn, ssn.snapshot.waiting), 1):
         verdict = kept.get(job.id) or _place(cycle, job)
         verdict.position = position
@@ -27,24 +24,26 @@ def _first_come(job: Job) -> tuple[float, str]:
     return job.created, job.id
 
 
-def _keep(ssn: SchedulingSession, job: Job) -> Verdict:
+def _keep(cycle: Cycle, job: Job) -> Verdict:
     """The job on the node that was cleared for it, or its claim on what will be free there."""
-    task = job.whole
+    ssn, task = cycle.ssn, job.whole
     number = ssn.nodes.index[job.held_on]
-    fits = ssn.candidates(task, job).allows(number)
+    candidates = ssn.candidates(task, job)
+    fits = candidates.allows(number)
+    scores = candidates.score_anew(number) if fits and cycle.keep_scores else {}
     # Of GPUs it gets what is free already, so that nobody else takes them while it waits for the rest.
     part = ssn.part_on(task, number)
     ssn.change(job, part, 1, taking=True)
-    return Verdict(job, 0, Outcome.PLACED if fits else Outcome.HELD, (part,))
+    return Verdict(job, 0, Outcome.PLACED if fits else Outcome.HELD, (part,), scores)
 
 
 def _place(cycle: Cycle, job: Job) -> Verdict:
     ssn = cycle.ssn
-    reason = ssn.refused(job)
-    if reason is not None:
-        return Verdict(job, 0, Outcome.REFUSED, why=refusal(ssn, reason))
-    if job.gang is Gang.SPREAD and len(job.tasks) > 1:
-        return _place_apart(ssn, job)
+    reasons = ssn.refused(job)
+    if reasons:
+        return Verdict(job, 0, Outcome.REFUSED, why=refusal(ssn, reasons))
+    if job.apart:
+        return _place_apart(cycle, job)
     task = job.whole
     candidates = ssn.candidates(task, job)
     number = candidates.best()
@@ -56,43 +55,15 @@ def _place(cycle: Cycle, job: Job) -> Verdict:
     return Verdict(job, 0, Outcome.PLACED, (part,), scores)
 
 
-@dataclass
-class _OnNode:
-    """Tasks of one job that came to one node."""
-
-    tasks: list[Task] = field(default_factory=list)
-    devices: dict[int, int] = field(default_factory=dict)
-
-
-def _place_apart(ssn: SchedulingSession, job: Job) -> Verdict:
+def _place_apart(cycle: Cycle, job: Job) -> Verdict:
     """Task by task, each where it is best; all of them or none, with one lease a node."""
+    ssn = cycle.ssn
     statement = ssn.statement()
-    found: dict[str, _OnNode] = {}
-    for task in ssn.tasks_in_order(job):
-        candidates = ssn.candidates(task, job)
-        number = candidates.best()
-        if number is None:
-            statement.discard()
-            return Verdict(job, 0, Outcome.WAITING, stuck=_first_refusing(ssn, job) or candidates)
-        part = ssn.part_on(task, number)
-        statement.allocate(job, part, leases=0)
-        here = found.setdefault(part.node, _OnNode())
-        here.tasks.append(task)
-        for device, amount in part.devices:
-            here.devices[device] = here.devices.get(device, 0) + amount
+    tried = try_apart(ssn, job, statement, keep_scores=cycle.keep_scores)
     statement.discard()
-    parts = tuple(
-        Part(node, tuple(here.tasks), tuple(sorted(here.devices.items()))) for node, here in found.items()
-    )
+    if tried.stuck is not None:
+        return Verdict(job, 0, Outcome.WAITING, stuck=first_refusing(ssn, job) or tried.stuck)
+    parts = tried.parts
     for part in parts:
         ssn.change(job, part, 1, taking=True)
-    return Verdict(job, 0, Outcome.PLACED, parts)
-
-
-def _first_refusing(ssn: SchedulingSession, job: Job) -> Candidates | None:
-    """The first task that finds no node even when the others are not there."""
-    for task in ssn.tasks_in_order(job):
-        candidates = ssn.candidates(task, job)
-        if candidates.best() is None:
-            return candidates
-    return None
+    return Verdict(job, 0, Outcome.PLACED, parts, tried.scores)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scheduling.framework.candidates import Candidates
 from scheduling.framework.cycle import Cycle, Eviction, Outcome, Verdict
-from scheduling.framework.model import Gang, Job
+from scheduling.framework.model import Job
 from scheduling.framework.session import SchedulingSession, VictimFilter
 from scheduling.framework.statement import Statement
 
@@ -41,11 +41,11 @@ def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool
         if verdict.outcome is not Outcome.WAITING or verdict.stuck is None or not on_node:
             continue
         job = verdict.job
-        if job.gang is Gang.SPREAD and len(job.tasks) > 1:
+        if job.apart:
             continue
         clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
         # Those behind it may have been given what its queue may have: then nobody stops for it.
-        if clearing is not None and ssn.refused(job) is None:
+        if clearing is not None and not ssn.refused(job):
             _clear(cycle, verdict, clearing, why)
             gone = {id(victim) for victim in clearing.victims}
             on_node = {

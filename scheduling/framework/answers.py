@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from math import ceil, isnan
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.framework.callbacks import PredicateFn, ScoreFn
+from scheduling.framework.callbacks import Need, PredicateFn, ScoreFn
 from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import Flags, Floats, Nodes, NodeState, Number
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
-NO_NUMBER = "a score is not a number"
+# More than any band and weight can make of a score, and little enough that no sum of scores overflows.
+MOST = 1e100
+# More than any node has.
+NO_MORE: int = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,6 @@ def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
     for score in ssn.scores:
         if score.fixed:
             found = scored(ssn, score, task, job, every)
-            if np.isnan(found).any():
-                ssn.failures.note(score.plugin, ValueError(NO_NUMBER))
-                found = np.nan_to_num(found)
             scores += found
             by_plugin.append((score.plugin, found.tolist()))
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
@@ -62,8 +63,8 @@ def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes
     begun = perf_counter()
     try:
         if fn.need is not None:
-            column, amount = fn.need
-            least: Flags = nodes.levels[:, column] >= amount(task)
+            column, amount = needed(fn.need, task)
+            least: Flags = nodes.levels[:, column] >= amount
             return least
         if fn.when is not None and not fn.when(task, job):
             return nodes.all(True)
@@ -77,6 +78,12 @@ def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes
         ssn.timings.add(fn.plugin, begun)
 
 
+def needed(need: Need, task: Task) -> tuple[int, int]:
+    """The column, and the least that must be there, as a number that an array can hold."""
+    column, amount = need
+    return column, min(ceil(amount(task)), NO_MORE)
+
+
 def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
     """One score over some nodes, weighted; one that fails counts nothing, and is named."""
     begun = perf_counter()
@@ -85,7 +92,11 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
             found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
             found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
-        return found if fn.weight == 1 else found * fn.weight
+        weighted: Floats = found if fn.weight == 1 else found * fn.weight
+        right = np.abs(weighted) < MOST
+        if not right.all():
+            ssn.leave_out(fn, float(weighted[~right][0]))
+        return np.zeros(len(nodes)) if fn.left_out else weighted
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return np.zeros(len(nodes))
@@ -97,7 +108,10 @@ def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state:
     """The same of one node."""
     begun = perf_counter()
     try:
-        return float(fn.scalar(task, job, state)) * fn.weight
+        score = float(fn.scalar(task, job, state)) * fn.weight
+        if not -MOST < score < MOST:
+            ssn.leave_out(fn, score)
+        return 0.0 if fn.left_out else score
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return 0.0
@@ -105,15 +119,8 @@ def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state:
         ssn.timings.seconds[fn.plugin] += perf_counter() - begun
 
 
-def right_scores(ssn: SchedulingSession, fns: Sequence[ScoreFn], task: Task, job: Job) -> list[ScoreFn]:
-    """Those whose scores are numbers on every node; the others are named."""
-    every, right = Nodes(ssn.nodes), []
-    for fn in fns:
-        if np.isfinite(scored(ssn, fn, task, job, every)).all():
-            right.append(fn)
-        else:
-            ssn.failures.note(fn.plugin, ValueError(NO_NUMBER))
-    return right
+def wrong_score(score: float) -> ValueError:
+    return ValueError("a score is not a number" if isnan(score) else f"a score of {score:g} is out of bounds")
 
 
 def _one_each(found: NDArray[Number], nodes: Nodes) -> NDArray[Number]:

@@ -72,6 +72,8 @@ class ScoreFn:
     fixed: bool = False
     # Tasks for which this is equal have scores that differ by the same amount on every node.
     ranks_by: RanksBy | None = None
+    # It gave what is no score, and counts nothing for the rest of the cycle.
+    left_out: bool = False
 
 
 @dataclass(slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from math import ceil, isnan
 from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduling.framework.answers import Fixed, allowed, right_scores, scored, scored_one
+from scheduling.framework.answers import NO_MORE, Fixed, allowed, needed, scored, scored_one
 from scheduling.framework.callbacks import PredicateFn, ScoreFn
 from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
@@ -57,7 +56,17 @@ class Candidates(ABC):
 
     @abstractmethod
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        """What each plugin gave a node, as it is now."""
+        """What each plugin gave the node that was found best, as it is now."""
+
+    def score_anew(self, number: int) -> dict[str, float]:
+        """The same, with everyone asked again."""
+        found: dict[str, float] = {}
+        for plugin, scores in self._fixed.by_plugin:
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
+        heard = [fn for fn in self._ssn.scores if not fn.fixed and not fn.left_out]
+        for fn, score in zip(heard, self._asked_anew(heard, number), strict=True):
+            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        return found
 
     def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
@@ -111,7 +120,7 @@ class RankedCandidates(Candidates):
 class SurveyedCandidates(Candidates):
     """For all others: every plugin is asked about every node, and again about those that changed since."""
 
-    __slots__ = ("_asked", "_least", "_scored", "_scores", "_seen")
+    __slots__ = ("_asked", "_least", "_left_out", "_scored", "_scores", "_seen")
 
     def __init__(
         self,
@@ -126,7 +135,8 @@ class SurveyedCandidates(Candidates):
         self._least: Ints = np.array(needs, np.int64)
         self._seen = len(ssn.changed)
         self._asked = asked
-        self._scored = [fn for fn in ssn.scores if not fn.fixed]
+        self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
+        self._left_out = ssn.scores_left_out
         self._scores: Floats = np.empty(0)
         self._evaluate(None)
 
@@ -135,34 +145,26 @@ class SurveyedCandidates(Candidates):
             return None
         self._refresh()
         number = int(self._scores.argmax())
-        score = self._scores[number]
-        if isnan(score):
-            # The highest of all is what numpy takes a wrong number for: nobody gets a node by it.
-            self._scored = right_scores(self._ssn, self._scored, self.task, self.job)
-            self._evaluate(None)
-            return self._best()
-        return None if score == NEVER else number
+        return None if self._scores[number] == NEVER else number
 
     def allows(self, number: int) -> bool:
         self._refresh()
         return bool(self._scores[number] != NEVER)
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for plugin, scores in self._fixed.by_plugin:
-            found[plugin] = found.get(plugin, 0.0) + scores[number]
-        for fn, score in zip(self._scored, self._asked_anew(self._scored, number), strict=True):
-            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
-        return found
+        return self.score_anew(number)
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen
         self._seen = len(changed)
-        if self._seen == seen:
-            return
-        at = np.frombuffer(changed[seen:], np.int64)
-        # A few that changed twice are looked at twice: cheaper than finding out.
-        self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
+        if self._seen != seen:
+            at = np.frombuffer(changed[seen:], np.int64)
+            # A few that changed twice are looked at twice: cheaper than finding out.
+            self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
+        if self._left_out != self._ssn.scores_left_out:
+            self._left_out = self._ssn.scores_left_out
+            self._scored = [fn for fn in self._scored if not fn.left_out]
+            self._evaluate(None)
 
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
@@ -213,12 +215,12 @@ def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> b
 
 def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
     """All least amounts as one row to compare with; of two for one column the larger."""
-    found = [np.iinfo(np.int64).min] * (PORTS + 1)
+    found = [-NO_MORE] * (PORTS + 1)
     for fn in applying:
         if fn.need is not None:
-            column, amount = fn.need
             try:
-                found[column] = max(found[column], ceil(amount(task)))
+                column, amount = needed(fn.need, task)
+                found[column] = max(found[column], amount)
             except Exception as error:
                 ssn.failures.note(fn.plugin, error)
     return found

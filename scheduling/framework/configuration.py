@@ -13,6 +13,8 @@ from scheduling.framework.plugin import Plugin, plugins
 from scheduling.options import Unusable, read_options, suggestion
 
 ACTIONS = ("allocate", "reclaim", "preempt")
+# What a commit checks again: a plan made without asking them would be refused, and made again, for ever.
+ENFORCED = ("cordon", "leases", "ports", "resources")
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 20
 _OPENING = (
@@ -69,9 +71,15 @@ class Configuration:
     choices: tuple[Choice, ...]
 
     def plugins(self) -> list[Plugin]:
-        """New ones for a cycle."""
+        """New ones, as they were chosen."""
         known = plugins()
         return [read_options(known[choice.name], choice.arguments) for choice in self.choices]
+
+    def opened(self) -> list[Plugin]:
+        """New ones for a cycle: in front of those that were chosen, what is enforced whoever is asked."""
+        chosen, known = self.plugins(), plugins()
+        named = {plugin.name for plugin in chosen}
+        return [*(known[name]() for name in ENFORCED if name not in named), *chosen]
 
     def has(self, name: str) -> bool:
         return any(choice.name == name for choice in self.choices)
@@ -149,6 +157,8 @@ class _Document:
         if kind is None:
             self._wrong(name_node, f"There is no plugin “{name}”{suggestion(name, plugins())}")
             return None
+        if arguments_node is not None:
+            self._refuse_twins(arguments_node)
         arguments = _plain(arguments_node) if arguments_node is not None else None
         arguments = {} if arguments is None else arguments
         try:
@@ -192,6 +202,14 @@ class _Document:
             found[name] = value
         return found
 
+    def _refuse_twins(self, node: yaml.Node) -> None:
+        """A key that is there twice would count once, and which one is anybody's guess."""
+        if isinstance(node, yaml.MappingNode):
+            self._keys(node, tuple(str(_plain(key)) for key, _ in node.value), "An object")
+        if isinstance(node, yaml.CollectionNode):
+            for each in node.value:
+                self._refuse_twins(each[1] if isinstance(node, yaml.MappingNode) else each)
+
     def _items(self, name: str) -> list[yaml.Node]:
         node = self.top.get(name)
         if node is None:
@@ -229,8 +247,14 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
-    """Where an argument stands in the document."""
+    """Where an argument stands (`limits.lab.cpu`, `rows[2].name`), as far as its path can be followed."""
     if isinstance(node, yaml.MappingNode):
-        first = key.split(".")[0].split("[")[0]
-        return next((name for name, _ in node.value if _plain(name) == first), None)
+        # Names may have dots of their own: the longest that fits is meant.
+        for name, value in sorted(node.value, key=lambda pair: -len(str(_plain(pair[0])))):
+            word = str(_plain(name))
+            if key == word or key.startswith((f"{word}.", f"{word}[")):
+                return _at(value, key[len(word) :].removeprefix(".")) or name
+    if isinstance(node, yaml.SequenceNode) and key.startswith("["):
+        number, _, rest = key[1:].partition("]")
+        return _at(node.value[int(number)], rest.removeprefix(".")) or node.value[int(number)]
     return None

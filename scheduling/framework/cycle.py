@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -10,6 +10,7 @@ from importlib import import_module
 from scheduling.framework.candidates import Candidates
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.explain import Explanation, explain
+from scheduling.framework.gangs import explain_apart, shape_of
 from scheduling.framework.memory import without_collecting
 from scheduling.framework.model import Job, Part, Snapshot
 from scheduling.framework.session import SchedulingSession
@@ -81,13 +82,16 @@ class Cycle:
 
     def put_into_words(self) -> None:
         """The reasons of those that found no node: once for all of a shape."""
-        found: dict[int, Explanation] = {}
+        found: dict[Hashable, Explanation] = {}
         for verdict in self.verdicts:
             if verdict.stuck is None:
                 continue
-            why = found.get(id(verdict.stuck))
+            job, stuck = verdict.job, verdict.stuck
+            shape = shape_of(self.ssn, job) if job.apart else id(stuck)
+            why = found.get(shape)
             if why is None:
-                why = found[id(verdict.stuck)] = explain(self.ssn, verdict.stuck.task, verdict.stuck.job)
+                why = explain_apart(self.ssn, job) if job.apart else explain(self.ssn, stuck.task, stuck.job)
+                found[shape] = why
             verdict.why = why
             if why.impossible and verdict.outcome is Outcome.WAITING:
                 verdict.outcome = Outcome.IMPOSSIBLE
@@ -97,7 +101,7 @@ def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: 
     """The same code decides, explains and rehearses: nothing outside the cycle changes."""
     with without_collecting():
         ssn = SchedulingSession(snapshot)
-        ssn.open(configuration.plugins())
+        ssn.open(configuration.opened())
         cycle = Cycle(ssn, keep_scores)
         for name in configuration.actions:
             import_module(f"scheduling.actions.{name}").run(cycle)

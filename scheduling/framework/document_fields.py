@@ -47,8 +47,8 @@ def quota() -> Any:
     return field(default_factory=dict, metadata={"read": read})
 
 
-def whole(default: int, low: int, high: int) -> Any:
-    """A whole number within bounds."""
+def whole(default: int | None, low: int, high: int) -> Any:
+    """A whole number within bounds; a default of None makes it one that may be left out."""
 
     def read(key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

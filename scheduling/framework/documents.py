@@ -16,6 +16,7 @@ from scheduling.framework.document_fields import (
     Shares,
     TaskRow,
     gpu_sum,
+    whole,
 )  # fmt: skip
 from scheduling.framework.model import FOREVER, ROOT, Gang, Job, Node, Part, Queue, Snapshot, Task
 from scheduling.options import REQUIRED, Unusable, number, read_options, rows, setting, suggestion, text
@@ -59,6 +60,8 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     found: dict[str, Any] = {"format": FORMAT, "pool": snapshot.pool, "now": snapshot.now}
     if snapshot.template is not None:
         found["template"] = _written(NodeRow, snapshot.template)
+    if snapshot.max_nodes is not None:
+        found["max_nodes"] = snapshot.max_nodes
     found["nodes"] = [_written(NodeRow, node) for node in snapshot.nodes]
     found["queues"] = [_written(QueueRow, queue) for queue in snapshot.queues.values()]
     found["jobs"] = [{**_written(JobRow, job), "tasks": list(_tasks_written(job))} for job in snapshot.jobs]
@@ -92,6 +95,7 @@ class _Document:
     now: float = number(REQUIRED, -1e12, 1e12)
     pool: str = text("")
     template: NodeRow | None = _one_node()  # noqa: RUF009 - it makes a field
+    max_nodes: int | None = whole(None, 0, 1_000_000)
     nodes: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     queues: tuple[QueueRow, ...] = rows(QueueRow, required=False)
     jobs: tuple[JobRow, ...] = rows(JobRow, required=False)
@@ -183,6 +187,7 @@ def _snapshot(document: _Document) -> Snapshot:
         jobs=[_job(row) for row in document.jobs],
         template=_node(document.template) if document.template else None,
         pool=document.pool,
+        max_nodes=document.max_nodes,
     )
 
 

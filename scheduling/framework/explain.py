@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,8 @@ class Explanation:
     counts: tuple[Count, ...] = ()
     impossible: bool = False
     failures: tuple[Count, ...] = ()
+    # What is taken for granted: “With 1 of its 2 kernels placed, ”.
+    given: str = ""
 
     @property
     def dominant(self) -> str:
@@ -50,8 +53,9 @@ class Explanation:
             return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
         first, *rest = self.counts
         if not first.nodes:
-            return first.text
-        of = f"{first.nodes} of {self.nodes} READY slots" if self.nodes > 1 else "The only READY slot"
+            return " ".join(each.text for each in self.counts)
+        only = "the only READY slot" if self.given else "The only READY slot"
+        of = f"{self.given}{f'{first.nodes} of {self.nodes} READY slots' if self.nodes > 1 else only}"
         others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
         return "; ".join([f"{of} {first.text}", *others]) + "."
 
@@ -68,11 +72,10 @@ def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
     return Explanation(len(every), tuple(counts), not possible(ssn, task, job), failed_plugins(ssn))
 
 
-def refusal(ssn: SchedulingSession, reason: Reason) -> Explanation:
-    """A reason that has nothing to do with nodes."""
-    return Explanation(
-        len(ssn.nodes), (Count(reason.code, "", 0, reason.text),), failures=failed_plugins(ssn)
-    )
+def refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]]) -> Explanation:
+    """Reasons that have nothing to do with nodes, each with the plugin that gave it."""
+    counts = tuple(Count(reason.code, plugin, 0, reason.text) for plugin, reason in reasons)
+    return Explanation(len(ssn.nodes), counts, failures=failed_plugins(ssn))
 
 
 def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:

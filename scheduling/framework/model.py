@@ -89,6 +89,11 @@ class Job:
         return Task(self.name or self.id, self.request, sum(task.ports for task in self.tasks))
 
     @property
+    def apart(self) -> bool:
+        """Its tasks are placed one by one."""
+        return self.gang is Gang.SPREAD and len(self.tasks) > 1
+
+    @property
     def label(self) -> str:
         return self.name or self.id
 
@@ -150,6 +155,8 @@ class Snapshot:
     # What a slot would be that is launched for a job; None when nothing can be launched.
     template: Node | None = None
     pool: str = ""
+    # How many nodes there can be at once; None when nobody knows.
+    max_nodes: int | None = None
 
     @property
     def waiting(self) -> Iterable[Job]:

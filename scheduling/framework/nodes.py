@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
@@ -198,12 +198,17 @@ class NodeState:
         return tuple(left[: len(self.node.gpus())])
 
 
+def kind_of(node: Node) -> Hashable:
+    """Equal for nodes that could hold the same when empty."""
+    labels = tuple(sorted(node.labels.items()))
+    return node.capacity, node.system, labels, node.spot, node.max_leases, node.ports, node.devices
+
+
 def ideal(nodes: Iterable[Node]) -> NodeTable:
     """The kinds of nodes there are, each as if nothing were on it or wrong with it."""
-    kinds: dict[object, Node] = {}
+    kinds: dict[Hashable, Node] = {}
     for node in nodes:
-        labels = tuple(sorted(node.labels.items()))
-        kind = (node.capacity, node.system, labels, node.spot, node.max_leases, node.ports, node.devices)
+        kind = kind_of(node)
         if kind not in kinds:
             kinds[kind] = replace(
                 node, cordoned=False, until=FOREVER, leaked=0, taken=NOTHING, taken_leases=0, taken_devices=()

@@ -39,22 +39,53 @@ def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
     if not queue_orders:
         yield from chain.from_iterable(bands)
         return
-    queue_key = _queue_key(ssn, queue_orders)
     for band in bands:
-        rest = yield from _while_nothing_changes(ssn, band, queue_key)
-        yield from _tree(ssn, rest, queue_key, queue_orders[0].plugin)
+        yield from _by_queue(ssn, band, queue_orders)
 
 
-def _while_nothing_changes(
-    ssn: SchedulingSession, band: list[Job], queue_key: QueueKey
-) -> Generator[Job, None, list[Entry]]:
-    """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
-    leaves = dict.fromkeys(job.leaf for job in band)
+def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) -> Iterator[Job]:
+    """One band; a queue order whose answers do not compare is left out, of this band and those after it."""
+    rest = list(enumerate(band))
+    while rest and orders:
+        queue_key = _queue_key(ssn, orders)
+        try:
+            rest = _by_place(ssn, rest, queue_key)
+        except Exception as error:
+            _leave_out_wrong(ssn, orders, error)
+            continue
+        rest = yield from _while_nothing_changes(ssn, rest)
+        rest = yield from _tree(ssn, rest, queue_key, orders)
+    yield from map(itemgetter(1), rest)
+
+
+def _leave_out_wrong(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
+    """Those whose answers do not compare; all of them where it cannot be told which."""
+    wrong = [order for order in orders if not _sorts_queues(ssn, order)] or list(orders)
+    for order in wrong:
+        ssn.failures.note(order.plugin, error)
+    orders[:] = [order for order in orders if order not in wrong]
+
+
+def _sorts_queues(ssn: SchedulingSession, order: OrderFn) -> bool:
+    try:
+        sorted(_one(ssn, order, queue) for queue in ssn.queues.values())
+    except Exception:
+        return False
+    return True
+
+
+def _by_place(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) -> list[Entry]:
+    """The jobs by their queues as these stand now."""
+    leaves = dict.fromkeys(job.leaf for _, job in band)
     keys = {leaf: (*_path_key(leaf, ssn.queues, queue_key), 0) for leaf in leaves}
     places: dict[str, int] = {}
     for place, (_, same) in enumerate(groupby(sorted(keys, key=keys.__getitem__), key=keys.__getitem__)):
         places.update(dict.fromkeys(same, place))
-    entries = sorted(enumerate(band), key=lambda entry: places[entry[1].leaf])
+    return sorted(band, key=lambda entry: places[entry[1].leaf])
+
+
+def _while_nothing_changes(ssn: SchedulingSession, entries: list[Entry]) -> Generator[Job, None, list[Entry]]:
+    """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
     before = len(ssn.changed)
     for number, (_, job) in enumerate(entries, 1):
         yield job
@@ -88,17 +119,25 @@ class _Place:
         return queue_key(self.queue) if self.queue else (), self.below, self.waiting[0][0]
 
 
-def _tree(ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, plugin: str) -> Iterator[Job]:
-    root = _grow(band, ssn.queues, queue_key)
-    clock, seconds = time.perf_counter, ssn.timings.seconds
-    while root.waiting:
-        path = [root]
-        while (place := path[-1].waiting[0][2]).below:
-            path.append(place)
-        yield place.waiting.popleft()[1]
-        begun = clock()
-        _put_right(path, place, queue_key)
-        seconds[plugin] += clock() - begun
+def _tree(
+    ssn: SchedulingSession, band: Iterable[Entry], queue_key: QueueKey, orders: list[OrderFn]
+) -> Generator[Job, None, list[Entry]]:
+    """The jobs as their queues stand after each of them; answers who is left when these do not compare."""
+    own = _by_leaf(band, ssn.queues)
+    clock, seconds, plugin = time.perf_counter, ssn.timings.seconds, orders[0].plugin
+    try:
+        root = _grow(own, ssn.queues, queue_key)
+        while root.waiting:
+            path = [root]
+            while (place := path[-1].waiting[0][2]).below:
+                path.append(place)
+            yield place.waiting.popleft()[1]
+            begun = clock()
+            _put_right(path, place, queue_key)
+            seconds[plugin] += clock() - begun
+    except Exception as error:
+        _leave_out_wrong(ssn, orders, error)
+    return sorted((entry for place in own.values() for entry in place.waiting), key=itemgetter(0))
 
 
 def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
@@ -113,14 +152,18 @@ def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
         place = above
 
 
-def _grow(band: Iterable[Entry], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
-    """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
+def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _Place]:
     own: dict[str, _Place] = {}
     for entry in band:
         leaf = entry[1].leaf
         if leaf not in own:
             own[leaf] = _Place(queues.get(leaf), below=False)
         own[leaf].waiting.append(entry)
+    return own
+
+
+def _grow(own: Mapping[str, _Place], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
+    """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
     above: dict[str, _Place] = {ROOT: _Place(None, below=True)}
     children: dict[str, list[_Place]] = {ROOT: []}
     for name, place in own.items():

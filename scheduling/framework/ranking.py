@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import islice
-from math import isnan
 from operator import ge
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduling.framework.answers import Fixed, right_scores, scored, scored_one
+from scheduling.framework.answers import Fixed, scored, scored_one
 from scheduling.framework.model import Job, Task
 from scheduling.framework.nodes import Flags, Nodes, NodeState
 
@@ -33,8 +32,8 @@ class Ranking:
     """
 
     __slots__ = (
-        "_base", "_entries", "_fixed", "_job", "_least", "_open", "_order", "_scores", "_seen", "_ssn",
-        "_task", "given", "heard",
+        "_base", "_entries", "_fixed", "_job", "_least", "_left_out", "_open", "_order", "_scores", "_seen",
+        "_ssn", "_task", "given", "heard",
     )  # fmt: skip
 
     def __init__(
@@ -42,7 +41,8 @@ class Ranking:
     ) -> None:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # The scores that change with what is placed, without those that are no numbers.
-        self.heard = [fn for fn in ssn.scores if not fn.fixed]
+        self.heard = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
+        self._left_out = ssn.scores_left_out
         # What each of them gave to every node.
         self.given: list[list[float]] = [[] for _ in self.heard]
         self._base: list[float] = fixed.scores.tolist()
@@ -65,6 +65,8 @@ class Ranking:
         """The number of the best node with so much left; of equals the first by name."""
         if self._seen != len(self._ssn.changed):
             self._put_right()
+        if self._left_out != self._ssn.scores_left_out:
+            self._leave_out_wrong_scores()
         cpu, memory, storage, gpu, leases, ports = needs
         rows = self._ssn.nodes.left
         for _, negative in islice(reversed(self._order), HEAD):
@@ -103,9 +105,6 @@ class Ranking:
             self._entries[number] = None
         if self._open[number] and all(map(ge, self._ssn.nodes.left[number], self._least)):
             score = self._score(number)
-            if isnan(score):
-                self._leave_out_wrong_scores()
-                return
             self._scores[number] = score
             self._entries[number] = entry = (score, -number)
             insort(order, entry)
@@ -126,9 +125,6 @@ class Ranking:
             given = scored(self._ssn, fn, self._task, self._job, nodes)
             column[:] = given.tolist()
             scores += given
-        if np.isnan(scores).any():
-            self._leave_out_wrong_scores()
-            return
         there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
         self._order = sorted(zip(scores[there].tolist(), (-there).tolist(), strict=True))
         self._entries = [None] * len(nodes)
@@ -136,7 +132,8 @@ class Ranking:
             self._entries[-entry[1]] = entry
 
     def _leave_out_wrong_scores(self) -> None:
-        """Go on without the scores that are no numbers, and name whose they are."""
-        self.heard = right_scores(self._ssn, self.heard, self._task, self._job)
+        """Go on without the scores that were no numbers, here or elsewhere."""
+        self._left_out = self._ssn.scores_left_out
+        self.heard = [fn for fn in self.heard if not fn.left_out]
         self.given = [[] for _ in self.heard]
         self._rank()

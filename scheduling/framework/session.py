@@ -5,11 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from time import perf_counter
 from typing import Any
 
 from scheduling.framework.amounts import GPU, UNIT
-from scheduling.framework.answers import Fixed, fixed_answers
+from scheduling.framework.answers import MOST, Fixed, fixed_answers, wrong_score
 from scheduling.framework.callbacks import (
     Band,
     BatchPredicate,
@@ -72,6 +73,8 @@ class SchedulingSession:
         # The number of the node of every placement and of everything given back, one after the other.
         self.changed = array("q")
         self.given_back = 0
+        # How many scores are not heard any more: whoever added them up does so again.
+        self.scores_left_out = 0
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
@@ -208,6 +211,13 @@ class SchedulingSession:
         """
         self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
 
+    def leave_out(self, fn: ScoreFn, score: float) -> None:
+        """Go on without a score that is no number, wherever it was heard, and name whose it is."""
+        self.failures.note(fn.plugin, wrong_score(score))
+        if not fn.left_out:
+            fn.left_out = True
+            self.scores_left_out += 1
+
     # What actions ask.
 
     def candidates(self, task: Task, job: Job) -> Candidates:
@@ -241,18 +251,19 @@ class SchedulingSession:
             found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
         return found
 
-    def refused(self, job: Job) -> Reason | None:
-        """What stands against the job wherever it goes."""
+    def refused(self, job: Job) -> list[tuple[str, Reason]]:
+        """All that stands against the job wherever it goes, with the plugin that says so."""
+        found: list[tuple[str, Reason]] = []
         if self.over_capacity is not None:
             plugin, fn = self.over_capacity
             reason = self._guarded(plugin, fn, job)
             if isinstance(reason, Reason):
-                return reason
+                found.append((plugin, reason))
         for plugin, check in self.pre_predicates:
             reason = self._guarded(plugin, check, job.whole, job)
             if isinstance(reason, Reason):
-                return reason
-        return None
+                found.append((plugin, reason))
+        return found
 
     def victims(
         self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
@@ -268,12 +279,11 @@ class SchedulingSession:
 
     def tasks_in_order(self, job: Job) -> list[Task]:
         """The first task first; an order that fails is left out."""
-        tasks = job.tasks
-        orders = [order for order in self.orders if order.kind == "task"]
-        keys = [self._guarded(order.plugin, lambda key: [*map(key, tasks)], order.key) for order in orders]
-        heard = [key for key in keys if key is not _FAILED]
-        ranked = sorted(zip(*heard, [task.name for task in tasks], range(len(tasks)), strict=True))
-        return [tasks[place[-1]] for place in ranked]
+        tasks = sorted(job.tasks, key=attrgetter("name"))
+        for order in reversed([order for order in self.orders if order.kind == "task"]):
+            found = self._guarded(order.plugin, _sorted_by, order.key, tasks)
+            tasks = tasks if found is _FAILED else found
+        return tasks
 
     def part_on(self, task: Task, number: int) -> Part:
         """The task on a node, with the GPUs it gets there."""
@@ -302,7 +312,10 @@ class SchedulingSession:
 
     def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
         score = self._guarded(order[0], lambda: float(order[1](task, state, device)))
-        return 0.0 if score is _FAILED or score != score else score
+        if score is _FAILED or -MOST < score < MOST:
+            return 0.0 if score is _FAILED else score
+        self.failures.note(order[0], wrong_score(score))
+        return 0.0
 
     def change(self, job: Job, part: Part, leases: int, *, taking: bool) -> None:
         """A part comes to its node or leaves it; whoever asked to hear of it does."""
@@ -312,11 +325,16 @@ class SchedulingSession:
             number = self.nodes.give_back(part, leases=leases)
             self.given_back += 1
         self.changed.append(number)
+        begun = perf_counter()
         for handler in self._handlers:
             try:
                 (handler.allocate if taking else handler.deallocate)(job, part)
             except Exception as error:
                 self.failures.note(handler.plugin, error)
+            # One look at the clock a handler: its end is the beginning of the next.
+            ended = perf_counter()
+            self.timings.seconds[handler.plugin] += ended - begun
+            begun = ended
 
     def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
         """A comparison that fails finds both equal."""
@@ -325,8 +343,8 @@ class SchedulingSession:
         plugin, ask = self._opening, compare
 
         def safe(left: Any, right: Any) -> int:
-            answer = self._guarded(plugin, ask, left, right)
-            return 0 if answer is _FAILED else int(answer)
+            answer = self._guarded(plugin, _compared, ask, left, right)
+            return 0 if answer is _FAILED else answer
 
         return safe
 
@@ -342,6 +360,14 @@ class SchedulingSession:
 
 
 _FAILED: Any = object()
+
+
+def _compared(compare: Callable[[Any, Any], int], left: Any, right: Any) -> int:
+    return int(compare(left, right))
+
+
+def _sorted_by(key: Callable[[Task], Any], tasks: list[Task]) -> list[Task]:
+    return sorted(tasks, key=key)
 
 
 def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:

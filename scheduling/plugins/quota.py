@@ -34,7 +34,9 @@ def _limit(key: str, amounts: Mapping[str, Any]) -> dict[str, int]:
             raise Unusable({f"{key}.{name}": f"“{name}” cannot be limited{suggestion(name, LIMITED)}"})
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
             raise mistyped(f"{key}.{name}", value, "zero or more")
-    return {name: value if name == SESSIONS else in_units(value) for name, value in amounts.items()}
+        if name == SESSIONS and value != int(value):
+            raise mistyped(f"{key}.{name}", value, "a whole number")
+    return {name: int(value) if name == SESSIONS else in_units(value) for name, value in amounts.items()}
 
 
 @register_plugin("quota")

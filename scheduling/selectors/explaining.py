@@ -13,7 +13,7 @@ from lcm.models import LabletSession
 from scheduling.framework.configuration import Configuration, WrongConfiguration, read_configuration
 from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
 from scheduling.framework.explain import Count, failed_plugins, reasons_on
-from scheduling.framework.model import Gang, Job, Snapshot, Task
+from scheduling.framework.model import Job, Snapshot, Task
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.next_steps import NextStep, Rehearsed, next_steps
 from scheduling.selectors.queue import order_of
@@ -117,7 +117,7 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
         return f"The next cycle asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
     assert verdict.why is not None
     text = verdict.why.sentence
-    if verdict.stuck is not None and _apart(verdict.job):
+    if verdict.stuck is not None and verdict.job.apart:
         text = f"Its node {verdict.stuck.task.name} finds no place: {text[:1].lower()}{text[1:]}"
     return text
 
@@ -133,10 +133,6 @@ def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
 
 def node_name(snapshot: Snapshot, key: str) -> str:
     return next((node.name for node in snapshot.nodes if node.key == key), "a slot that is gone")
-
-
-def _apart(job: Job) -> bool:
-    return job.gang is Gang.SPREAD and len(job.tasks) > 1
 
 
 def _sessions(count: int) -> str:

@@ -85,9 +85,12 @@ def _its_turn(found: Rehearsed) -> NextStep:
 def _impossible(found: Rehearsed) -> NextStep:
     """Said of the slots as they would be with nobody on them."""
     ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.ideal.rows, jobs=[]))
-    ideal.open(found.configuration.plugins())
+    ideal.open(found.configuration.opened())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
     counts = explain(ideal, task, found.job).counts
+    if not counts:
+        text = f"Nothing in {found.claim.pool} can ever hold it: its kernels need more than all slots have."
+        return NextStep("impossible", text)
     reasons = ", and ".join(f"{'a slot' if each.nodes == 1 else 'slots'} {each.text}" for each in counts)
     text = f"Nothing in {found.claim.pool} can ever hold it: even when empty, {reasons}."
     return NextStep("impossible", text)

@@ -65,6 +65,7 @@ def snapshot_of(
         jobs=jobs,
         template=template_of(pool),
         pool=pool.name,
+        max_nodes=pool.max_slots,
     )
 
 

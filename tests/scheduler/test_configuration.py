@@ -8,7 +8,9 @@ import pytest
 
 from scheduling.framework import plugin as registry
 from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
+from scheduling.framework.cycle import Outcome, run_cycle
 from scheduling.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
+from tests.scheduler.plugged import job, node, snapshot
 
 ALLOCATE = "actions: [allocate]\n"
 
@@ -42,6 +44,28 @@ def test_plugins_get_their_arguments():
     assert not configuration.has("spread")
     binpack = configuration.plugins()[1]
     assert (binpack.weight, binpack.gpu, binpack.cpu_cores) == (3, 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "opened"),
+    [
+        ("[]", ["cordon", "leases", "ports", "resources"]),
+        ("[binpack, ports]", ["cordon", "leases", "resources", "binpack", "ports"]),
+        ("[resources, ports, leases, cordon]", ["resources", "ports", "leases", "cordon"]),
+    ],
+)
+def test_what_a_commit_checks_is_asked_whether_it_is_chosen_or_not(chosen, opened):
+    configuration = read_configuration(ALLOCATE + f"plugins: {chosen}")
+    assert [plugin.name for plugin in configuration.opened()] == opened
+
+
+def test_nobody_is_planned_where_a_commit_would_refuse_them():
+    nodes = [node("a", cordoned=True), node("b", max_leases=0), node("c", ports=0), node("d", 0)]
+    (verdict,) = run_cycle(
+        snapshot(nodes, [job("j", ports=1)]), read_configuration(ALLOCATE + "plugins: [submit_order]")
+    ).verdicts
+    assert verdict.outcome is Outcome.WAITING
+    assert {count.code for count in verdict.why.counts} == {"cordon", "leases", "ports", "cpu_cores"}
 
 
 def test_plugins_are_made_anew_for_every_cycle():
@@ -91,6 +115,34 @@ def test_plugins_are_made_anew_for_every_cycle():
             ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits: {lab: {gpu: -1}}\n",
             5,
             "“limits.lab.gpu” must be zero or more, but is -1.",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits:\n        lab:\n"
+            "          gpu: 1\n          cpu: 3\n",
+            8,
+            "“cpu” cannot be limited",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits:\n        north: {}\n"
+            "        north.lab:\n          gpu: -1\n",
+            8,
+            "“limits.north.lab.gpu” must be zero or more, but is -1.",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits: {lab: {sessions: 1.5}}\n",
+            5,
+            "“limits.lab.sessions” must be a whole number, but is 1.5.",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: binpack\n    arguments:\n      weight: 3\n      weight: 4\n",
+            6,
+            "“weight” is there twice.",
+        ),
+        (
+            ALLOCATE + "plugins:\n  - name: quota\n    arguments:\n      limits:\n        lab: {gpu: 1}\n"
+            "        lab: {gpu: 2}\n",
+            7,
+            "“lab” is there twice.",
         ),
         (
             ALLOCATE + "plugins:\n  - {name: binpack, arguments: [1]}\n",

@@ -21,6 +21,7 @@ FULL: dict[str, Any] = {
     "pool": "lab",
     "now": 1700000000.25,
     "template": {"name": "lab-new", "capacity": {"cpu_cores": 8}},
+    "max_nodes": 3,
     "nodes": [
         {
             "name": "lab-01",

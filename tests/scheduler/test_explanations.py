@@ -131,6 +131,89 @@ def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
     assert verdict.why.sentence == "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free."
 
 
+def gang(*cores: float, **more) -> Job:
+    tasks = tuple(Task(f"t{place}", (round(each * 100), 0, 0, 0)) for place, each in enumerate(cores))
+    return Job("gang", "lab", tasks, gang=Gang.SPREAD, **more)
+
+
+def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
+    verdict = why([node("a")], gang(4, 4), node("new"))
+    assert (verdict.outcome, verdict.summary) == (Outcome.WAITING, "waiting:cpu_cores")
+    assert verdict.why.sentence == (
+        "With 1 of its 2 kernels placed, the only READY slot lacks CPU: 4 cores asked, at most 0 cores free."
+    )
+    three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
+    assert three.why.sentence == (
+        "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: 4 cores asked, at most 0 cores free; "
+        "1 is cordoned."
+    )
+
+
+def test_gangs_of_one_shape_share_one_explanation():
+    jobs = [replace(gang(4, cores), id=name) for name, cores in (("x", 4), ("y", 4), ("z", 3.5))]
+    cycle = run_cycle(snapshot([node("a")], jobs), configuration_of())
+    first, second, third = cycle.verdicts
+    assert first.why is second.why is not third.why
+    assert cycle.ssn.nodes.free.tolist() == [[400, 800, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "template", "most", "outcome"),
+    [
+        ([node("a")], gang(4, 4), None, None, Outcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), None, Outcome.WAITING),
+        ([node("a")], gang(4, 4), node("new"), 1, Outcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), 2, Outcome.WAITING),
+        ([], gang(4, 4), node("new"), 1, Outcome.IMPOSSIBLE),
+        # Enough together, but never more than one on a slot.
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, Outcome.IMPOSSIBLE),
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, Outcome.WAITING),
+        # Each finds a place, all together do not.
+        ([node("a")], gang(3, 2, 1), node("new"), 1, Outcome.IMPOSSIBLE),
+        ([node("a")], gang(3, 2, 1), node("new"), 2, Outcome.WAITING),
+        # A larger slot than would be launched today counts as what it is, and as one.
+        ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, Outcome.WAITING),
+        (
+            [node("a", 8, system="vm")],
+            gang(4, 4, system="cml"),
+            node("new", system="cml"),
+            1,
+            Outcome.IMPOSSIBLE,
+        ),
+        ([node("a", cordoned=True), node("b")], gang(4, 4), None, None, Outcome.WAITING),
+        ([node("a"), node("b")], gang(0, 0, 0), node("new"), 1, Outcome.PLACED),
+    ],
+)
+def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
+    nodes, waiting, template, most, outcome
+):
+    world = replace(snapshot(nodes, [waiting]), template=template, max_nodes=most)
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    assert verdict.outcome is outcome
+
+
+def test_all_that_refuse_a_job_are_heard_and_named():
+    def opens(ssn):
+        ssn.add_job_over_capacity_fn(lambda _: Reason("budget", "The lab has enough."))
+        ssn.add_pre_predicate_fn(lambda *_: Reason("monday", "It is Monday."))
+
+    late = Inline(
+        name="late", opens=lambda ssn: ssn.add_pre_predicate_fn(lambda *_: Reason("late", "It is late."))
+    )
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="gate", opens=opens), late)
+    (verdict,) = cycle.verdicts
+    assert verdict.outcome is Outcome.REFUSED
+    assert verdict.why.counts == (
+        Count("budget", "gate", 0, "The lab has enough."),
+        Count("monday", "gate", 0, "It is Monday."),
+        Count("late", "late", 0, "It is late."),
+    )
+    assert (verdict.why.dominant, verdict.why.sentence) == (
+        "budget",
+        "The lab has enough. It is Monday. It is late.",
+    )
+
+
 def test_all_reasons_of_one_slot():
     world = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
     waiting = job("j", 2, 2, ports=1, gpu=1, system="vm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -31,6 +32,16 @@ def world():
                     Queue("lab"), Queue("other"))  # fmt: skip
 
 
+def both_ways(ssn: SchedulingSession) -> None:
+    ssn.add_node_order_fn(lambda *_: math.inf, fixed=True)
+    ssn.add_node_order_fn(lambda *_: -math.inf, fixed=True)
+
+
+def stops_to_compare(ssn: SchedulingSession) -> None:
+    """Keys that compare until something is placed."""
+    ssn.add_queue_order_fn(key=lambda queue: queue.name if ssn.changed and queue.name == "lab" else 1)
+
+
 POINTS = {
     "opening": broken,
     "predicate": lambda ssn: ssn.add_predicate_fn(broken),
@@ -43,6 +54,9 @@ POINTS = {
     "predicate, when": lambda ssn: ssn.add_predicate_fn(refusing, when=broken),
     "predicate, need": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, broken)),
     "predicate, need of a text": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, lambda _: "lots")),
+    "predicate, need of no number": lambda ssn: ssn.add_predicate_fn(refusing, need=(0, lambda _: math.nan)),
+    "predicate, need of no column": lambda ssn: ssn.add_predicate_fn(refusing, need=(99, lambda _: 1)),
+    "predicate, need that is none": lambda ssn: ssn.add_predicate_fn(refusing, need=7),
     "pre-predicate": lambda ssn: ssn.add_pre_predicate_fn(broken),
     "score": lambda ssn: ssn.add_node_order_fn(broken),
     "score, batch": lambda ssn: ssn.add_node_order_fn(broken, batch=broken),
@@ -51,6 +65,21 @@ POINTS = {
     "score, batch of a wrong length": lambda ssn: ssn.add_node_order_fn(broken, batch=lambda *_: np.ones(7)),
     "score of no number": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan),
     "score of no number, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.nan, fixed=True),
+    "score without end": lambda ssn: ssn.add_node_order_fn(lambda *_: math.inf),
+    "score without end, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: math.inf, fixed=True),
+    "score without end, ranked": lambda ssn: ssn.add_node_order_fn(
+        lambda *_: math.inf, ranks_by=lambda _: None
+    ),
+    "score below all": lambda ssn: ssn.add_node_order_fn(lambda *_: -math.inf),
+    "score below all, fixed": lambda ssn: ssn.add_node_order_fn(lambda *_: -math.inf, fixed=True),
+    "score below all, ranked": lambda ssn: ssn.add_node_order_fn(
+        lambda *_: -math.inf, ranks_by=lambda _: None
+    ),
+    "scores without end that cancel out": both_ways,
+    "scores that are too much together": lambda ssn: [
+        ssn.add_node_order_fn(lambda *_: 1e308, fixed=fixed) for fixed in (True, True, False, False)
+    ],
+    "score, weight without end": lambda ssn: ssn.add_node_order_fn(lambda *_: 0.0, weight=math.inf),
     "score, ranked": lambda ssn: ssn.add_node_order_fn(broken, ranks_by=lambda _: None),
     "score of no number, ranked": lambda ssn: ssn.add_node_order_fn(
         lambda *_: math.nan, ranks_by=lambda _: None
@@ -59,8 +88,18 @@ POINTS = {
     "score, ranks by no key": lambda ssn: ssn.add_node_order_fn(lambda *_: 1.0, ranks_by=lambda _: []),
     "GPU order": lambda ssn: ssn.add_gpu_order_fn(broken),
     "GPU order of nothing": lambda ssn: ssn.add_gpu_order_fn(lambda *_: None),
+    "GPU order of no number": lambda ssn: ssn.add_gpu_order_fn(lambda *_: math.nan),
+    "GPU order without end": lambda ssn: ssn.add_gpu_order_fn(
+        lambda _, __, device: math.inf if device else -math.inf
+    ),
     "queue order": lambda ssn: ssn.add_queue_order_fn(broken),
     "queue order, key": lambda ssn: ssn.add_queue_order_fn(key=broken),
+    "queue order of nothing": lambda ssn: ssn.add_queue_order_fn(lambda *_: None),
+    "queue order of a text": lambda ssn: ssn.add_queue_order_fn(lambda *_: "first"),
+    "queue order, keys that do not compare": lambda ssn: ssn.add_queue_order_fn(
+        key=lambda queue: 1 if queue.name == "lab" else "one"
+    ),
+    "job order of nothing": lambda ssn: ssn.add_job_order_fn(lambda *_: None),
     "job order": lambda ssn: ssn.add_job_order_fn(broken),
     "job order, key": lambda ssn: ssn.add_job_order_fn(key=broken),
     "job order, keys that do not compare": lambda ssn: ssn.add_job_order_fn(
@@ -68,6 +107,11 @@ POINTS = {
     ),
     "task order": lambda ssn: ssn.add_task_order_fn(broken),
     "task order, key": lambda ssn: ssn.add_task_order_fn(key=broken),
+    "task order of nothing": lambda ssn: ssn.add_task_order_fn(lambda *_: None),
+    "task order, keys of nothing": lambda ssn: ssn.add_task_order_fn(key=lambda _: None),
+    "task order, keys that do not compare": lambda ssn: ssn.add_task_order_fn(
+        key=lambda task: 1 if task.name == "t0" else "one"
+    ),
     "quota gate": lambda ssn: ssn.add_job_over_capacity_fn(broken),
     "event handler": lambda ssn: ssn.add_event_handler(allocate=broken, deallocate=broken),
     "shape": lambda ssn: ssn.add_shape_fn(broken),
@@ -164,6 +208,64 @@ def test_a_score_of_no_number_takes_no_node_from_the_others():
     )
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["b", "a"]
     assert cycle.ssn.failures.by_plugin == {"broken": "ValueError: a score is not a number"}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"ranks_by": lambda _: None}, {"fixed": True}], ids=["", "ranked", "fixed"]
+)
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_number_anywhere_counts_nothing_everywhere(wrong, more):
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_node_order_fn(lambda _, __, state: wrong if state.name == "a" else 1.0, **more)
+
+    cycle = run_with(snapshot([node("a", 1), node("b")], [job("x")]), Inline(name="broken", opens=opens))
+    assert cycle.verdicts[0].parts[0].node == "a"
+    assert not cycle.verdicts[0].scores.get("broken")
+    assert json.dumps(as_result(cycle), allow_nan=False)
+    assert "ValueError: a score " in cycle.ssn.failures.by_plugin["broken"]
+
+
+def test_a_queue_order_that_does_not_compare_leaves_the_others_heard():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_queue_order_fn(key=lambda queue: 1 if queue.name == "lab" else "one")
+
+    broken_one = Inline(name="broken", opens=opens)
+    right = Inline(name="right", opens=lambda ssn: ssn.add_queue_order_fn(key=lambda queue: queue.name))
+    jobs = [
+        job(name, queue=queue)
+        for name, queue in zip("123456", ["lab", "c", "b", "a", "lab", "a"], strict=True)
+    ]
+    cycle = run_with(
+        snapshot([node("n", 9)], jobs, Queue("lab"), Queue("a"), Queue("b"), Queue("c")),
+        broken_one,
+        right,
+        names=("resources",),
+    )
+    assert [verdict.job.id for verdict in cycle.verdicts] == ["4", "6", "3", "2", "1", "5"]
+    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 6
+    assert set(cycle.ssn.failures.by_plugin) == {"broken"}
+
+
+def test_whoever_is_left_when_queues_stop_to_compare_is_asked_about_once():
+    jobs = [job(f"{number}", queue=queue) for number, queue in enumerate(["lab", "other"] * 4)]
+    cycle = run_with(
+        snapshot([node("n", 99)], jobs, Queue("lab"), Queue("other")),
+        Inline(name="broken", opens=stops_to_compare),
+        names=("resources",),
+    )
+    assert sorted(verdict.job.id for verdict in cycle.verdicts) == list("01234567")
+    assert set(cycle.ssn.failures.by_plugin) == {"broken"}
+
+
+def test_a_need_beyond_all_numbers_is_more_than_any_node_has():
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(refusing, need=(0, lambda _: 10**30))
+
+    (verdict,) = run_with(snapshot([node("a")], [job("j")]), Inline(name="greedy", opens=opens)).verdicts
+    assert (verdict.outcome, verdict.why.sentence) == (
+        Outcome.IMPOSSIBLE,
+        "The only READY slot is refused: no.",
+    )
 
 
 def test_two_needs_of_one_column_both_count():

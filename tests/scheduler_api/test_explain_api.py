@@ -143,6 +143,21 @@ def test_what_nothing_can_ever_hold(fleet, lab, why):
     )
 
 
+def test_a_session_that_spreads_over_more_slots_than_there_can_be(tuned, why):
+    fleet = tuned(cpu_cores=3, max_slots=1)
+    fleet.slot()
+    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
+    fleet.clean_tick()
+    found = why(session)
+    assert found["outcome"] == "impossible"
+    assert "of its 3 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert [each["text"] for each in found["next_steps"]] == [
+        "Nothing in cml-eu can ever hold it: its kernels need more than all slots have."
+    ]
+    tuned(max_slots=2)
+    assert why(session)["outcome"] == "waiting"
+
+
 def test_it_is_its_turn_later(fleet, lab, why, now):
     fleet.slot()
     session = lab(starts_at=now + timedelta(hours=1), ends_at=now + timedelta(hours=2))
