@@ -89,7 +89,11 @@ class CmlClient:
 
     async def lab(self, lab_id: str) -> results.Lab:
         """Title, owner and state of a lab."""
-        return results.Lab.read(await self._mapping(Call("lab", "GET", _lab(lab_id))), lab_id)
+        call = Call("lab", "GET", _lab(lab_id))
+        found = results.Lab.read(await self._mapping(call), lab_id)
+        if found is None:
+            raise self._malformed(call, "there is no lab title in the answer")
+        return found
 
     async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.Lab, ...]:
         """The labs of these ids that still exist, a few calls at a time."""

@@ -59,10 +59,14 @@ class Lab:
     raw: Json = field(repr=False)
 
     @classmethod
-    def read(cls, values: Json, lab_id: str) -> Lab:
+    def read(cls, values: Json, lab_id: str) -> Lab | None:
+        """None without a title: every lab has one, and by it we know our own."""
+        title = as_text(values.get("lab_title"))
+        if not title:
+            return None
         return cls(
             id=as_text(values.get("id")) or lab_id,
-            title=as_text(values.get("lab_title")) or "",
+            title=title,
             state=as_text(values.get("state")),
             owner=as_text(values.get("owner_username")) or as_text(values.get("owner")),
             node_count=as_whole(values.get("node_count")),

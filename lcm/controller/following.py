@@ -26,19 +26,28 @@ class Follower:
         self._client = client
         self._world = world
         self._backoff = Backoff()
+        self._may_list_at_once = True
 
     async def run(self) -> None:
-        """Until cancelled; a failure costs a pause of 1 to 30 s, and the list is read again."""
+        """Until cancelled; a failure costs a pause of 1 to 30 s, and the list is read again.
+
+        A watch that is too old costs one only when no watch has succeeded since the last.
+        """
         while True:
             try:
                 await self._follow()
-            except TooOld:
-                logger.info("the watch is too old: list again")
-                await asyncio.sleep(LEAST_PAUSE)
             except LcmError as error:
-                pause = self._backoff.next()
-                logger.warning("LCM cannot be followed, again in %.1f s: %s", pause, error)
-                await asyncio.sleep(pause)
+                await self._pause(error)
+
+    async def _pause(self, error: LcmError) -> None:
+        if isinstance(error, TooOld) and self._may_list_at_once:
+            self._may_list_at_once = False
+            logger.info("the watch is too old: list again")
+            await asyncio.sleep(LEAST_PAUSE)
+            return
+        pause = self._backoff.next()
+        logger.warning("LCM cannot be followed, again in %.1f s: %s", pause, error)
+        await asyncio.sleep(pause)
 
     async def refresh(self, session_id: str) -> Session | None:
         """One session as it is now; None when it is not ours any more."""
@@ -58,6 +67,7 @@ class Follower:
             wait = min(self._config.watch_seconds, left)
             revision, changes = await self._client.watch(revision, round(wait, 3))
             self._backoff.reset()
+            self._may_list_at_once = True
             if len(changes) > LIST_INSTEAD:
                 return
             await self._take(changes)

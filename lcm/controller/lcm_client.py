@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from lcm.controller.config import Config
+from lcm.controller.config import Config, ConfigError
 from lcm.controller.model import Session, Slot
 
 PAGE = 200
 IDS_AT_ONCE = 100
+NOT_LET_IN = (401, 403)
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 
 
@@ -27,6 +28,10 @@ class LcmUnavailable(LcmError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TokenTrouble(LcmUnavailable):
+    """There is no token, or LCM does not accept it: the next one may be let in."""
 
 
 class LcmRefused(LcmError):
@@ -114,8 +119,13 @@ class LcmClient:
         await self._call("POST", f"slots/{slot_id}/heartbeat", json=body)
 
     async def post(self, path: str, body: Mapping[str, Any], key: str) -> Any:
-        """A post that may be repeated: LCM does it once."""
-        return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
+        """A post that may be repeated: LCM does it once. It outlives the token that it was written under."""
+        try:
+            return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
+        except LcmRefused as error:
+            if error.status in NOT_LET_IN:
+                raise TokenTrouble(f"the controller's token is not accepted: {error}") from error
+            raise
 
     async def _pages(self, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
@@ -129,11 +139,14 @@ class LcmClient:
             answer = await self._call("GET", path, params={**params, "page_size": PAGE, "cursor": cursor})
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:
-        headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
         try:
+            headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
             response = await self._http.request(method, path, headers=headers, **options)
             if response.is_success:
                 return response.json() if response.content else None
+        except ConfigError as error:
+            # A token file is empty or gone for a moment while it is rotated.
+            raise TokenTrouble(f"{method} {path}: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise LcmUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
         raise _problem(method, path, response)

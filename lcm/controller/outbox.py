@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lcm.controller.backoff import Backoff
-from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable
+from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TokenTrouble
 from lcm.controller.spool import Post, Spool, SpoolFull
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,8 @@ class Outbox:
         try:
             outcome = Outcome(answer=await self._client.post(post.path, post.body, post.key) or {})
         except LcmUnavailable as error:
-            logger.info("LCM does not take %s: %s", post.path, error)
+            level = logging.WARNING if isinstance(error, TokenTrouble) else logging.INFO
+            logger.log(level, "LCM does not take %s, it is kept: %s", post.path, error)
             _settle(done, Outcome())
             return error.retry_after or line.backoff.next()
         except LcmRefused as error:

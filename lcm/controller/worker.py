@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lcm.cml.call_errors import CmlError, CmlNotFound, CmlRefused, CmlUnreachable
+from lcm.cml.call_errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused, CmlUnreachable
 from lcm.cml.calling import PASSING, CallRecord, Patience
 from lcm.cml.client import CmlClient
 from lcm.cml.results import Lab
@@ -79,29 +79,50 @@ class Worker:
 
     async def labs(self) -> list[LabOnWorker]:
         """Everything on the worker; the title of a lab is asked for once."""
-        ids = await self.cml.labs()
-        unknown = [each for each in ids if each not in self._labs]
-        for lab in await asyncio.gather(*map(self._detail, unknown)):
-            if lab is not None:
-                self._labs[lab.id] = _known(lab)
-        self._labs = {key: self._labs[key] for key in ids if key in self._labs}
+        if unread := await self._read_labs():
+            raise unread
         return list(self._labs.values())
 
-    async def _detail(self, lab_id: str) -> Lab | None:
+    async def _read_labs(self) -> CmlAnswerMalformed | None:
+        """Bring what we know up to date; answers why a lab cannot be told from others, if one cannot."""
+        known = set(self._labs)
+        ids = await self.cml.labs()
+        for gone in known.difference(ids):
+            self._labs.pop(gone, None)
+        unknown = [each for each in ids if each not in self._labs]
+        unread = None
+        for lab in await asyncio.gather(*map(self._detail, unknown)):
+            if isinstance(lab, CmlAnswerMalformed):
+                unread = lab
+            elif lab is not None:
+                self._labs[lab.id] = _known(lab)
+        return unread
+
+    async def _detail(self, lab_id: str) -> Lab | CmlAnswerMalformed | None:
         async with self._details:
             try:
                 return await self.cml.lab(lab_id)
             except CmlNotFound:
                 return None
+            except CmlAnswerMalformed as error:
+                return error
 
     async def labs_of(self, mark: Mark) -> list[LabOnWorker]:
-        """The labs with a mark, the oldest first: more than one when an import was answered too late."""
-        found = [lab for lab in await self.labs() if lab.mark == mark]
+        """The labs with a mark, the oldest first: more than one when an import was answered too late.
+
+        There is none only when every lab has told its title.
+        """
+        unread = await self._read_labs()
+        found = [lab for lab in self._labs.values() if lab.mark == mark]
+        if unread and not found:
+            raise unread
         return sorted(found, key=lambda lab: (lab.created, lab.id))
 
     async def import_lab(self, topology: str, title: str) -> str:
         async with self.changing:
-            return await self.cml.import_lab(topology, title=title)
+            lab_id = await self.cml.import_lab(topology, title=title)
+        self._labs[lab_id] = LabOnWorker(lab_id, title, mark_in(title), created="")
+        return lab_id
 
     async def start(self, lab_id: str) -> None:
         async with self.changing:

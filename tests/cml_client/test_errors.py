@@ -86,6 +86,8 @@ def test_an_answer_that_is_too_long_is_not_read_to_its_end():
         ("import", lambda cml: cml.import_lab("x", title="t"), ok({"lab": "x"})),
         ("system_stats", lambda cml: cml.system_stats(), ok([])),
         ("nodes", lambda cml: cml.nodes("l"), ok({})),
+        ("lab", lambda cml: cml.lab("l"), ok({"id": "l"})),
+        ("lab", lambda cml: cml.lab("l"), ok({"id": "l", "lab_title": 7})),
     ],
 )
 def test_another_shape_than_cml_has_is_malformed(name, ask, answer):

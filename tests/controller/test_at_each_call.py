@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
 TO_READY = {
     "authenticate": ("POST", r"^/authenticate"),
     "labs": ("GET", r"^/labs$"),
-    "lab": ("GET", r"^/labs/[^/]+$"),
     "import": ("POST", r"^/import"),
     "nodes": ("GET", r"/nodes$"),
     "tags": ("PATCH", r"/nodes/"),
@@ -24,6 +23,8 @@ TO_READY = {
     "start": ("PUT", r"/start$"),
     "converged": ("GET", r"check_if_converged"),
 }
+# What says which lab is ours: the answer to the import, else the title.
+TO_FIND = {"import": TO_READY["import"], "lab": ("GET", r"^/labs/[^/]+$")}
 TO_SEE = {
     "system_information": ("GET", r"^/system_information"),
     "system_stats": ("GET", r"^/system_stats"),
@@ -37,7 +38,7 @@ TO_THE_END = {
     "wipe": ("PUT", r"/wipe$"),
     "delete": ("DELETE", r"^/labs/[^/]+$"),
 }
-CALLS = TO_READY | TO_SEE | TO_THE_END
+CALLS = TO_READY | TO_FIND | TO_SEE | TO_THE_END
 # Calls in which a controller is killed: done and not answered yet, or not done yet.
 DEADLY = [
     *((name, True) for name in ("import", "tags", "start", *TO_THE_END)),
@@ -51,7 +52,9 @@ ONCE = {
     "lost": {"kind": FaultKind.DROP, "executed": True, "times": 2},
     "truncated": {"kind": FaultKind.TRUNCATE, "times": 1},
 }
-WORKERS = 16
+# Without these a lab cannot be told from others.
+NAMES = {"kind": FaultKind.MISSING_FIELDS, "fields": ["id", "lab_title"], "times": 1}
+WORKERS = 17
 HELD = 8
 CALM = {
     "HEARTBEAT_SECONDS": "20",
@@ -83,16 +86,22 @@ def test_each_call_fails_once_and_for_good(plane, crowd):
     """Who meets every failure once takes longer and ends as it should; who meets one for good ends, too."""
     for name, how in ONCE.items():
         crowd.ask(name, *failing(CALLS, **how), seconds=300)
+    crowd.ask("nameless", *failing(TO_FIND, **NAMES), seconds=300)
     for name in TO_READY | TO_THE_END:
         crowd.ask(name, *failing({name: CALLS[name]}, kind=FaultKind.STATUS, status=500), seconds=12)
+    unanswered = failing({"import": CALLS["import"]}, **ONCE["lost"])
+    crowd.ask(
+        "lab", *unanswered, *failing({"lab": CALLS["lab"]}, kind=FaultKind.STATUS, status=500), seconds=12
+    )
     crowd.ask("blind", *failing(TO_SEE, kind=FaultKind.STATUS, status=500), seconds=12)
     crowd.place()
     settings = {"BOOT_TIMEOUT_SECONDS": "30", "STOP_TIMEOUT_SECONDS": "10", "OBSERVE_SECONDS": "3"}
     controller = plane.controller("patient", POOL, **CALM, **settings)
-    crowd.until(ONCE, "RUNNING")
-    crowd.cancel(ONCE)
+    once = [*ONCE, "nameless"]
+    crowd.until(once, "RUNNING")
+    crowd.cancel(once)
     ended = crowd.all_end_well()
-    for name in ONCE:
+    for name in once:
         assert (ended[name]["status"], ended[name]["attempt"]) == ("TERMINATED", 1), name
     assert ended["blind"]["status"] == "TERMINATED"
     assert {ended[name]["status"] for name in TO_THE_END} == {"FAILED"}

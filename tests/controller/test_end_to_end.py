@@ -2,11 +2,13 @@
 
 import re
 import time
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import httpx
 import pytest
 
+from lcm.cml.simulator.edits import HIGHEST
 from tests.bench.control_plane import wait_until
 from tests.factories import LAB
 
@@ -38,6 +40,37 @@ def nothing_left(plane, session):
     assert plane.ports_of(session) == []
 
 
+def place_of(plane, session):
+    """The worker that has the session's lab, and the lab."""
+    (found,) = [
+        (worker, lab_id)
+        for worker, each in plane.workers().items()
+        for lab_id, lab in each["labs"].items()
+        if session in lab["title"]
+    ]
+    return found
+
+
+def ports_on(plane, worker):
+    slots = plane.call("GET", "slots/?pool=cml-eu&page_size=50").json()["results"]
+    (slot,) = [slot["id"] for slot in slots if slot["instance_id"] == worker]
+    return plane.call("GET", f"slots/{slot}").json()["ports"]
+
+
+@contextmanager
+def ports_from(plane, first):
+    """Sessions of the pool are given the ports from here on."""
+    pools = plane.call("GET", "pools/?page_size=50").json()["results"]
+    (pool,) = [pool for pool in pools if pool["name"] == "cml-eu"]
+    usual = {"first_port": pool["first_port"], "last_port": pool["last_port"]}
+    for_now = {"first_port": first, "last_port": 65_535}
+    plane.call("PATCH", f"pools/{pool['id']}", for_now).raise_for_status()
+    try:
+        yield
+    finally:
+        plane.call("PATCH", f"pools/{pool['id']}", usual).raise_for_status()
+
+
 def series(controller, session):
     return re.findall(
         rf'lcm_container_utilization{{[^}}]*session_id="{session}"[^}}]*}} \S+', controller.metrics()
@@ -60,8 +93,7 @@ def test_a_session_lives_its_whole_life(plane, controller):
 def test_ports_are_in_the_tags_before_it_starts(plane, controller):
     session = plane.ask()
     plane.until(session, "RUNNING")
-    (worker,) = [name for name, each in plane.workers().items() if session in str(each["labs"])]
-    lab_id = next(key for key, lab in plane.workers()[worker]["labs"].items() if session in lab["title"])
+    worker, lab_id = place_of(plane, session)
     address = plane.simulator.admin.address_of(worker)
     token = httpx.post(
         f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
@@ -78,6 +110,28 @@ def test_ports_are_in_the_tags_before_it_starts(plane, controller):
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     nothing_left(plane, session)
+
+
+def test_a_lab_edited_behind_our_back_drifts_and_its_port_is_not_given_out(plane, controller):
+    # The port that the edit adds is the next that a session would be given.
+    with ports_from(plane, HIGHEST - 2):
+        session = plane.ask()
+        plane.until(session, "RUNNING")
+        worker, lab_id = place_of(plane, session)
+        assert sorted(plane.ports_of(session)) == [HIGHEST - 2, HIGHEST - 1]
+        plane.simulator.admin.edit_lab(worker, lab_id, "add_node")
+        assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
+        wait_until(lambda: plane.session(session)["port_drift_detected"], "the drift shows", 15, plane.logs)
+        leaked = [(port["port"], port["session"]) for port in ports_on(plane, worker) if port["leaked"]]
+        assert (HIGHEST, session) in leaked
+        following = plane.ask()
+        plane.until(following, "RUNNING")
+        assert place_of(plane, following)[0] == worker
+        assert sorted(plane.ports_of(following)) == [HIGHEST + 1, HIGHEST + 2]
+    for each in (session, following):
+        plane.call("POST", f"lablet-sessions/{each}/cancel", {"reason": "seen enough"})
+        assert plane.until(each, "TERMINATED", "FAILED") == "TERMINATED"
+        nothing_left(plane, each)
 
 
 def test_a_session_that_waits_for_its_user_runs_when_they_arrive(plane, controller):

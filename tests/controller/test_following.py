@@ -100,7 +100,18 @@ def test_lcm_in_trouble_is_not_asked_in_a_hot_loop(lcm, trouble):
 
     async def scene(world, follower):
         await asyncio.sleep(1)
-        assert lcm.calls["watch"] <= (3 if trouble != 410 else 60)
+        assert lcm.calls["watch"] <= 3
+
+    follow(lcm, scene)
+
+
+def test_a_watch_that_is_always_too_old_does_not_list_in_a_hot_loop(lcm):
+    # Where the feed is it says, and refuses to be watched from there.
+    lcm.trouble["watch"] = lambda: 410 if lcm.calls["watch"] % 2 == 0 else None
+
+    async def scene(world, follower):
+        await asyncio.sleep(1)
+        assert 2 <= lcm.calls["lablet-sessions"] <= 3
 
     follow(lcm, scene)
 

@@ -98,9 +98,9 @@ def lcm(monkeypatch):
     return Lcm()
 
 
-def with_outbox(folder, lcm, scene, news=None):
+def with_outbox(folder, lcm, scene, news=None, **token):
     async def wrapped():
-        client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
+        client = LcmClient(Config(**token or {"token": "lcm_x"}), transport=httpx.MockTransport(lcm))
         outbox = Outbox(spool_in(folder), client, (news if news is not None else []).append)
         running = asyncio.create_task(outbox.run())
         try:
@@ -135,7 +135,7 @@ def test_the_same_post_has_the_same_key_after_a_restart(tmp_path, lcm):
     assert keys[0] != keys[1]
 
 
-@pytest.mark.parametrize("trouble", ["down", 500, 502, 503, 429])
+@pytest.mark.parametrize("trouble", ["down", 500, 502, 503, 429, 401, 403])
 def test_what_lcm_cannot_take_is_kept_and_sent_later(tmp_path, lcm, trouble):
     lcm.answers = [trouble]
     news = []
@@ -151,6 +151,32 @@ def test_what_lcm_cannot_take_is_kept_and_sent_later(tmp_path, lcm, trouble):
     assert [body["n"] for _, body, _ in lcm.seen] == [1, 1]
     assert lcm.seen[0][2] == lcm.seen[1][2]
     assert news == ["s1"]
+
+
+@pytest.mark.parametrize(("trouble", "is_warned_of"), [(401, True), (403, True), (503, False)])
+def test_a_token_that_is_not_accepted_is_said_loudly(tmp_path, lcm, caplog, trouble, is_warned_of):
+    lcm.answers = [trouble]
+
+    async def scene(outbox):
+        assert (await outbox.send("s1", 1, "x", {}, "one")).kept
+
+    with_outbox(tmp_path, lcm, scene)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert ["token is not accepted" in text for text in warnings] == [True] * is_warned_of
+
+
+def test_a_token_file_that_is_empty_for_a_moment_ends_nothing(tmp_path, lcm):
+    file = tmp_path / "token"
+    file.write_text("")
+
+    async def scene(outbox):
+        assert (await outbox.send("s1", 1, "x", {}, "one")).kept
+        file.write_text("lcm_new")
+        while outbox.waiting("s1"):
+            await asyncio.sleep(0.05)
+
+    with_outbox(tmp_path / "spool", lcm, scene, token_file=str(file))
+    assert len(lcm.seen) == 1
 
 
 def test_what_was_not_sent_is_sent_by_the_next_run_in_order(tmp_path, lcm):

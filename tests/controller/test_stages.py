@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -255,6 +256,62 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(play, path):
         await scene.until("RUNNING")
         assert scene.said("failures") == []
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=["lab_title"])
+
+
+@pytest.mark.parametrize(("status", "times"), [("INSTANTIATING", 1), ("RUNNING", 1), ("STOPPING", 2)])
+def test_a_lab_that_does_not_tell_its_title_may_be_ours(play, status, times):
+    async def part(scene):
+        scene.put(status)
+        lab_id = await scene.import_lab(title_for(scene.key, 1, "campus"))
+        scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
+        assert await scene.look() is not None
+        assert (scene.lcm.posts, list(scene.labs())) == ([], [lab_id])
+        await scene.look()
+        assert scene.said("failures") == []
+        assert len(scene.labs()) == (status != "STOPPING")
+
+    play(part)
+
+
+def test_an_import_that_does_not_tell_its_id_is_found_once_its_title_is_told(play):
+    async def part(scene):
+        scene.simulator.admin.fail(
+            scene.worker, Fault(FaultKind.MISSING_FIELDS, "^/import", times=1, fields=["id"])
+        )
+        scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=1))
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        assert scene.said("failures") == []
+        assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+def test_a_lab_of_others_that_never_tells_its_title_is_no_trouble_for_ours(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.look()
+        scene.simulator.admin.fail(scene.worker, TITLE_MISSING)
+        await scene.import_lab("somebody's")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        assert [lab["title"] for lab in scene.labs().values()] == ["somebody's"]
+
+    play(part)
+
+
+def test_the_lab_that_was_imported_is_known_without_asking(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        assert len(await scene.world.worker("slot-1").labs()) == 1
+        assert scene.simulator.admin.calls(scene.worker).keys().isdisjoint({"GET /labs/*"})
 
     play(part)
 
