@@ -280,6 +280,33 @@ def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
     assert outcome(revised) == "regressed"
 
 
+def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed, as_admin, now):
+    """What was allocated is another figure than the used one the revision was based on."""
+    apply(revised, {"memory_gb": Choice("recommended")}, as_admin, now)
+    made = revised.revisions.get(number=3)
+    assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["basis"]) == (Decimal(3), "used")
+    observed(revised, 1, cpu="2.00", memory=None, storage=5000)
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    made.refresh_from_db()
+    assert made.outcome == "watching"
+    observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
+    made.refresh_from_db()
+    assert made.outcome == "verified"
+
+
+def test_a_revision_by_hand_is_judged_on_the_usual_basis(known, observed, as_admin, now):
+    revise_definition(
+        definition=known,
+        requirements={"memory_gb": Decimal(3)},
+        based_on=1,
+        reason="by hand",
+        actor=as_admin,
+        now=now - timedelta(days=1),
+    )
+    observed(known, 1, cpu="2.00", memory=None, storage=5000)
+    assert outcome(known) == "watching"
+
+
 def test_an_outcome_is_decided_once(revised, observed):
     observed(revised, 5, cpu="2.00", memory=2500, storage=5000)
     observed(revised, 2, cpu="3.60", memory=4000, storage=5000)
