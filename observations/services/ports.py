@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Subquery, UUIDField
+from django.db.models import QuerySet, Subquery, UUIDField
 
 from lcm.compiled import Given, Reading, Statement, run
 from lcm.models import LabletSession
@@ -80,23 +80,26 @@ def _add_what_others_show(plan: Plan, drifting: Sequence[UUID]) -> None:
     """Labs that run on the same worker now may use ports that were never given to them."""
     if not drifting:
         return
-    shown = SessionObservation.objects.filter(session_id__in=drifting)
-    for other, ports in shown.values_list("session_id", "observed_ports"):
-        for port in (ports or {}).values():
+    for other, ports in _ports_shown(SessionObservation.objects.filter(session_id__in=drifting)):
+        for port in ports:
             plan.held_by_others.setdefault(port, str(other))
+
+
+def _ports_shown(rows: QuerySet[SessionObservation]) -> list[tuple[UUID, set[int]]]:
+    shown = rows.order_by("session_id").values_list("session_id", "observed_ports")
+    return [(session_id, set((ports or {}).values())) for session_id, ports in shown]
 
 
 def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
     return compare_ports(plan.allocated, observed, plan.held_by_others)
 
 
-def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
+def hold_leaked(
+    *, session: LabletSession, plan: Plan, observed: Ports, drift: Sequence[DriftItem], now: datetime
+) -> None:
     """Keep ports that are in use unplanned off the free list; give back those that are seen free."""
-    leaked = leaked_ports(drift)
-    free = [key for port, key in plan.leaked.items() if port not in leaked]
-    if free:
-        PortAllocation.objects.filter(pk__in=free).delete()
-    new = {port: name for port, name in leaked.items() if port not in plan.leaked}
+    _give_back(plan, {key: port for port, key in plan.leaked.items() if port not in observed.values()})
+    new = {port: name for port, name in leaked_ports(drift).items() if port not in plan.leaked}
     if plan.slot_id is None or not new:
         return
     # Locked as a placement does, so that no port is given out while it is being held back.
@@ -116,6 +119,26 @@ def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem
     )
 
 
-def forget_leaked(session_ids: Sequence[UUID]) -> int:
-    """Their labs were removed from the workers, and the ports with them."""
-    return PortAllocation.objects.filter(session_id__in=session_ids, leaked=True).delete()[0]
+def _give_back(plan: Plan, free: Mapping[UUID, int]) -> None:
+    """Another lab on the worker may show it still; then it is that one's to hold."""
+    heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
+    for key, other in heirs.items():
+        PortAllocation.objects.filter(pk=key).update(session=other)
+    gone = free.keys() - heirs.keys()
+    if gone:
+        PortAllocation.objects.filter(pk__in=gone).delete()
+
+
+def forget_leaked(session_ids: Sequence[UUID]) -> None:
+    """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
+    for row in PortAllocation.objects.filter(session_id__in=session_ids, leaked=True):
+        claims = Reservation.objects.filter(slot_id=row.slot_id, phase=Phase.READY)
+        shown = SessionObservation.objects.filter(
+            session__in=claims.values("session_id"), session__port_drift_detected=True
+        ).exclude(session__in=session_ids)
+        heirs = (other for other, ports in _ports_shown(shown) if row.port in ports)
+        row.session_id = next(heirs, None)
+        if row.session_id is None:
+            row.delete()
+        else:
+            row.save(update_fields=["session"])

@@ -208,7 +208,7 @@ def _take_ports(
     drift = compare(plan, observed)
     seen_before = {item.fingerprint for item in _items(row)}
     row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
-    hold_leaked(session=session, plan=plan, drift=drift, now=now)
+    hold_leaked(session=session, plan=plan, observed=observed, drift=drift, now=now)
     if drift or session.has_reviews:  # type: ignore[attr-defined]
         note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
     return drift

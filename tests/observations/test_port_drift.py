@@ -127,6 +127,43 @@ def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
     assert not leaked()
 
 
+LEAKING = {**PLAN, "r9_vnc": 6001}
+ALSO_LEAKING = {"r1_serial": 5047, "r9_vnc": 6001}
+
+
+@pytest.fixture
+def both_leak(lab, neighbour, now):
+    """Two labs on one worker that show the same port, which nobody was given."""
+    for session, ports in ((lab, LEAKING), (neighbour, ALSO_LEAKING), (lab, LEAKING)):
+        now += MINUTE
+        post(session, seen(now, ports=ports), now)
+    assert drift_of(lab) == [("conflict", "r9_vnc")]
+    return lab, neighbour
+
+
+def holder_of(port):
+    return PortAllocation.objects.filter(port=port, leaked=True).values_list("session_id", flat=True).first()
+
+
+def test_a_leaked_port_that_two_labs_show_stays_held(both_leak):
+    assert leaked() == {6001: "r9_vnc"}
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_shows_it_no_more(both_leak, now):
+    lab, neighbour = both_leak
+    post(lab, seen(now + HOUR, ports=PLAN), now + HOUR)
+    assert holder_of(6001) == neighbour.pk
+    post(neighbour, seen(now + HOUR, ports={"r1_serial": 5047}), now + HOUR)
+    assert not leaked()
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_is_gone(both_leak, now):
+    lab, neighbour = both_leak
+    transition_session(session=lab, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
+    finish(lab, now)
+    assert holder_of(6001) == neighbour.pk
+
+
 def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neighbour, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     recorded = post(neighbour, seen(now, ports={"r1_serial": 5047}), now)
