@@ -8,13 +8,15 @@ from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
+from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
 from lcm.web.needs import Look
 from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.drift import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
-from scheduling.models import Pool, PortAllocation
+from scheduling.models import Pool, PortAllocation, Slot
+from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.ports import choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
 
@@ -113,12 +115,38 @@ def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
     assert not PortAllocation.objects.exists()
 
 
-def test_a_lab_that_may_still_be_there_keeps_its_leaked_ports(collecting, now):
+@pytest.fixture
+def stuck(collecting, now):
+    """A session whose lab leaks a port and could not be taken down."""
     on_slot(collecting, ports=PLAN)
     post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
-    for step in (SessionStatus.STOPPING, SessionStatus.FAILED):
-        transition_session(session=collecting, to=step, actor=SYSTEM, now=now)
-    assert leaked() == {6001: "r9_vnc"}
+    transition_session(session=collecting, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    return collecting
+
+
+def fail(session, now, *, lab_is_gone):
+    report_failure(session=session, reason="no answer", lab_is_gone=lab_is_gone, actor=SYSTEM, now=now)
+
+
+def test_a_lab_that_may_still_be_there_keeps_all_its_ports(stuck, now):
+    fail(stuck, now, lab_is_gone=False)
+    assert leaked() == {name: port for port, name in [*PLAN.items(), ("r9_vnc", 6001)]}
+    assert not PortAllocation.objects.exclude(session=None).exists()
+
+
+def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
+    slot = Slot.objects.get()
+    fail(stuck, now, lab_is_gone=False)
+    still = [{"port": 5041, "name": "campus r1 serial:5041"}]
+    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=still)
+    assert leaked() == {5041: "r1_serial"}
+    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[])
+    assert not leaked()
+
+
+def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
+    fail(stuck, now, lab_is_gone=True)
+    assert not PortAllocation.objects.exists()
 
 
 def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
