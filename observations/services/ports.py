@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -94,11 +94,8 @@ def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
     return compare_ports(plan.allocated, observed, plan.held_by_others)
 
 
-def hold_leaked(
-    *, session: LabletSession, plan: Plan, observed: Ports, drift: Sequence[DriftItem], now: datetime
-) -> None:
-    """Keep ports that are in use unplanned off the free list; give back those that are seen free."""
-    _give_back(plan, {key: port for port, key in plan.leaked.items() if port not in observed.values()})
+def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
+    """Keep ports that are in use unplanned off the free list."""
     new = {port: name for port, name in leaked_ports(drift).items() if port not in plan.leaked}
     if plan.slot_id is None or not new:
         return
@@ -119,8 +116,9 @@ def hold_leaked(
     )
 
 
-def _give_back(plan: Plan, free: Mapping[UUID, int]) -> None:
-    """Another lab on the worker may show it still; then it is that one's to hold."""
+def give_back_free(*, plan: Plan, observed: Ports) -> None:
+    """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
+    free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
     heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
     for key, other in heirs.items():
         PortAllocation.objects.filter(pk=key).update(session=other)

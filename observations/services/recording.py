@@ -20,7 +20,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.changelog import entry_for, logging_statement
 from observations import metrics
-from observations.arithmetic.drift import DriftItem, counted
+from observations.arithmetic.drift import DriftItem, after_part, counted
 from observations.models import (
     DriftReview,
     ObservationRequest,
@@ -31,7 +31,7 @@ from observations.models import (
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
-from observations.services.ports import asking_for_plan, compare, hold_leaked, plan_from
+from observations.services.ports import asking_for_plan, compare, give_back_free, hold_leaked, plan_from
 from observations.services.reading import amounts_of, read_observation
 from observations.services.requests import answer_requests
 from observations.services.samples import STEPS, course_from, judge, sample_of, take_amounts, take_course
@@ -125,7 +125,8 @@ def _record(
     judge(row)
     drift = drift_before
     if newest and observation.observed_ports is not None:
-        drift = _take_ports(found, row, observation.observed_ports, now)
+        is_whole = "observed_ports" not in observation.incomplete
+        drift = _take_ports(found, row, observation.observed_ports, now, is_whole=is_whole)
     writing = [
         _writing(row, newest=newest),
         _updating_session(session, row, drift),
@@ -201,16 +202,23 @@ def _new_row(session: LabletSession, observation: ResourceObservation, now: date
 
 
 def _take_ports(
-    found: Found, row: SessionObservation, observed: dict[str, int], now: datetime
+    found: Found, row: SessionObservation, observed: dict[str, int], now: datetime, *, is_whole: bool
 ) -> list[DriftItem]:
-    session = found.session
+    """Of ports that were not read nothing is new: none is missing, free or as planned."""
+    session, before = found.session, _items(row)
     plan = plan_from(session, found.claims, found.ports)
-    drift = compare(plan, observed)
-    seen_before = {item.fingerprint for item in _items(row)}
-    row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
-    hold_leaked(session=session, plan=plan, observed=observed, drift=drift, now=now)
-    if drift or session.has_reviews:  # type: ignore[attr-defined]
-        note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
+    seen = drift = compare(plan, observed)
+    if is_whole:
+        row.observed_ports = observed
+        give_back_free(plan=plan, observed=observed)
+    else:
+        seen, drift = after_part(seen, before, observed)
+        row.observed_ports = {**(row.observed_ports or {}), **observed}
+    row.drift = [item.to_json() for item in drift]
+    hold_leaked(session=session, plan=plan, drift=seen, now=now)
+    if seen or session.has_reviews:  # type: ignore[attr-defined]
+        seen_before = {item.fingerprint for item in before}
+        note_drift(session=session, drift=seen, seen_before=seen_before, now=now, is_whole=is_whole)
     return drift
 
 

@@ -89,6 +89,28 @@ def test_ports_that_could_not_be_read_say_nothing(lab, now):
     assert leaked() == {6001: "r9_vnc"}
 
 
+PARTLY = ("observed_ports",)
+
+
+def test_ports_that_were_not_read_are_neither_missing_nor_free(lab, now):
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    post(lab, seen(now, ports={"r1_serial": 5999}, incomplete=PARTLY), now)
+    assert drift_of(lab) == [("extra", "r9_vnc"), ("changed", "r1_serial")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+    post(lab, seen(now + MINUTE, ports={"r1_serial": 5041}, incomplete=PARTLY), now + MINUTE)
+    assert drift_of(lab) == [("extra", "r9_vnc")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+
+
+def test_ports_that_were_not_read_do_not_resolve_a_review(lab, now):
+    post(lab, seen(now - 3 * MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    for ago in (2 * MINUTE, MINUTE):
+        post(lab, seen(now - ago, ports=PLAN, incomplete=PARTLY), now)
+    review = DriftReview.objects.get()
+    assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
+    assert lab.port_drift_detected
+
+
 def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     pool = Pool.objects.get(name=lab.pool)
     first = pool.first_port
