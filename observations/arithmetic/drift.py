@@ -49,10 +49,10 @@ def compare_ports(
             items.append(DriftItem(CONFLICT, name, plan, seen, other))
         elif plan != seen:
             items.append(DriftItem(_kind(plan, seen), name, plan, seen))
-    return sorted(items, key=_worst_first)
+    return sorted(items, key=worst_first)
 
 
-def _worst_first(item: DriftItem) -> tuple[int, str]:
+def worst_first(item: DriftItem) -> tuple[int, str]:
     return KINDS.index(item.kind), item.name
 
 
@@ -68,7 +68,7 @@ def after_part(
     """When not all ports were read: what was seen to differ, and that with what is known of the others."""
     seen = [item for item in items if item.kind != MISSING]
     kept = [item for item in before if item.name not in observed]
-    return seen, sorted([*seen, *kept], key=_worst_first)
+    return seen, sorted([*seen, *kept], key=worst_first)
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:

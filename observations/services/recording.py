@@ -20,7 +20,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.changelog import entry_for, logging_statement
 from observations import metrics
-from observations.arithmetic.drift import DriftItem, after_part, counted
+from observations.arithmetic.drift import DriftItem, after_part, counted, worst_first
 from observations.models import (
     DriftReview,
     ObservationRequest,
@@ -31,7 +31,14 @@ from observations.models import (
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
-from observations.services.ports import asking_for_plan, compare, give_back_free, hold_leaked, plan_from
+from observations.services.ports import (
+    asking_for_plans,
+    by_worker,
+    compare,
+    give_back_free,
+    hold_leaked,
+    plans_from,
+)
 from observations.services.reading import amounts_of, read_observation
 from observations.services.requests import answer_requests
 from observations.services.samples import STEPS, course_from, judge, sample_of, take_amounts, take_course
@@ -176,7 +183,7 @@ def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
         _SESSION.of(session=session_id),
         _ROW.of(session=session_id),
         STEPS.of(session=session_id),
-        *asking_for_plan(session_id),
+        *asking_for_plans(session_id),
     )
     if not sessions or (pools is not None and sessions[0].pool not in pools):
         raise NotFound("There is nothing here, or nothing for you.")
@@ -206,16 +213,18 @@ def _take_ports(
 ) -> list[DriftItem]:
     """Of ports that were not read nothing is new: none is missing, free or as planned."""
     session, before = found.session, _items(row)
-    plan = plan_from(session, found.claims, found.ports)
-    seen = drift = compare(plan, observed)
-    if is_whole:
-        row.observed_ports = observed
-        give_back_free(plan=plan, observed=observed)
-    else:
+    seen: list[DriftItem] = []
+    for plan, here in by_worker(plans_from(session, found.claims, found.ports), observed):
+        differing = compare(plan, here)
+        if is_whole:
+            give_back_free(plan=plan, observed=here)
+        hold_leaked(session=session, plan=plan, drift=differing, now=now)
+        seen += differing
+    seen = drift = sorted(seen, key=worst_first)
+    row.observed_ports = observed if is_whole else {**(row.observed_ports or {}), **observed}
+    if not is_whole:
         seen, drift = after_part(seen, before, observed)
-        row.observed_ports = {**(row.observed_ports or {}), **observed}
     row.drift = [item.to_json() for item in drift]
-    hold_leaked(session=session, plan=plan, drift=seen, now=now)
     if seen or session.has_reviews:  # type: ignore[attr-defined]
         seen_before = {item.fingerprint for item in before}
         note_drift(session=session, drift=seen, seen_before=seen_before, now=now, is_whole=is_whole)

@@ -15,7 +15,7 @@ from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.drift import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
-from scheduling.models import Pool, PortAllocation, Slot
+from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.ports import choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
@@ -235,6 +235,42 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
         acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
     needs = list(needs_of_observations(Look(now)))
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
+
+
+# --- on several workers ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def apart(running):
+    """A session with r1 on one worker and host on another, each with a port there."""
+    second = on_slot(running, number=2, ports={"host_pat": 5047})
+    first = on_slot(running, ports={"r1_serial": 5041})
+    Reservation.objects.update(spread=True)
+    claim = Reservation.objects.get()
+    for slot, kernels in ((first, ["r1", "r2"]), (second, ["host"])):
+        ReservationPart.objects.create(
+            reservation=claim, slot=slot, kernels=kernels, cpu_cores=2, memory_gb=1, storage_gb=1
+        )
+    return running
+
+
+APART = {"r1_serial": 5041, "host_pat": 5047}
+
+
+def test_a_session_that_is_spread_has_its_ports_where_its_nodes_are(apart, neighbour, now):
+    """The neighbour on the first worker has the number that host has on the second."""
+    assert not post(apart, seen(now, ports=APART), now).drift
+    assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
+
+
+def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
+    post(apart, seen(now, ports={**APART, "host_vnc": 6001}), now)
+    held = PortAllocation.objects.get(leaked=True)
+    assert (held.slot.number, held.port, drift_of(apart)) == (2, 6001, [("extra", "host_vnc")])
+    post(neighbour, seen(now, ports={"r1_serial": 5047, "r9_vnc": 6001}), now)
+    assert drift_of(neighbour) == [("extra", "r9_vnc")]
+    post(apart, seen(now + MINUTE, ports=APART), now + MINUTE)
+    assert PortAllocation.objects.get(leaked=True).slot.number == 1
 
 
 # --- reviews --------------------------------------------------------------------------------------
