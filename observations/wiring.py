@@ -22,7 +22,7 @@ from lcm.signals import (
 )
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
-from observations.services.collecting import note_collecting
+from observations.services.collecting import note_collecting, settle_outcomes
 from observations.services.ports import forget_leaked
 from observations.services.presence import forget_presence, note_presence
 
@@ -34,6 +34,8 @@ def follow(
     """Who reaches collecting counts from then on; with the lab its leaked ports are gone."""
     if new == SessionStatus.COLLECTING:
         note_collecting(session_ids=session_ids, now=now)
+    elif new == SessionStatus.STOPPING:
+        settle_outcomes(session_ids=session_ids, now=now)
     elif lab_is_gone and new in FINAL:
         forget_leaked(session_ids)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
 from observations.arithmetic.histogram import Digest, merged
@@ -13,10 +14,11 @@ from observations.arithmetic.measures import MEASURED, RULES
 from observations.arithmetic.statistics import basis_of
 from observations.models import ResourceAggregate, SessionObservation
 from observations.services.aggregates import refresh_assessment, required_by
-from observations.services.samples import PEAKS, peaks_of
+from observations.services.samples import PEAKS, amounts_in
 
 DECIDING = 5
 SLOWED_TOO_OFTEN = 2
+_WHEN = ("session__status", "session__status_since", "recorded_at")
 LOOKED_AT = 4 * DECIDING  # not every session says something of every resource
 
 
@@ -26,6 +28,7 @@ class Standing:
 
     measured: dict[str, int]
     exceeded: dict[str, int]
+    is_final: bool = True
 
     @property
     def observed(self) -> int:
@@ -38,7 +41,7 @@ class Standing:
         for resource, times in self.exceeded.items():
             if times >= (1 if RULES[resource].stops else SLOWED_TOO_OFTEN):
                 return Outcome.REGRESSED
-        return Outcome.VERIFIED if self.observed >= DECIDING else Outcome.WATCHING
+        return Outcome.VERIFIED if self.observed >= DECIDING and self.is_final else Outcome.WATCHING
 
     @property
     def words(self) -> str:
@@ -57,17 +60,25 @@ def standing_of(revision: DefinitionRevision) -> Standing:
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
     )
-    first = [peaks_of(row) for row in rows.order_by("observed_at").only("session_id", *PEAKS)[:LOOKED_AT]]
+    found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:LOOKED_AT]
+    samples = [(_is_final(*values[: len(_WHEN)]), amounts_in(values[len(_WHEN) :])) for values in found]
     required, bases = required_by(revision), bases_of(revision)
+    is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
     for resource in MEASURED:
         key = resource, bases[resource]
-        values = [peaks[key] for peaks in first if key in peaks][:DECIDING]
-        above = sum(value > required[resource] for value in values)
+        values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
+        above = sum(value > required[resource] for value, _ in values)
+        is_final &= all(last for _, last in values)
         measured |= {resource: len(values)} if values else {}
         exceeded |= {resource: above} if above else {}
-    return Standing(measured, exceeded)
+    return Standing(measured, exceeded, is_final)
+
+
+def _is_final(status: str, since: datetime, recorded_at: datetime) -> bool:
+    """Whoever is being collected is observed once more before its lab is taken down."""
+    return status != SessionStatus.COLLECTING or recorded_at >= since
 
 
 def bases_of(revision: DefinitionRevision) -> dict[str, str]:

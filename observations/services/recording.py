@@ -142,7 +142,7 @@ def _record(
     after = sample_of(row)
     change = Change(before, after, required_by(session.revision))
     change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now, first=writing)
-    if after is not None and before is None:
+    if after is not None and not change.is_none:
         judge_revision(definition=session.definition, revision=session.revision, now=now)
     _tell(session, observation, drift, is_new=drift != drift_before, now=now)
     return Recorded(session, drift, was_new=True)

@@ -5,16 +5,19 @@ from decimal import Decimal
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StalePreview
+from lcm.lifecycle import SessionStatus
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
+from lcm.services.sessions import transition_session
 from lcm.web.needs import Look
 from observations.pages.needs import needs_of_observations
 from observations.services.applying import apply_change
 from observations.services.previewing import Choice, preview_change
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
-from tests.observations.labs import on_slot
+from tests.observations.labs import lived, on_slot, post, seen
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
 
@@ -254,8 +257,6 @@ def test_five_sessions_within_verify_a_revision(revised, observed):
 
 
 def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
-    from tests.observations.labs import lived, post, seen
-
     early = [lived(known, project, operator, ended=now) for _ in range(5)]
     apply(known, CPU_RECOMMENDED, as_admin, now)
     for session in early:
@@ -305,6 +306,31 @@ def test_a_revision_by_hand_is_judged_on_the_usual_basis(known, observed, as_adm
     )
     observed(known, 1, cpu="2.00", memory=None, storage=5000)
     assert outcome(known) == "watching"
+
+
+@pytest.fixture
+def observed_now(revised, observed, project, operator, now):
+    """The fifth session of a revision: observed while it ran, and collecting since a moment ago."""
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    session = lived(revised, project, operator, ended=now, until=SessionStatus.RUNNING)
+    post(session, seen(now, cpu="2.00", memory=2500, storage=5000), now)
+    later = now + timedelta(minutes=1)
+    transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=later)
+    assert outcome(revised) == "watching"
+    return session
+
+
+@pytest.mark.parametrize(("memory", "then"), [(2500, "verified"), (4000, "regressed")])
+def test_the_last_observation_of_a_session_decides(revised, observed_now, now, memory, then):
+    later = now + timedelta(minutes=2)
+    post(observed_now, seen(later, cpu="2.00", memory=memory, storage=5000), later)
+    assert outcome(revised) == then
+
+
+def test_a_session_that_is_not_observed_again_decides_when_it_stops(revised, observed_now, now):
+    later = now + timedelta(minutes=2)
+    transition_session(session=observed_now, to=SessionStatus.STOPPING, actor=SYSTEM, now=later)
+    assert outcome(revised) == "verified"
 
 
 def test_an_outcome_is_decided_once(revised, observed):
