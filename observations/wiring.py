@@ -29,10 +29,16 @@ from observations.services.presence import forget_presence, note_presence
 
 @receiver(sessions_moved)
 def follow(
-    sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, lab_is_gone: bool, **kwargs: Any
+    sender: Any,
+    session_ids: list[UUID],
+    old: SessionStatus,
+    new: SessionStatus,
+    now: datetime,
+    lab_is_gone: bool,
+    **kwargs: Any,
 ) -> None:
-    """Who reaches collecting counts from then on; with the lab its leaked ports are gone."""
-    if new == SessionStatus.COLLECTING:
+    """Who reaches collecting, or stops while it runs, counts from then on; with the lab its leaked ports are gone."""
+    if new == SessionStatus.COLLECTING or (old, new) == (SessionStatus.RUNNING, SessionStatus.STOPPING):
         note_collecting(session_ids=session_ids, now=now)
     elif new == SessionStatus.STOPPING:
         settle_outcomes(session_ids=session_ids, now=now)

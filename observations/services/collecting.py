@@ -1,4 +1,4 @@
-"""Sessions that were observed while running and reach collecting later."""
+"""Sessions that were observed while running and reach collecting, or are stopped, later."""
 
 from __future__ import annotations
 
