@@ -37,7 +37,7 @@ def follow(
     lab_is_gone: bool,
     **kwargs: Any,
 ) -> None:
-    """Who reaches collecting, or stops while it runs, counts from then on; with the lab its leaked ports are gone."""
+    """Who reaches collecting, or stops while running, counts from then on; leaked ports go with the lab."""
     if new == SessionStatus.COLLECTING or (old, new) == (SessionStatus.RUNNING, SessionStatus.STOPPING):
         note_collecting(session_ids=session_ids, now=now)
     elif new == SessionStatus.STOPPING:

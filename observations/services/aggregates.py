@@ -24,14 +24,13 @@ from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
 
-# What a rebuild compares; confidence also falls with the days, which the sweep sees to.
+# What a rebuild compares. Confidence falls with the days, and a reason tells how its flag came about.
 ASSESSED = (
     "n",
     "verdict",
     "last_observed_at",
     *(f"recommended_{name}" for name in MEASURED),
     "flags",
-    "reasons",
 )
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]

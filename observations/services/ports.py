@@ -74,11 +74,13 @@ def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[An
 def _plans_apart(session: LabletSession) -> list[Plan]:
     """One for each worker the session has nodes on."""
     parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
-    plans = [Plan(*part) for part in parts.order_by("slot_id").values_list("slot_id", "kernels")]
-    for plan in plans:
-        rows = PortAllocation.objects.filter(slot_id=plan.slot_id).order_by()
+    plans = []
+    for slot_id, kernels in parts.order_by("slot_id").values_list("slot_id", "kernels"):
+        plan = Plan(slot_id, kernels)
+        rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
         ports = list(rows.values_list("pk", "port", "name", "session_id", "leaked"))
-        _fill(plan, session, ports, _drifting_on(plan.slot_id))
+        _fill(plan, session, ports, _drifting_on(slot_id))
+        plans.append(plan)
     return plans
 
 
@@ -96,7 +98,7 @@ def _fill(plan: Plan, session: LabletSession, ports: Sequence[Any], drifting: Se
             plan.held_by_others.setdefault(port, str(other))
 
 
-def _drifting_on(slot_id: UUID | None) -> list[UUID]:
+def _drifting_on(slot_id: UUID) -> list[UUID]:
     """Sessions on a worker, whole or in part, whose ports are not as planned."""
     whole = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, spread=False)
     parts = ReservationPart.objects.filter(slot_id=slot_id, reservation__phase=Phase.READY)

@@ -263,7 +263,7 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
     [
         {"n": 7},
         {"verdict": "optimized"},
-        {"flags": {}, "reasons": []},
+        {"flags": {}},
         {"recommended_cpu_cores": Decimal(9)},
         {"recommended_memory_gb": None},
     ],
