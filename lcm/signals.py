@@ -4,7 +4,8 @@ from django.dispatch import Signal
 
 # session, actor, now: a session was asked for. A receiver may refuse by raising InvalidInput.
 session_created = Signal()
-# session_ids, old, new, now: sessions took a step together; `session_ids` is a list of ids.
+# session_ids, old, new, now, lab_is_gone: sessions took a step together; `session_ids` is a list of ids.
+# `lab_is_gone`: it is certain that nothing of them is left on the workers.
 sessions_moved = Signal()
 # definition, revision, now: it asks for something else from now on.
 definition_revised = Signal()

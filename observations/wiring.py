@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 
-from lcm.lifecycle import SessionStatus
+from lcm.lifecycle import FINAL, SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 from lcm.services.feed import note_sessions
 from lcm.signals import (
@@ -22,17 +22,27 @@ from lcm.signals import (
 )
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
-from observations.services.collecting import note_collecting
+from observations.services.collecting import note_collecting, settle_outcomes
 from observations.services.ports import forget_leaked
 from observations.services.presence import forget_presence, note_presence
 
 
 @receiver(sessions_moved)
-def follow(sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, **kwargs: Any) -> None:
-    """Who reaches collecting counts from then on; with the lab its leaked ports are gone."""
-    if new == SessionStatus.COLLECTING:
+def follow(
+    sender: Any,
+    session_ids: list[UUID],
+    old: SessionStatus,
+    new: SessionStatus,
+    now: datetime,
+    lab_is_gone: bool,
+    **kwargs: Any,
+) -> None:
+    """Who reaches collecting, or stops while running, counts from then on; leaked ports go with the lab."""
+    if new == SessionStatus.COLLECTING or (old, new) == (SessionStatus.RUNNING, SessionStatus.STOPPING):
         note_collecting(session_ids=session_ids, now=now)
-    elif new == SessionStatus.TERMINATED:
+    elif new == SessionStatus.STOPPING:
+        settle_outcomes(session_ids=session_ids, now=now)
+    elif lab_is_gone and new in FINAL:
         forget_leaked(session_ids)
 
 

@@ -12,6 +12,7 @@ from lcm.lifecycle import FINAL, SessionStatus
 from lcm.models import LabletSession
 from lcm.signals import session_created, sessions_moved
 from scheduling.models import Phase
+from scheduling.services.ports import abandon_ports
 from scheduling.services.reservations import end_for_sessions, reserve_again, reserve_for_session
 
 
@@ -21,8 +22,12 @@ def reserve(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -
 
 
 @receiver(sessions_moved)
-def follow(sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, **kwargs: Any) -> None:
+def follow(
+    sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, lab_is_gone: bool, **kwargs: Any
+) -> None:
     """Final sessions give back what they hold; those that return to the queue claim anew."""
+    if new == SessionStatus.FAILED and not lab_is_gone:
+        abandon_ports(session_ids)
     if new in FINAL:
         pending = Phase.EXPIRED if new == SessionStatus.EXPIRED else Phase.CANCELLED
         end_for_sessions(

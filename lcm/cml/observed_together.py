@@ -22,6 +22,10 @@ SUMS = (
 )
 
 
+# What each part says of itself, together in the whole.
+JOINED = (*SUMS, "node_definitions_used", "observed_ports", "simulation_stats")
+
+
 def observed_together(seen: Sequence[ResourceObservation]) -> ResourceObservation:
     """As if it were one lab: what is not known of one part is missing, and the whole says so."""
     first, *others = seen
@@ -35,10 +39,17 @@ def observed_together(seen: Sequence[ResourceObservation]) -> ResourceObservatio
         node_definitions_used=_counts(each.node_definitions_used for each in seen),
         observed_ports=_together(each.observed_ports for each in seen),
         simulation_stats=_stats(each.simulation_stats for each in seen),
-        incomplete=tuple(dict.fromkeys(name for each in seen for name in each.incomplete)),
+        incomplete=_incomplete(seen),
         errors=tuple(error for each in seen for error in each.errors),
         **sums,
     )
+
+
+def _incomplete(seen: Sequence[ResourceObservation]) -> tuple[str, ...]:
+    """What a part could not read, and what only some parts know: the whole of it is more than their sum."""
+    said = [name for each in seen for name in each.incomplete]
+    partly = [name for name in JOINED if len({getattr(each, name) is None for each in seen}) > 1]
+    return tuple(dict.fromkeys([*said, *partly]))
 
 
 def _sum(values: Iterable[Any]) -> Any:

@@ -27,7 +27,9 @@ def report_failure(
     """
     with transaction.atomic():
         for step in _steps(session, lab_is_gone=lab_is_gone):
-            session = transition_session(session=session, to=step, actor=actor, now=now, reason=reason)
+            session = transition_session(
+                session=session, to=step, actor=actor, now=now, reason=reason, lab_is_gone=lab_is_gone
+            )
     return session
 
 

@@ -80,11 +80,18 @@ def create_session(
 
 
 def transition_session(
-    *, session: LabletSession, to: SessionStatus, actor: Actor, now: datetime, reason: str = ""
+    *,
+    session: LabletSession,
+    to: SessionStatus,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    lab_is_gone: bool = False,
 ) -> LabletSession:
     """Move a session one step; refused with what is allowed when the step is not in the table.
 
-    The caller's copy says which status it believes in: whoever comes second changes nothing.
+    The caller's copy says which status it believes in: whoever comes second changes nothing. `lab_is_gone`:
+    it is certain that a session which fails has left nothing on its worker.
     """
     old = SessionStatus(session.status)
     if not lifecycle.may_follow(old, to):
@@ -100,7 +107,10 @@ def transition_session(
         _move_kernels([session.pk], to=to, now=now)
         _record({session.pk: attempt}, old=old, new=to, actor=actor, reason=reason, now=now)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
-        sessions_moved.send(LabletSession, session_ids=[session.pk], old=old, new=to, now=now)
+        is_gone = lab_is_gone or to == SessionStatus.TERMINATED
+        sessions_moved.send(
+            LabletSession, session_ids=[session.pk], old=old, new=to, now=now, lab_is_gone=is_gone
+        )
         _count_when_committed(old, to)
     return session
 
@@ -179,7 +189,8 @@ def step_sessions(
         _move_kernels(ids, to=to, now=now)
         _record(moved, old=old, new=to, actor=actor, reason=reason, now=now)
         log_same_change(LabletSession, ids, **_step(old, to), actor=actor, reason=reason, now=now)
-        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now)
+        is_gone = to == SessionStatus.TERMINATED
+        sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
         _count_when_committed(old, to, len(ids))
     return moved
 

@@ -49,13 +49,26 @@ def compare_ports(
             items.append(DriftItem(CONFLICT, name, plan, seen, other))
         elif plan != seen:
             items.append(DriftItem(_kind(plan, seen), name, plan, seen))
-    return sorted(items, key=lambda item: (KINDS.index(item.kind), item.name))
+    return sorted(items, key=worst_first)
+
+
+def worst_first(item: DriftItem) -> tuple[int, str]:
+    return KINDS.index(item.kind), item.name
 
 
 def _kind(plan: int | None, seen: int | None) -> str:
     if seen is None:
         return MISSING
     return EXTRA if plan is None else CHANGED
+
+
+def after_part(
+    items: Sequence[DriftItem], before: Sequence[DriftItem], observed: Ports
+) -> tuple[list[DriftItem], list[DriftItem]]:
+    """When not all ports were read: what was seen to differ, and that with what is known of the others."""
+    seen = [item for item in items if item.kind != MISSING]
+    kept = [item for item in before if item.name not in observed]
+    return seen, sorted([*seen, *kept], key=worst_first)
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:

@@ -10,7 +10,7 @@ from observations.arithmetic.drift import DriftItem
 from observations.arithmetic.measures import MEASURED, hundredths
 from observations.models import SessionObservation
 from observations.selectors.evidence import NodeFigures, nodes_in
-from observations.services.ports import plan_of
+from observations.services.ports import plans_of
 from observations.services.samples import column
 
 
@@ -92,7 +92,7 @@ def port_lines(session: LabletSession, row: SessionObservation | None) -> list[P
     """What differs first, then what matches."""
     observed = (row.observed_ports if row else None) or {}
     items = {item["name"]: DriftItem.from_json(item) for item in (row.drift if row else ())}
-    plan = plan_of(session).allocated
+    plan = {name: port for each in plans_of(session) for name, port in each.allocated.items()}
     lines = [PortLine(name, item.allocated, item.observed, item) for name, item in items.items()]
     rest = sorted({*plan, *observed} - set(items))
     return lines + [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
@@ -23,6 +24,14 @@ from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
 
+# What a rebuild compares. Confidence falls with the days, and a reason tells how its flag came about.
+ASSESSED = (
+    "n",
+    "verdict",
+    "last_observed_at",
+    *(f"recommended_{name}" for name in MEASURED),
+    "flags",
+)
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
 T = TypeVar("T")
@@ -187,7 +196,24 @@ def write_assessment(
     if epoch != definition.topology_hash:
         run(*first)
         return assessment  # a session of an older topology; the definition is judged by its present one
-    revision = definition.current_revision
+    take_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
+    _wake(assessment, now)
+    run(*first, updating(DefinitionAssessment, assessment.pk, values_of(assessment)))
+    _decide_review(definition, assessment, now)
+    return assessment
+
+
+def take_figures(
+    definition: LabletDefinition,
+    assessment: DefinitionAssessment,
+    *,
+    digest: Digest,
+    newest: Newest,
+    days: Days,
+    now: datetime,
+) -> None:
+    """What the digest says of the present topology, into the row as it is in memory."""
+    revision, epoch = definition.current_revision, definition.topology_hash
     assert revision is not None
     found = assess(
         digest,
@@ -196,12 +222,7 @@ def write_assessment(
         flags=assessment.flags if assessment.epoch == epoch else {},
         today=day_of(now),
     )
-    days = within(days, today=day_of(now))
-    _take(assessment, found, days, epoch)
-    _wake(assessment, now)
-    run(*first, updating(DefinitionAssessment, assessment.pk, values_of(assessment)))
-    _decide_review(definition, assessment, now)
-    return assessment
+    _take(assessment, found, within(days, today=day_of(now)), epoch)
 
 
 def newest_samples(definition: LabletDefinition, epoch: str, *, revision: int = 0) -> Newest:
@@ -299,25 +320,39 @@ def rebuild_definition(
     with transaction.atomic():
         assessment = lock_assessment(definition)
         digests, days = _full(definition, now)
+        epoch = definition.topology_hash
+        digest = merged([each for (key, _), each in digests.items() if key == epoch])
+        newest = newest_samples(definition, epoch)
+        should = copy(assessment)
+        take_figures(definition, should, digest=digest, newest=newest, days=days, now=now)
         found = [*_digest_differences(definition, digests)]
-        kept = (
-            within(assessment.days, today=day_of(now)) if assessment.epoch == definition.topology_hash else {}
-        )
-        if kept != days:
-            found.append(Difference(definition, "waste by day"))
+        found += _assessment_differences(definition, assessment, should, now)
         if found and not check:
             _replace_aggregates(definition, digests)
-            mine = [digest for (epoch, _), digest in digests.items() if epoch == definition.topology_hash]
             write_assessment(
                 definition=definition,
                 assessment=assessment,
-                digest=merged(mine),
-                newest=newest_samples(definition, definition.topology_hash),
+                digest=digest,
+                newest=newest,
                 days=days,
                 now=now,
-                epoch=definition.topology_hash,
+                epoch=epoch,
             )
     return found
+
+
+def _assessment_differences(
+    definition: LabletDefinition, kept: DefinitionAssessment, should: DefinitionAssessment, now: datetime
+) -> Iterable[Difference]:
+    is_present = kept.epoch == should.epoch
+    if (within(kept.days, today=day_of(now)) if is_present else {}) != should.days:
+        yield Difference(definition, "waste by day")
+    if not is_present and not should.n:
+        return  # nobody has been observed since the topology changed
+    for name in ASSESSED:
+        have, computed = getattr(kept, name), getattr(should, name)
+        if have != computed:
+            yield Difference(definition, f"assessment: {name} is {have}, should be {computed}")
 
 
 def _full(definition: LabletDefinition, now: datetime) -> tuple[dict[tuple[str, UUID], Digest], Days]:

@@ -1,4 +1,4 @@
-"""Sessions that were observed while running and reach collecting later."""
+"""Sessions that were observed while running and reach collecting, or are stopped, later."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from lcm.models import Outcome
 from observations.models import SessionObservation
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.outcomes import judge_revision
 from observations.services.samples import judge, sample_of
+
+
+def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
+    """They are being taken down: what was seen of them is all there is, and may decide."""
+    rows = SessionObservation.objects.filter(
+        session_id__in=session_ids, is_sample=True, revision__outcome=Outcome.WATCHING, revision__number__gt=1
+    )
+    waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
+    for row in waiting.defer("observed_resources", "definition__topology_yaml"):
+        judge_revision(definition=row.definition, revision=row.revision, now=now)
 
 
 def note_collecting(*, session_ids: Sequence[UUID], now: datetime) -> None:

@@ -22,11 +22,17 @@ LONGEST = timedelta(days=90)
 
 
 def note_drift(
-    *, session: LabletSession, drift: Sequence[DriftItem], seen_before: set[str], now: datetime
+    *,
+    session: LabletSession,
+    drift: Sequence[DriftItem],
+    seen_before: set[str],
+    now: datetime,
+    is_whole: bool = True,
 ) -> None:
     """Open or renew a review for each deviation; deviations that are not seen come closer to being resolved.
 
-    `seen_before` are the fingerprints this session had already: it counts once for each.
+    `seen_before` are the fingerprints this session had already: it counts once for each. Where not all ports
+    were read (`is_whole`), nothing was seen clean.
     """
     found = {item.fingerprint: item for item in drift}
     wanted = ~Q(state=ReviewState.RESOLVED)
@@ -40,7 +46,8 @@ def note_drift(
             _see_again(rows[fingerprint], session, item, new=fingerprint not in seen_before, now=now)
         else:
             _open(session, item, now)
-    _count_clean([row for key, row in rows.items() if key not in found], session)
+    if is_whole:
+        _count_clean([row for key, row in rows.items() if key not in found], session)
 
 
 def _open(session: LabletSession, item: DriftItem, now: datetime) -> None:

@@ -6,23 +6,34 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES, USED
-from observations.models import SessionObservation
+from observations.arithmetic.histogram import Digest, merged
+from observations.arithmetic.measures import MEASURED, RULES
+from observations.arithmetic.statistics import basis_of
+from observations.models import ResourceAggregate, SessionObservation
 from observations.services.aggregates import refresh_assessment, required_by
-from observations.services.samples import PEAKS, peaks_of
+from observations.services.samples import PEAKS, amounts_in
 
 DECIDING = 5
 SLOWED_TOO_OFTEN = 2
+_WHEN = ("session__status", "session__status_since", "recorded_at")
+LOOKED_AT = 4 * DECIDING  # not every session says something of every resource
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How the first sessions of a revision fared."""
+    """How the first sessions of a revision fared: how many speak of a resource, how many exceeded it."""
 
-    observed: int
+    measured: dict[str, int]
     exceeded: dict[str, int]
+    is_final: bool = True
+
+    @property
+    def observed(self) -> int:
+        """Of what is measured at all, the least: each resource needs its sessions."""
+        return min(self.measured.values(), default=0)
 
     @property
     def outcome(self) -> Outcome:
@@ -30,34 +41,56 @@ class Standing:
         for resource, times in self.exceeded.items():
             if times >= (1 if RULES[resource].stops else SLOWED_TOO_OFTEN):
                 return Outcome.REGRESSED
-        return Outcome.VERIFIED if self.observed >= DECIDING else Outcome.WATCHING
+        return Outcome.VERIFIED if self.observed >= DECIDING and self.is_final else Outcome.WATCHING
 
     @property
     def words(self) -> str:
         over = [
-            f"{RULES[resource].label.lower() if resource != 'cpu_cores' else 'CPU'} exceeded by {times}"
+            f"{RULES[resource].label.lower() if resource != 'cpu_cores' else 'CPU'} exceeded by {times} "
+            f"of {self.measured[resource]}"
             for resource, times in self.exceeded.items()
         ]
         if over:
-            return f"{', '.join(over)} of {self.observed}"
+            return ", ".join(over)
         return f"{self.observed} of {DECIDING} sessions within"
 
 
 def standing_of(revision: DefinitionRevision) -> Standing:
-    """The first five samples of a revision against what it asks for."""
+    """For each resource the first five samples of a revision that say it, against what it asks for."""
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
     )
-    first = list(rows.order_by("observed_at").only("session_id", *PEAKS)[:DECIDING])
-    required = required_by(revision)
+    found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:LOOKED_AT]
+    samples = [(_is_final(*values[: len(_WHEN)]), amounts_in(values[len(_WHEN) :])) for values in found]
+    required, bases = required_by(revision), bases_of(revision)
+    is_final = True
+    measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
-    for row in first:
-        peaks = peaks_of(row)
-        for resource in MEASURED:
-            seen = peaks.get((resource, USED), peaks.get((resource, ALLOCATED)))
-            if seen is not None and seen > required[resource]:
-                exceeded[resource] = exceeded.get(resource, 0) + 1
-    return Standing(len(first), exceeded)
+    for resource in MEASURED:
+        key = resource, bases[resource]
+        values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
+        above = sum(value > required[resource] for value, _ in values)
+        is_final &= all(last for _, last in values)
+        measured |= {resource: len(values)} if values else {}
+        exceeded |= {resource: above} if above else {}
+    return Standing(measured, exceeded, is_final)
+
+
+def _is_final(status: str, since: datetime, recorded_at: datetime) -> bool:
+    """Whoever is being collected is observed once more before its lab is taken down."""
+    return status != SessionStatus.COLLECTING or recorded_at >= since
+
+
+def bases_of(revision: DefinitionRevision) -> dict[str, str]:
+    """What its numbers speak of, used or allocated: as it was applied, else as most sessions have it."""
+    applied = (revision.aggregate or {}).get("resources", {})
+    if set(MEASURED) <= set(applied):
+        return {resource: applied[resource]["basis"] for resource in MEASURED}
+    kept = ResourceAggregate.objects.filter(
+        definition=revision.definition_id, epoch=revision.definition.topology_hash
+    )
+    digest = merged(Digest.from_json(each) for each in kept.values_list("digest", flat=True))
+    return {resource: basis_of(digest, resource) for resource in MEASURED}
 
 
 def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,14 +14,16 @@ from lcm.compiled import Given, Reading, Statement, run
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
 from observations.models import SessionObservation
-from scheduling.models import Phase, PortAllocation, Reservation, Slot
+from scheduling.models import Phase, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.selectors.snapshots import ports_by_kernel
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the worker's port map says: ours, and whose the others are."""
+    """What a worker's port map says: ours, and whose the others are. A session that is spread has several."""
 
     slot_id: UUID | None = None
+    kernels: Sequence[str] = ()
     allocated: dict[str, int] = field(default_factory=dict)
     held_by_others: dict[int, str] = field(default_factory=dict)
     leaked: dict[int, UUID] = field(default_factory=dict)
@@ -37,7 +39,7 @@ _CLAIMS = Reading(
     lambda: (
         Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
         .order_by()
-        .values_list("slot_id", "session_id", "session__port_drift_detected")
+        .values_list("slot_id", "session_id", "session__port_drift_detected", "spread")
     )
 )
 _PORTS = Reading(
@@ -49,22 +51,40 @@ _PORTS = Reading(
 )
 
 
-def asking_for_plan(session_id: UUID) -> tuple[Statement[Any], Statement[Any]]:
-    """What `plan_from` needs to be read."""
+def asking_for_plans(session_id: UUID) -> tuple[Statement[Any], Statement[Any]]:
+    """What `plans_from` needs to be read."""
     return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
 
 
-def plan_of(session: LabletSession) -> Plan:
+def plans_of(session: LabletSession) -> list[Plan]:
     """Where the session is and what is taken there."""
-    return plan_from(session, *run(*asking_for_plan(session.pk)))
+    return plans_from(session, *run(*asking_for_plans(session.pk)))
 
 
-def plan_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> Plan:
+def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> list[Plan]:
     if not claims:
-        return Plan()
-    slot_id = claims[0][0]
-    assert slot_id is not None
-    plan = Plan(slot_id)
+        return [Plan()]
+    if any(spread and holder == session.pk for _, holder, _, spread in claims):
+        return _plans_apart(session)
+    plan = Plan(claims[0][0])
+    _fill(plan, session, ports, [holder for _, holder, drifts, _ in claims if drifts])
+    return [plan]
+
+
+def _plans_apart(session: LabletSession) -> list[Plan]:
+    """One for each worker the session has nodes on."""
+    parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
+    plans = []
+    for slot_id, kernels in parts.order_by("slot_id").values_list("slot_id", "kernels"):
+        plan = Plan(slot_id, kernels)
+        rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
+        ports = list(rows.values_list("pk", "port", "name", "session_id", "leaked"))
+        _fill(plan, session, ports, _drifting_on(slot_id))
+        plans.append(plan)
+    return plans
+
+
+def _fill(plan: Plan, session: LabletSession, ports: Sequence[Any], drifting: Sequence[UUID]) -> None:
     for key, port, name, holder, leaked in ports:
         if holder == session.pk and leaked:
             plan.leaked[port] = key
@@ -72,18 +92,54 @@ def plan_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any
             plan.allocated[name] = port
         elif holder is not None:
             plan.held_by_others[port] = str(holder)
-    _add_what_others_show(plan, [other for _, other, drifts in claims if drifts and other != session.pk])
-    return plan
-
-
-def _add_what_others_show(plan: Plan, drifting: Sequence[UUID]) -> None:
-    """Labs that run on the same worker now may use ports that were never given to them."""
-    if not drifting:
-        return
-    shown = SessionObservation.objects.filter(session_id__in=drifting)
-    for other, ports in shown.values_list("session_id", "observed_ports"):
-        for port in (ports or {}).values():
+    # Labs that run on the same worker now may use ports that were never given to them.
+    for other, shown in _shown_on(plan.slot_id, [each for each in drifting if each != session.pk]):
+        for port in shown:
             plan.held_by_others.setdefault(port, str(other))
+
+
+def _drifting_on(slot_id: UUID) -> list[UUID]:
+    """Sessions on a worker, whole or in part, whose ports are not as planned."""
+    whole = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, spread=False)
+    parts = ReservationPart.objects.filter(slot_id=slot_id, reservation__phase=Phase.READY)
+    return [
+        *whole.filter(session__port_drift_detected=True).values_list("session_id", flat=True),
+        *parts.filter(reservation__session__port_drift_detected=True).values_list(
+            "reservation__session_id", flat=True
+        ),
+    ]
+
+
+def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[UUID, set[int]]]:
+    """The ports that labs of these sessions were seen with on a worker."""
+    if not session_ids:
+        return []
+    parts = ReservationPart.objects.filter(
+        reservation__session__in=session_ids, reservation__phase=Phase.READY
+    )
+    kernels: dict[UUID, dict[str, UUID]] = {}
+    for session_id, place, labels in parts.values_list("reservation__session_id", "slot_id", "kernels"):
+        kernels.setdefault(session_id, {}).update(dict.fromkeys(labels, place))
+    rows = SessionObservation.objects.filter(session_id__in=session_ids).order_by("session_id")
+    return [
+        (session_id, set(_on_slot(slot_id, kernels.get(session_id, {}), ports or {}).values()))
+        for session_id, ports in rows.values_list("session_id", "observed_ports")
+    ]
+
+
+def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports) -> Ports:
+    """Those of the ports whose nodes are there; without kernels that are apart, all."""
+    if not kernels:
+        return observed
+    by_kernel = ports_by_kernel(sorted(kernels), observed)
+    here = {name for label, names in by_kernel.items() if kernels[label] == slot_id for name in names}
+    return {name: port for name, port in observed.items() if name in here}
+
+
+def by_worker(plans: Sequence[Plan], observed: Ports) -> list[tuple[Plan, Ports]]:
+    """What was observed, with the plan of the worker it was observed on."""
+    kernels = {label: plan.slot_id for plan in plans for label in plan.kernels if plan.slot_id}
+    return [(plan, _on_slot(plan.slot_id, kernels, observed)) for plan in plans]
 
 
 def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
@@ -91,12 +147,8 @@ def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
 
 
 def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
-    """Keep ports that are in use unplanned off the free list; give back those that are seen free."""
-    leaked = leaked_ports(drift)
-    free = [key for port, key in plan.leaked.items() if port not in leaked]
-    if free:
-        PortAllocation.objects.filter(pk__in=free).delete()
-    new = {port: name for port, name in leaked.items() if port not in plan.leaked}
+    """Keep ports that are in use unplanned off the free list."""
+    new = {port: name for port, name in leaked_ports(drift).items() if port not in plan.leaked}
     if plan.slot_id is None or not new:
         return
     # Locked as a placement does, so that no port is given out while it is being held back.
@@ -116,6 +168,24 @@ def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem
     )
 
 
-def forget_leaked(session_ids: Sequence[UUID]) -> int:
-    """Their labs were removed from the workers, and the ports with them."""
-    return PortAllocation.objects.filter(session_id__in=session_ids, leaked=True).delete()[0]
+def give_back_free(*, plan: Plan, observed: Ports) -> None:
+    """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
+    free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
+    heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
+    for key, other in heirs.items():
+        PortAllocation.objects.filter(pk=key).update(session=other)
+    gone = free.keys() - heirs.keys()
+    if gone:
+        PortAllocation.objects.filter(pk__in=gone).delete()
+
+
+def forget_leaked(session_ids: Sequence[UUID]) -> None:
+    """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
+    for row in PortAllocation.objects.filter(session_id__in=session_ids, leaked=True):
+        others = [each for each in _drifting_on(row.slot_id) if each not in session_ids]
+        heirs = (other for other, ports in _shown_on(row.slot_id, others) if row.port in ports)
+        row.session_id = next(heirs, None)
+        if row.session_id is None:
+            row.delete()
+        else:
+            row.save(update_fields=["session"])

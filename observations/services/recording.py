@@ -20,7 +20,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.changelog import entry_for, logging_statement
 from observations import metrics
-from observations.arithmetic.drift import DriftItem, counted
+from observations.arithmetic.drift import DriftItem, after_part, counted, worst_first
 from observations.models import (
     DriftReview,
     ObservationRequest,
@@ -31,7 +31,14 @@ from observations.models import (
 from observations.services.aggregates import Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
-from observations.services.ports import asking_for_plan, compare, hold_leaked, plan_from
+from observations.services.ports import (
+    asking_for_plans,
+    by_worker,
+    compare,
+    give_back_free,
+    hold_leaked,
+    plans_from,
+)
 from observations.services.reading import amounts_of, read_observation
 from observations.services.requests import answer_requests
 from observations.services.samples import STEPS, course_from, judge, sample_of, take_amounts, take_course
@@ -125,7 +132,8 @@ def _record(
     judge(row)
     drift = drift_before
     if newest and observation.observed_ports is not None:
-        drift = _take_ports(found, row, observation.observed_ports, now)
+        is_whole = "observed_ports" not in observation.incomplete
+        drift = _take_ports(found, row, observation.observed_ports, now, is_whole=is_whole)
     writing = [
         _writing(row, newest=newest),
         _updating_session(session, row, drift),
@@ -134,7 +142,7 @@ def _record(
     after = sample_of(row)
     change = Change(before, after, required_by(session.revision))
     change_samples(definition=session.definition, epoch=row.epoch, changes=[change], now=now, first=writing)
-    if after is not None and before is None:
+    if after is not None and not change.is_none:
         judge_revision(definition=session.definition, revision=session.revision, now=now)
     _tell(session, observation, drift, is_new=drift != drift_before, now=now)
     return Recorded(session, drift, was_new=True)
@@ -175,7 +183,7 @@ def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
         _SESSION.of(session=session_id),
         _ROW.of(session=session_id),
         STEPS.of(session=session_id),
-        *asking_for_plan(session_id),
+        *asking_for_plans(session_id),
     )
     if not sessions or (pools is not None and sessions[0].pool not in pools):
         raise NotFound("There is nothing here, or nothing for you.")
@@ -201,16 +209,25 @@ def _new_row(session: LabletSession, observation: ResourceObservation, now: date
 
 
 def _take_ports(
-    found: Found, row: SessionObservation, observed: dict[str, int], now: datetime
+    found: Found, row: SessionObservation, observed: dict[str, int], now: datetime, *, is_whole: bool
 ) -> list[DriftItem]:
-    session = found.session
-    plan = plan_from(session, found.claims, found.ports)
-    drift = compare(plan, observed)
-    seen_before = {item.fingerprint for item in _items(row)}
-    row.observed_ports, row.drift = observed, [item.to_json() for item in drift]
-    hold_leaked(session=session, plan=plan, drift=drift, now=now)
-    if drift or session.has_reviews:  # type: ignore[attr-defined]
-        note_drift(session=session, drift=drift, seen_before=seen_before, now=now)
+    """Of ports that were not read nothing is new: none is missing, free or as planned."""
+    session, before = found.session, _items(row)
+    seen: list[DriftItem] = []
+    for plan, here in by_worker(plans_from(session, found.claims, found.ports), observed):
+        differing = compare(plan, here)
+        if is_whole:
+            give_back_free(plan=plan, observed=here)
+        hold_leaked(session=session, plan=plan, drift=differing, now=now)
+        seen += differing
+    seen = drift = sorted(seen, key=worst_first)
+    row.observed_ports = observed if is_whole else {**(row.observed_ports or {}), **observed}
+    if not is_whole:
+        seen, drift = after_part(seen, before, observed)
+    row.drift = [item.to_json() for item in drift]
+    if seen or session.has_reviews:  # type: ignore[attr-defined]
+        seen_before = {item.fingerprint for item in before}
+        note_drift(session=session, drift=seen, seen_before=seen_before, now=now, is_whole=is_whole)
     return drift
 
 

@@ -88,6 +88,7 @@ class Course:
 
     scheduled: datetime | None = None
     ready: datetime | None = None
+    ran: bool = False
     collecting: bool = False
 
 
@@ -102,7 +103,7 @@ STEPS = Reading(
 
 
 def course_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> Course:
-    """`steps` are those of `STEPS`, in their order."""
+    """`steps` are those of `STEPS`, in their order. Being stopped while it ran is later than collecting."""
     course = Course(collecting=session.status == SessionStatus.COLLECTING)
     for status, at, attempt in steps:
         if attempt != session.attempt:
@@ -111,7 +112,9 @@ def course_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int
             course = replace(course, scheduled=at)
         elif status == SessionStatus.READY:
             course = replace(course, ready=at)
-        elif status == SessionStatus.COLLECTING:
+        elif status == SessionStatus.RUNNING:
+            course = replace(course, ran=True)
+        elif status == SessionStatus.COLLECTING or (status == SessionStatus.STOPPING and course.ran):
             course = replace(course, collecting=True)
     return course
 

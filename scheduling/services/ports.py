@@ -58,6 +58,11 @@ def allocate_ports(
     )
 
 
+def abandon_ports(session_ids: Iterable[UUID]) -> None:
+    """The labs may still be there: taken, by nobody, until the worker is looked over."""
+    PortAllocation.objects.filter(session_id__in=list(session_ids)).update(session=None, leaked=True)
+
+
 def release_ports(session_ids: Iterable[UUID]) -> None:
     """The labs are gone. What leaked stays taken until it is seen free."""
     PortAllocation.objects.filter(session_id__in=list(session_ids), leaked=False).delete()

@@ -53,3 +53,10 @@ def test_what_one_does_not_know_is_missing_in_the_whole():
     seen = observed_together([lab("a", total_memory_mb=512), blind])
     assert (seen.total_memory_mb, seen.used_memory_mb) == (512, None)
     assert (seen.incomplete, seen.errors) == (("total_memory_mb",), (WHY,))
+
+
+def test_a_figure_that_only_some_have_is_incomplete():
+    """An older CML does not tell what memory is used: that is not 0."""
+    newer = lab("a", total_memory_mb=512, used_memory_mb=100, observed_ports={"r1_serial": 2001})
+    seen = observed_together([newer, lab("b", total_memory_mb=256)])
+    assert (seen.total_memory_mb, seen.incomplete) == (768, ("used_memory_mb", "observed_ports"))

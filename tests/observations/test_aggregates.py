@@ -258,6 +258,27 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
     assert rebuild_definition(definition=active_definition, now=now, check=True) == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n": 7},
+        {"verdict": "optimized"},
+        {"flags": {}},
+        {"recommended_cpu_cores": Decimal(9)},
+        {"recommended_memory_gb": None},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_an_assessment_that_is_not_what_the_digest_says_is_put_right(wrong, active_definition, observed, now):
+    observed(active_definition, 10, cpu="1.00", memory=1024)
+    before = DefinitionAssessment.objects.values().get(definition=active_definition)
+    DefinitionAssessment.objects.filter(definition=active_definition).update(**wrong)
+    told = rebuild_definition(definition=active_definition, now=now, check=True)
+    assert {each.what.split()[1] for each in told} == set(wrong)
+    assert rebuild_definition(definition=active_definition, now=now)
+    assert DefinitionAssessment.objects.values().get(definition=active_definition) == before
+
+
 def test_the_command_says_what_differs_and_puts_it_right(active_definition, observed, now):
     observed(active_definition, 3)
     before = ResourceAggregate.objects.get().digest

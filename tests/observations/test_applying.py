@@ -5,16 +5,19 @@ from decimal import Decimal
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StalePreview
+from lcm.lifecycle import SessionStatus
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
+from lcm.services.sessions import transition_session
 from lcm.web.needs import Look
 from observations.pages.needs import needs_of_observations
 from observations.services.applying import apply_change
 from observations.services.previewing import Choice, preview_change
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
-from tests.observations.labs import on_slot
+from tests.observations.labs import lived, on_slot, post, seen
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
 
@@ -254,8 +257,6 @@ def test_five_sessions_within_verify_a_revision(revised, observed):
 
 
 def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
-    from tests.observations.labs import lived, post, seen
-
     early = [lived(known, project, operator, ended=now) for _ in range(5)]
     apply(known, CPU_RECOMMENDED, as_admin, now)
     for session in early:
@@ -278,6 +279,58 @@ def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
     assert outcome(revised) == "watching"
     observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
     assert outcome(revised) == "regressed"
+
+
+def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed, as_admin, now):
+    """What was allocated is another figure than the used one the revision was based on."""
+    apply(revised, {"memory_gb": Choice("recommended")}, as_admin, now)
+    made = revised.revisions.get(number=3)
+    assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["basis"]) == (Decimal(3), "used")
+    observed(revised, 1, cpu="2.00", memory=None, storage=5000)
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    made.refresh_from_db()
+    assert made.outcome == "watching"
+    observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
+    made.refresh_from_db()
+    assert made.outcome == "verified"
+
+
+def test_a_revision_by_hand_is_judged_on_the_usual_basis(known, observed, as_admin, now):
+    revise_definition(
+        definition=known,
+        requirements={"memory_gb": Decimal(3)},
+        based_on=1,
+        reason="by hand",
+        actor=as_admin,
+        now=now - timedelta(days=1),
+    )
+    observed(known, 1, cpu="2.00", memory=None, storage=5000)
+    assert outcome(known) == "watching"
+
+
+@pytest.fixture
+def observed_now(revised, observed, project, operator, now):
+    """The fifth session of a revision: observed while it ran, and collecting since a moment ago."""
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    session = lived(revised, project, operator, ended=now, until=SessionStatus.RUNNING)
+    post(session, seen(now, cpu="2.00", memory=2500, storage=5000), now)
+    later = now + timedelta(minutes=1)
+    transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=later)
+    assert outcome(revised) == "watching"
+    return session
+
+
+@pytest.mark.parametrize(("memory", "then"), [(2500, "verified"), (4000, "regressed")])
+def test_the_last_observation_of_a_session_decides(revised, observed_now, now, memory, then):
+    later = now + timedelta(minutes=2)
+    post(observed_now, seen(later, cpu="2.00", memory=memory, storage=5000), later)
+    assert outcome(revised) == then
+
+
+def test_a_session_that_is_not_observed_again_decides_when_it_stops(revised, observed_now, now):
+    later = now + timedelta(minutes=2)
+    transition_session(session=observed_now, to=SessionStatus.STOPPING, actor=SYSTEM, now=later)
+    assert outcome(revised) == "verified"
 
 
 def test_an_outcome_is_decided_once(revised, observed):

@@ -8,13 +8,15 @@ from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
+from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
 from lcm.web.needs import Look
 from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.drift import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
-from scheduling.models import Pool, PortAllocation
+from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.ports import choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
 
@@ -87,6 +89,28 @@ def test_ports_that_could_not_be_read_say_nothing(lab, now):
     assert leaked() == {6001: "r9_vnc"}
 
 
+PARTLY = ("observed_ports",)
+
+
+def test_ports_that_were_not_read_are_neither_missing_nor_free(lab, now):
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    post(lab, seen(now, ports={"r1_serial": 5999}, incomplete=PARTLY), now)
+    assert drift_of(lab) == [("extra", "r9_vnc"), ("changed", "r1_serial")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+    post(lab, seen(now + MINUTE, ports={"r1_serial": 5041}, incomplete=PARTLY), now + MINUTE)
+    assert drift_of(lab) == [("extra", "r9_vnc")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+
+
+def test_ports_that_were_not_read_do_not_resolve_a_review(lab, now):
+    post(lab, seen(now - 3 * MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    for ago in (2 * MINUTE, MINUTE):
+        post(lab, seen(now - ago, ports=PLAN, incomplete=PARTLY), now)
+    review = DriftReview.objects.get()
+    assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
+    assert lab.port_drift_detected
+
+
 def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     pool = Pool.objects.get(name=lab.pool)
     first = pool.first_port
@@ -113,18 +137,81 @@ def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
     assert not PortAllocation.objects.exists()
 
 
-def test_a_lab_that_may_still_be_there_keeps_its_leaked_ports(collecting, now):
+@pytest.fixture
+def stuck(collecting, now):
+    """A session whose lab leaks a port and could not be taken down."""
     on_slot(collecting, ports=PLAN)
     post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
-    for step in (SessionStatus.STOPPING, SessionStatus.FAILED):
-        transition_session(session=collecting, to=step, actor=SYSTEM, now=now)
-    assert leaked() == {6001: "r9_vnc"}
+    transition_session(session=collecting, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    return collecting
+
+
+def fail(session, now, *, lab_is_gone):
+    report_failure(session=session, reason="no answer", lab_is_gone=lab_is_gone, actor=SYSTEM, now=now)
+
+
+def test_a_lab_that_may_still_be_there_keeps_all_its_ports(stuck, now):
+    fail(stuck, now, lab_is_gone=False)
+    assert leaked() == {name: port for port, name in [*PLAN.items(), ("r9_vnc", 6001)]}
+    assert not PortAllocation.objects.exclude(session=None).exists()
+
+
+def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
+    slot = Slot.objects.get()
+    fail(stuck, now, lab_is_gone=False)
+    still = [{"port": 5041, "name": "campus r1 serial:5041"}]
+    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=still)
+    assert leaked() == {5041: "r1_serial"}
+    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[])
+    assert not leaked()
+
+
+def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
+    fail(stuck, now, lab_is_gone=True)
+    assert not PortAllocation.objects.exists()
 
 
 def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
     recorded = post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(neighbour.pk))]
     assert not leaked()
+
+
+LEAKING = {**PLAN, "r9_vnc": 6001}
+ALSO_LEAKING = {"r1_serial": 5047, "r9_vnc": 6001}
+
+
+@pytest.fixture
+def both_leak(lab, neighbour, now):
+    """Two labs on one worker that show the same port, which nobody was given."""
+    for session, ports in ((lab, LEAKING), (neighbour, ALSO_LEAKING), (lab, LEAKING)):
+        now += MINUTE
+        post(session, seen(now, ports=ports), now)
+    assert drift_of(lab) == [("conflict", "r9_vnc")]
+    return lab, neighbour
+
+
+def holder_of(port):
+    return PortAllocation.objects.filter(port=port, leaked=True).values_list("session_id", flat=True).first()
+
+
+def test_a_leaked_port_that_two_labs_show_stays_held(both_leak):
+    assert leaked() == {6001: "r9_vnc"}
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_shows_it_no_more(both_leak, now):
+    lab, neighbour = both_leak
+    post(lab, seen(now + HOUR, ports=PLAN), now + HOUR)
+    assert holder_of(6001) == neighbour.pk
+    post(neighbour, seen(now + HOUR, ports={"r1_serial": 5047}), now + HOUR)
+    assert not leaked()
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_is_gone(both_leak, now):
+    lab, neighbour = both_leak
+    transition_session(session=lab, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
+    finish(lab, now)
+    assert holder_of(6001) == neighbour.pk
 
 
 def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neighbour, now):
@@ -148,6 +235,42 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
         acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
     needs = list(needs_of_observations(Look(now)))
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
+
+
+# --- on several workers ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def apart(running):
+    """A session with r1 on one worker and host on another, each with a port there."""
+    second = on_slot(running, number=2, ports={"host_pat": 5047})
+    first = on_slot(running, ports={"r1_serial": 5041})
+    Reservation.objects.update(spread=True)
+    claim = Reservation.objects.get()
+    for slot, kernels in ((first, ["r1", "r2"]), (second, ["host"])):
+        ReservationPart.objects.create(
+            reservation=claim, slot=slot, kernels=kernels, cpu_cores=2, memory_gb=1, storage_gb=1
+        )
+    return running
+
+
+APART = {"r1_serial": 5041, "host_pat": 5047}
+
+
+def test_a_session_that_is_spread_has_its_ports_where_its_nodes_are(apart, neighbour, now):
+    """The neighbour on the first worker has the number that host has on the second."""
+    assert not post(apart, seen(now, ports=APART), now).drift
+    assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
+
+
+def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
+    post(apart, seen(now, ports={**APART, "host_vnc": 6001}), now)
+    held = PortAllocation.objects.get(leaked=True)
+    assert (held.slot.number, held.port, drift_of(apart)) == (2, 6001, [("extra", "host_vnc")])
+    post(neighbour, seen(now, ports={"r1_serial": 5047, "r9_vnc": 6001}), now)
+    assert drift_of(neighbour) == [("extra", "r9_vnc")]
+    post(apart, seen(now + MINUTE, ports=APART), now + MINUTE)
+    assert PortAllocation.objects.get(leaked=True).slot.number == 1
 
 
 # --- reviews --------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from decimal import Decimal
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.errors import StateConflict, Unprocessable
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
+from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.signals import resources_observed
 from tests.factories import make_session
@@ -155,9 +157,6 @@ def test_a_session_that_was_collected_counts(collecting, now):
 
 
 def test_a_running_session_counts_when_it_reaches_collecting(running, now):
-    from lcm.actors import SYSTEM
-    from lcm.services.sessions import transition_session
-
     post(running, seen(now), now)
     assert why_left_out(running) == ("not_collected", False)
     transition_session(session=running, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
@@ -165,10 +164,21 @@ def test_a_running_session_counts_when_it_reaches_collecting(running, now):
     assert DefinitionAssessment.objects.get(definition=running.definition).n == 1
 
 
-def test_a_session_that_was_stopped_without_collecting_does_not_count(session_in, now):
+def test_a_session_that_was_stopped_before_it_ran_does_not_count(session_in, now):
     session = session_in(SessionStatus.STOPPING, now=now - HOUR)
     post(session, seen(now), now)
     assert why_left_out(session) == ("not_collected", False)
+
+
+@pytest.mark.parametrize("first", ["observed", "stopped"])
+def test_a_session_that_was_stopped_while_it_ran_counts(running, now, first):
+    if first == "observed":
+        post(running, seen(now), now)
+    transition_session(session=running, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    if first == "stopped":
+        post(running, seen(now), now)
+    assert why_left_out(running) == ("", True)
+    assert DefinitionAssessment.objects.get(definition=running.definition).n == 1
 
 
 @pytest.mark.parametrize(("minutes", "counts"), [(9, False), (10, True)])
