@@ -51,7 +51,14 @@ ONCE = {
     "lost": {"kind": FaultKind.DROP, "executed": True, "times": 2},
     "truncated": {"kind": FaultKind.TRUNCATE, "times": 1},
 }
-WORKERS = 16
+# How a call fails for good. A call that is answered with nothing cannot be truncated.
+EMPTY = {"start", *TO_THE_END}
+FOR_GOOD = {
+    "500": {"kind": FaultKind.STATUS, "status": 500},
+    "dropped": {"kind": FaultKind.DROP},
+    "truncated": {"kind": FaultKind.TRUNCATE},
+}
+WORKERS = 38
 HELD = 8
 CALM = {
     "HEARTBEAT_SECONDS": "20",
@@ -83,19 +90,24 @@ def test_each_call_fails_once_and_for_good(plane, crowd):
     """Who meets every failure once takes longer and ends as it should; who meets one for good ends, too."""
     for name, how in ONCE.items():
         crowd.ask(name, *failing(CALLS, **how), seconds=300)
-    for name in TO_READY | TO_THE_END:
-        crowd.ask(name, *failing({name: CALLS[name]}, kind=FaultKind.STATUS, status=500), seconds=12)
-    crowd.ask("blind", *failing(TO_SEE, kind=FaultKind.STATUS, status=500), seconds=12)
+    for how, fault in FOR_GOOD.items():
+        crowd.ask(f"blind, {how}", *failing(TO_SEE, **fault), seconds=300)
+        for name, call in (TO_READY | TO_THE_END).items():
+            if how != "truncated" or name not in EMPTY:
+                seconds = 300 if name in TO_THE_END else 40
+                crowd.ask(f"{name}, {how}", *failing({name: call}, **fault), seconds=seconds)
+    blind = [f"blind, {how}" for how in FOR_GOOD]
+    stuck = [f"{name}, {how}" for name in TO_THE_END for how in ("500", "dropped")]
     crowd.place()
     settings = {"BOOT_TIMEOUT_SECONDS": "30", "STOP_TIMEOUT_SECONDS": "10", "OBSERVE_SECONDS": "3"}
     controller = plane.controller("patient", POOL, **CALM, **settings)
-    crowd.until(ONCE, "RUNNING")
-    crowd.cancel(ONCE)
+    crowd.until([*ONCE, *blind, *stuck], "RUNNING")
+    crowd.cancel([*ONCE, *blind, *stuck])
     ended = crowd.all_end_well()
     for name in ONCE:
         assert (ended[name]["status"], ended[name]["attempt"]) == ("TERMINATED", 1), name
-    assert ended["blind"]["status"] == "TERMINATED"
-    assert {ended[name]["status"] for name in TO_THE_END} == {"FAILED"}
+    assert {ended[name]["status"] for name in blind} == {"TERMINATED"}
+    assert {ended[name]["status"] for name in stuck} == {"FAILED"}
     assert controller.stop() == 0
 
 
