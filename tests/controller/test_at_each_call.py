@@ -99,7 +99,7 @@ def test_each_call_fails_once_and_for_good(plane, crowd):
     blind = [f"blind, {how}" for how in FOR_GOOD]
     stuck = [f"{name}, {how}" for name in TO_THE_END for how in ("500", "dropped")]
     crowd.place()
-    settings = {"BOOT_TIMEOUT_SECONDS": "30", "STOP_TIMEOUT_SECONDS": "10", "OBSERVE_SECONDS": "3"}
+    settings = {"BOOT_TIMEOUT_SECONDS": "40", "STOP_TIMEOUT_SECONDS": "30", "OBSERVE_SECONDS": "3"}
     controller = plane.controller("patient", POOL, **CALM, **settings)
     crowd.until([*ONCE, *blind, *stuck], "RUNNING")
     crowd.cancel([*ONCE, *blind, *stuck])
