@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := --quiet --disable-pip-version-check
+PINNED := --no-deps --no-compile
 ARGS ?=
 
 # What a server in production would be told; only for Django's own checks.
@@ -76,8 +77,11 @@ $(VENV)/.run-installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install $(PIP) -c constraints.txt -e .
 	@touch $@
 
-# Everything is pinned, so there is nothing to find out; what is imported gets compiled then.
+# Everything is pinned, so there is nothing to find out; what is imported gets compiled then. To unpack takes
+# most of the time, so a new environment is filled by several at a time; what comes after makes it right.
 $(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install $(PIP) --no-deps --no-compile -r constraints.txt -e .
+	@test -e $(VENV)/.run-installed || xargs -P 4 -n 10 \
+		$(BIN)/python -m pip install $(PIP) $(PINNED) <constraints.txt 2>/dev/null || true
+	$(BIN)/python -m pip install $(PIP) $(PINNED) -r constraints.txt -e .
 	@$(BIN)/python -m pip check $(PIP)
 	@touch $@ $(VENV)/.run-installed

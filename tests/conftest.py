@@ -54,9 +54,6 @@ ONCE = (
     "test_admin_access",
     "test_admin_pages",
     "test_bounded_calls",
-    "test_capacity_machine",
-    "test_conservation",
-    "test_life",
     "test_permission_matrix",
     "test_query_counts",
 )

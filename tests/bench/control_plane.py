@@ -115,7 +115,7 @@ class ControlPlane:
         assert self.process is not None
         self.process.send_signal(number)
 
-    def wait(self, seconds: float = 30) -> int:
+    def wait(self, seconds: float = 90) -> int:
         assert self.process is not None
         return self.process.wait(seconds)
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 NEEDS_REAL_PROCESSES = ("browser", "integration", "prometheus")
+# For two cores. Where tests wait for processes, one more computes meanwhile.
+WORKERS = 2
+WORKERS_THAT_WAIT = 3
 
 
 @dataclass(frozen=True)
@@ -16,10 +19,14 @@ class Part:
     name: str
     env: Mapping[str, str]
     without: Sequence[str] = ()
+    workers: int = WORKERS
 
     def command(self, extra: Sequence[str]) -> list[str]:
         marks = ["-m", " and ".join(f"not {mark}" for mark in self.without)] if self.without else []
-        return [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", *marks, *extra]
+        return [sys.executable, "-m", "pytest", *self._spread(), *marks, *extra]
+
+    def _spread(self) -> list[str]:
+        return ["-n", str(self.workers), "--dist", "loadgroup"]
 
     def run(self, extra: Sequence[str]) -> "Outcome":
         left_out = f" without {', '.join(self.without)}" if self.without else ""
@@ -50,8 +57,8 @@ def plan(
     if fast:
         return [Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "once", "slow"))]
     if postgres is None:
-        return [Part("SQLite", base, lacking)]
+        return [Part("SQLite", base, lacking, WORKERS_THAT_WAIT)]
     return [
-        Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking),
+        Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking, WORKERS_THAT_WAIT),
         Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "plain", "once")),
     ]

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.bench.control_plane import ControlPlane, control_plane, free_address
 from tests.bench.visiting import FLAGS, log_in
+
+# Milliseconds. What comes at all comes in one; a busy machine is no reason to fail.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -92,7 +96,7 @@ def open_page(
 
     def new_context(settings: dict[str, Any]) -> BrowserContext:
         context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         # Stays open, and the window with it.
         context.new_page()
         return context

@@ -160,7 +160,7 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(page.get_by_text("Observing…")).to_be_visible()
     answer = observe_as_the_controller(plane, key, session, {**ports, "by-hand_vnc": 7990})
     assert answer["port_drift_detected"]
-    expect(page.get_by_text(re.compile("answered in"))).to_be_visible(timeout=15_000)
+    expect(page.get_by_text(re.compile("answered in"))).to_be_visible()
     line = page.get_by_role("row").filter(has_text="by-hand_vnc")
     expect(line.get_by_text("Leaked")).to_be_visible()
 

@@ -93,7 +93,7 @@ def test_it_runs_by_the_management_command(free_port, tmp_path):
         assert health.version.startswith("2.9.")
     finally:
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         process.stdout.close()
 
 
@@ -103,7 +103,7 @@ def free_port():
         return found.getsockname()[1]
 
 
-def wait_for(probe, seconds=20):
+def wait_for(probe, seconds=60):
     deadline = time.monotonic() + seconds
     while not (found := probe()).ready and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -53,7 +53,7 @@ def play(
             await scene.leases.renew()
             sending = asyncio.create_task(scene.outbox.run())
             try:
-                await asyncio.wait_for(part(scene), 25)
+                await asyncio.wait_for(part(scene), 60)
             finally:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)

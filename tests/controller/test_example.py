@@ -38,8 +38,8 @@ def test_it_has_sixty_lines():
 
 
 def test_a_session_lives_its_whole_life_and_is_observed(plane, example):
-    session = plane.ask(seconds=8, pool=POOL)
-    assert plane.until(session, "TERMINATED", "FAILED", seconds=40) == "TERMINATED"
+    session = plane.run(seconds=6, pool=POOL)
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert plane.steps(session) == WHOLE_LIFE
     assert plane.session(session)["observation_count"] == 1
 
@@ -48,6 +48,6 @@ def test_it_observes_when_it_is_asked_to(plane, example):
     session = plane.ask(pool=POOL)
     plane.until(session, "RUNNING")
     assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
-    wait_until(lambda: plane.session(session)["observation_count"] == 1, "it was observed", 15)
+    wait_until(lambda: plane.session(session)["observation_count"] == 1, "it was observed", 60)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"

@@ -21,7 +21,7 @@ def worker(plane):
 
 
 def ended_well(plane, session):
-    wait_until(lambda: plane.labs(session) == [], "its lab is gone", 15, plane.logs)
+    wait_until(lambda: plane.labs(session) == [], "its lab is gone", 60, plane.logs)
     assert plane.ports_of(session) == []
 
 
@@ -33,7 +33,7 @@ def test_an_import_that_is_refused_is_tried_again_and_given_up(plane, worker):
         plane.simulator.admin.fail(name, refusal)
     controller = plane.controller("refused")
     session = plane.ask()
-    assert plane.until(session, "FAILED", "TERMINATED", "RUNNING", seconds=40) == "FAILED"
+    assert plane.until(session, "FAILED", "TERMINATED", "RUNNING") == "FAILED"
     found = plane.session(session)
     assert (found["attempt"], found["transitions"][-1]["reason"].count("no such image")) == (3, 1)
     for name in plane.workers():
@@ -49,10 +49,10 @@ def test_a_lab_that_does_not_converge_is_given_up(plane, worker):
     controller = plane.controller("impatient", BOOT_TIMEOUT_SECONDS="2")
     session = plane.ask()
     plane.until(session, "INSTANTIATING")
-    wait_until(lambda: plane.session(session)["attempt"] > 1, "another attempt is made", 20, plane.logs)
+    wait_until(lambda: plane.session(session)["attempt"] > 1, "another attempt is made", 60, plane.logs)
     for name in plane.workers():
         plane.simulator.admin.heal(name)
-    plane.until(session, "RUNNING", "FAILED", seconds=30)
+    plane.until(session, "RUNNING", "FAILED")
     reasons = [step["reason"] for step in plane.session(session)["transitions"]]
     assert any("did not converge within 2 s" in reason for reason in reasons)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen"})
@@ -67,7 +67,7 @@ def test_a_lab_that_vanishes_fails_its_session(plane):
     plane.until(session, "RUNNING")
     (name,) = [each for each, found in plane.workers().items() if session in str(found["labs"])]
     plane.simulator.admin.remove(name)
-    assert plane.until(session, "FAILED", "TERMINATED", seconds=30) == "FAILED"
+    assert plane.until(session, "FAILED", "TERMINATED") == "FAILED"
     assert "vanished" in plane.session(session)["transitions"][-1]["reason"]
     ended_well(plane, session)
     assert controller.stop() == 0
@@ -75,13 +75,12 @@ def test_a_lab_that_vanishes_fails_its_session(plane):
 
 def test_what_happens_while_lcm_is_away_is_kept_on_disk(plane, worker):
     controller = plane.controller("archivist")
-    session = plane.ask(seconds=7)
-    plane.until(session, "RUNNING")
+    session = plane.run(seconds=7, left=2)
     web = plane.lcm.processes("gunicorn")
     for pid in web:
         os.kill(pid, signal.SIGSTOP)
     try:
-        wait_until(lambda: controller.spooled() > 0, "the observation is kept", 40, plane.logs)
+        wait_until(lambda: controller.spooled() > 0, "the observation is kept", 60, plane.logs)
         assert plane.labs(session)
         controller.kill()
         controller.start()
@@ -90,7 +89,7 @@ def test_what_happens_while_lcm_is_away_is_kept_on_disk(plane, worker):
     finally:
         for pid in web:
             os.kill(pid, signal.SIGCONT)
-    assert plane.until(session, "TERMINATED", "FAILED", seconds=45) == "TERMINATED"
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     ended_well(plane, session)
-    wait_until(lambda: controller.spooled() == 0, "everything was sent", 15, plane.logs)
+    wait_until(lambda: controller.spooled() == 0, "everything was sent", 60, plane.logs)
     assert controller.stop() == 0

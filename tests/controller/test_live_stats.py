@@ -267,7 +267,7 @@ def test_growth_and_speed_are_those_of_the_simulators_counters(plane, session, l
 def test_figures_are_stale_when_the_exporter_stops_and_recover(plane, session, controller):
     before = until_state(plane, session, "ok")
     controller.kill()
-    found = until_state(plane, session, "stale", 60)
+    found = until_state(plane, session, "stale")
     assert set(found["totals"]) == set(before["totals"])
     controller.start()
     until_state(plane, session, "ok")
@@ -286,7 +286,7 @@ def test_when_prometheus_stops_the_last_figures_stay_until_it_is_back(plane, ses
     assert "of 3.5 GB" in text
     prometheus.start()
     back = datetime.now(UTC).isoformat()
-    wait_until(lambda: read_since(plane, session, back), "figures are new", 20, plane.logs)
+    wait_until(lambda: read_since(plane, session, back), "figures are new", 60, plane.logs)
     until_state(plane, session, "ok")
     assert "Prometheus does not answer" not in browser.get(panel).text
 
@@ -295,17 +295,17 @@ def test_series_vanish_with_the_lab_and_a_controller_that_stops_is_not_scraped(
     plane, session, prometheus, controller
 ):
     mine = f'lcm_container_utilization{{session_id="{session}"}}'
-    wait_until(lambda: prometheus.query(mine), "its series are there", 20, plane.logs)
+    wait_until(lambda: prometheus.query(mine), "its series are there", 60, plane.logs)
     plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen enough"})
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
-    wait_until(lambda: not prometheus.query(mine), "its series are gone", 10)
+    wait_until(lambda: not prometheus.query(mine), "its series are gone", 60)
     controller.process.send_signal(signal.SIGTERM)
-    until_state(plane, session, "absent", WINDOW + 10)
-    assert controller.process.wait(20) == 0
+    until_state(plane, session, "absent")
+    assert controller.process.wait(60) == 0
     address = f"127.0.0.1:{controller.metrics_port}"
 
     def scraped():
         return {target["labels"]["instance"] for target in prometheus.targets()}
 
-    wait_until(lambda: address not in scraped(), "it is not scraped any more", 15, lambda: str(scraped()))
+    wait_until(lambda: address not in scraped(), "it is not scraped any more", 60, lambda: str(scraped()))
     assert str(plane.lcm.address) in scraped()

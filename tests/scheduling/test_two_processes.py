@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -159,6 +160,7 @@ def test_two_workers_on_one_pool_place_nothing_twice_and_launch_nothing_twice(si
             load.one_event()
         check(sim)
         looks += 1
+        time.sleep(0.05)
     done = finish(workers[0]) + finish(workers[1])
     assert looks > 5
     assert done["ticks"] > 10
@@ -257,7 +259,7 @@ def kill_at(fleet: Fleet, start: Start, point: str, tmp_path: Path) -> None:
     wait_until(lambda: file.exists() or worker.poll() is not None, f"the worker is {point}", 60)
     assert worker.poll() is None, worker.communicate()[1]
     worker.kill()
-    worker.wait(10)
+    worker.wait(60)
 
 
 @pytest.mark.parametrize("point", ["inside the placement", "before the placement"])

@@ -68,7 +68,7 @@ def test_a_killed_supervisor_takes_all_along_and_the_data_stays(data_dir: Path, 
         made = first_migration(data_dir)
         plane.send(signal.SIGKILL)
         plane.wait()
-        wait_until(lambda: not plane.processes(), "nothing is left", seconds=10)
+        wait_until(lambda: not plane.processes(), "nothing is left", seconds=60)
 
     with control_plane(data_dir, address, DEBUG="true", DEMO="true") as plane:
         plane.start_and_wait()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lcm.api.watch import hub as hub_module
 from lcm.api.watch import waiting, window
 from lcm.api.watch.hub import Hub
+from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.waiting import watch
 from lcm.api.watch.window import Window
 from lcm.errors import Gone
@@ -193,6 +194,15 @@ def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
         return await watch(hub, ["eu"], 1, 0.05)
 
     assert [each.revision for each in run(scene).changes] == [2]
+
+
+def test_a_subscription_that_is_given_up_while_it_connects_ends():
+    async def scene():
+        for moment in range(30):
+            async with Subscription(lambda: None):
+                await asyncio.sleep(moment / 2000)
+
+    run(scene)
 
 
 @given(

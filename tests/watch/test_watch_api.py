@@ -148,5 +148,5 @@ class TestRealServer:
             time.sleep(0.3)
             return len(seen) > 4 and len(set(seen[-4:])) == 1
 
-        wait_until(still, "the feed is quiet", 30)
+        wait_until(still, "the feed is quiet", 60)
         return seen[-1]

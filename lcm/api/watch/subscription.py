@@ -49,6 +49,7 @@ class Subscription:
         try:
             async with client.pubsub() as channel:
                 await channel.subscribe(FEED_CHANNEL)
+                _heed_cancellation()
                 self.is_live = True
                 # What was said before the subscription was not heard.
                 self._wake()
@@ -58,3 +59,10 @@ class Subscription:
         finally:
             self.is_live = False
             await client.aclose()
+
+
+def _heed_cancellation() -> None:
+    """While it connects, redis-py loses a cancellation; we would listen for ever."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

@@ -84,6 +84,7 @@ class Administration:
             "path": f"/{controller.name}" if controller.name else "",
             "options": controller.options.to_dict(),
             "imports": controller.imports,
+            "imported": list(controller.imported),
             "faults": [fault.to_dict() for fault in controller.faults],
             "labs": {
                 lab.id: {"title": lab.title, "state": lab.state(now)} for lab in controller.labs.values()

@@ -41,6 +41,7 @@ class SimulatedController:
         self.faults: list[Fault] = []
         self.calls: deque[tuple[str, str, int]] = deque(maxlen=KEPT_CALLS)
         self.imports = 0
+        self.imported: deque[str] = deque(maxlen=KEPT_CALLS)
         self.compute_id = made_uuid(self.options.seed, name, "compute")
 
     @property
@@ -77,6 +78,7 @@ class SimulatedController:
         created = datetime.now(UTC).isoformat(timespec="seconds")
         lab, warnings = import_topology(text, title=title, owner=user.name, created=created, maker=maker)
         self.labs[lab.id] = lab
+        self.imported.append(lab.title)
         return lab, warnings
 
     def visible_labs(self, user: User, *, show_all: bool) -> list[SimLab]:

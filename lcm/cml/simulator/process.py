@@ -14,7 +14,7 @@ import httpx
 
 from lcm.cml.simulator.admin import SimulatorAdmin
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
 
