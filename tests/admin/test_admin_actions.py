@@ -16,11 +16,12 @@ def status_of(session):
     return LabletSession.objects.get(pk=session.pk).status
 
 
-def test_a_status_cannot_be_posted(client_of_fixer, session):
-    edit(client_of_fixer, session, status="RUNNING", attempt=7, status_since_0="2020-01-01", priority=90)
+def test_a_status_cannot_be_posted(client_of_fixer, session, viewer):
+    forged = {"status": "RUNNING", "attempt": 7, "status_since_0": "2020-01-01"}
+    edit(client_of_fixer, session, **forged, owner=viewer.pk)
     fresh = LabletSession.objects.get(pk=session.pk)
-    assert (fresh.status, fresh.attempt, fresh.priority) == (S.PENDING, 1, 90)
-    assert log_of(session)[-1].after == {"priority": 90}
+    assert (fresh.status, fresh.attempt, fresh.owner) == (S.PENDING, 1, viewer)
+    assert list(log_of(session)[-1].after) == ["owner"]
 
 
 @pytest.mark.parametrize(("action", "field"), [("cancel", "reason"), ("move", "to")])

@@ -26,7 +26,7 @@ for name in ("cml-eu", "cml-us"):
     create_pool(name=name, actor=SYSTEM, min_slots=1, max_slots=2, runtime_settings=fast, **size)
 # Where a session is alone on its worker, and what fails there fails for it alone.
 create_pool(
-    name="cml-alone", actor=SYSTEM, max_slots=40, idle_seconds=1, runtime_settings=fast,
+    name="cml-alone", actor=SYSTEM, max_slots=50, idle_seconds=1, runtime_settings=fast,
     **size | {"max_leases": 1},
 )
 # Two workers, on neither of which the lab fits.

@@ -41,6 +41,7 @@ LOOKS_LIKE = {
     "slot_terminate": "slot_drain",
     "reservation_cancel": "session_cancel",
     "review_dismiss": "review_snooze",
+    "session_pool": "person_role",
     "session_exclude": "session_cancel",
     "session_include": "session_cancel",
     "drift_reopen": "drift_acknowledge",
