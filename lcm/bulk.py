@@ -44,7 +44,8 @@ def insert_rows(
         marks = ", ".join("%s" for _ in columns)
         names = ", ".join(f'"{field.column}"' for field in columns)
         query = f'INSERT INTO "{model._meta.db_table}" ({names}) VALUES ({marks})'  # noqa: S608
-        _execute_many(query, columns, ((*row, *common) for row in rows))
+        own = len(columns) - len(common)
+        _execute_many(query, columns[:own], rows, after=_prepared(columns[own:], common))
 
 
 def update_each(
@@ -153,14 +154,18 @@ def ids_as_rows(ids: Iterable[UUID]) -> tuple[str, str]:
     return "SELECT value FROM json_each(%s)", json.dumps([key.hex for key in ids])
 
 
-def _execute_many(query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]]) -> None:
-    prepared = (
-        [field.get_db_prep_save(value, connection) for field, value in zip(columns, row, strict=True)]
-        for row in rows
-    )
+def _execute_many(
+    query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]], *, after: Sequence[Any] = ()
+) -> None:
+    """A run of the statement for each row; what comes after its own values is the same in all of them."""
+    prepared = ([*_prepared(columns, row), *after] for row in rows)
     with connection.cursor() as cursor:
         for chunk in _chunks(prepared):
             cursor.executemany(query, chunk)
+
+
+def _prepared(columns: Sequence[Field], values: Sequence[Any]) -> list[Any]:
+    return [field.get_db_prep_save(value, connection) for field, value in zip(columns, values, strict=True)]
 
 
 def _chunks(rows: Iterable[Any]) -> Iterable[list[Any]]:
