@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Decimal
+from typing import Any
 
 QUANTUM = Decimal("0.01")
 
@@ -27,3 +28,23 @@ def divide(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     for index in by_remainder[:left_over]:
         parts[index] += QUANTUM
     return parts
+
+
+# Which configured size of a node decides its part of a resource; GPUs follow the CPU.
+SIZE_OF_NODE = {
+    "cpu_cores": "cpu_cores",
+    "memory_gb": "memory_mb",
+    "storage_gb": "storage_gb",
+    "gpu": "cpu_cores",
+}
+
+
+def divide_among(
+    nodes: Sequence[Mapping[str, Any]], requirements: Mapping[str, Decimal]
+) -> list[dict[str, Decimal]]:
+    """What each node gets of what its session is placed for; they sum to it exactly."""
+    parts = {
+        name: divide(total, [Decimal(str(node[SIZE_OF_NODE[name]])) for node in nodes])
+        for name, total in requirements.items()
+    }
+    return [{name: parts[name][index] for name in parts} for index in range(len(nodes))]

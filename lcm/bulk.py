@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -67,8 +68,8 @@ def update_each(
     else:
         assignments = ", ".join(f'"{field.column}" = %s' for field in (*common, *columns))
         query = f'UPDATE "{model._meta.db_table}" SET {assignments} WHERE "{key.column}" = %s'  # noqa: S608
-        values = tuple(common.values())
-        _execute_many(query, [*common, *columns, key], ((*values, *each, pk) for pk, *each in rows))
+        before = _prepared(list(common), list(common.values()))
+        _execute_many(query, [*columns, key], ((*each, pk) for pk, *each in rows), before=before)
 
 
 def _copy(
@@ -147,25 +148,57 @@ def _array(field: Field, column: Sequence[Any]) -> Any:
     return uuid_array(column) if is_key else list(column)
 
 
-def ids_as_rows(ids: Iterable[UUID]) -> tuple[str, str]:
+def ids_as_rows(ids: Iterable[UUID | str]) -> tuple[str, str]:
     """Many ids as one parameter: what a statement selects them from, and the parameter."""
     if connection.vendor == "postgresql":
         return "SELECT unnest(%s::uuid[])", uuid_array(ids)
-    return "SELECT value FROM json_each(%s)", json.dumps([key.hex for key in ids])
+    return "SELECT value FROM json_each(%s)", json.dumps([_hex(key) for key in ids])
 
 
 def _execute_many(
-    query: str, columns: Sequence[Field], rows: Iterable[Sequence[Any]], *, after: Sequence[Any] = ()
+    query: str,
+    columns: Sequence[Field],
+    rows: Iterable[Sequence[Any]],
+    *,
+    before: Sequence[Any] = (),
+    after: Sequence[Any] = (),
 ) -> None:
-    """A run of the statement for each row; what comes after its own values is the same in all of them."""
-    prepared = ([*_prepared(columns, row), *after] for row in rows)
+    """A run of the statement for each row; what comes before and after its own values is the same in all."""
+    makers = [_maker(field) for field in columns]
+    prepared = (
+        [*before, *[make(value) for make, value in zip(makers, row, strict=True)], *after] for row in rows
+    )
     with connection.cursor() as cursor:
         for chunk in _chunks(prepared):
             cursor.executemany(query, chunk)
 
 
 def _prepared(columns: Sequence[Field], values: Sequence[Any]) -> list[Any]:
-    return [field.get_db_prep_save(value, connection) for field, value in zip(columns, values, strict=True)]
+    return [_maker(field)(value) for field, value in zip(columns, values, strict=True)]
+
+
+# What SQLite's driver takes as it is, members of enumerations too.
+_AS_IT_IS = (models.CharField, models.TextField, models.IntegerField, models.FloatField, models.BooleanField)
+
+
+def _maker(field: Field) -> Callable[[Any], Any]:
+    """Makes SQLite's values of a field's; Django's own way looks at each as if it knew nothing of it."""
+    kind = field.target_field if isinstance(field, models.ForeignKey) else field
+    if isinstance(kind, models.UUIDField):
+        return _hex
+    if isinstance(kind, models.JSONField):
+        return _json
+    if isinstance(kind, _AS_IT_IS):
+        return _same
+    return partial(field.get_db_prep_save, connection=connection)
+
+
+def _hex(key: UUID | str | None) -> str | None:
+    return key.hex if isinstance(key, UUID) else key and key.replace("-", "")
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _chunks(rows: Iterable[Any]) -> Iterable[list[Any]]:

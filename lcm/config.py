@@ -232,7 +232,7 @@ GROUPS: dict[str, list[Setting]] = {
             "HEARTBEAT_LATE",
             "seconds",
             120.0,
-            "The overview names ready workers whose controller has been silent this long.",
+            "A ready worker is silent when no controller has spoken of it for this long.",
             1,
         ),
         Setting(
@@ -282,7 +282,13 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "END_GRACE", "seconds", 900.0, "A session that still runs this long after its end is stopped.", 1
         ),
-        Setting("STOPPING_TIMEOUT", "seconds", 900.0, "A session whose end nobody reports is ended.", 1),
+        Setting(
+            "STOPPING_TIMEOUT",
+            "seconds",
+            1200.0,
+            "A session whose end nobody reports fails; longer than a controller's `stop_timeout_seconds`.",
+            1,
+        ),
     ],
     "Usage and fair share": [
         Setting("USAGE_RECORD_INTERVAL", "seconds", 300.0, "How often usage is recorded.", 0.1),
@@ -305,6 +311,13 @@ GROUPS: dict[str, list[Setting]] = {
             "seconds",
             120.0,
             "How long a controller may take to answer a request to observe a session now.",
+            1,
+        ),
+        Setting(
+            "SAMPLE_BOOTED_SECONDS",
+            "whole number",
+            600,
+            "Sessions whose nodes were up for less do not count, from the next observation on.",
             1,
         ),
         Setting(

@@ -41,7 +41,7 @@ class ResourceAggregateAdmin(ReadOnlyAdmin):
 class DefinitionAssessmentAdmin(ReadOnlyAdmin):
     note = "Where each definition stands, as its list shows it."
     note_page = "definition_list"
-    list_display = ("definition", "verdict", "confidence", "n", "last_observed_at", "snoozed_until")
+    list_display = ("definition", "verdict", "confidence", "n", "last_observed_at", "snoozed_until", "due_at")
     list_filter = ("verdict", "confidence")
     list_select_related = ("definition",)
     search_fields = ("definition__name",)

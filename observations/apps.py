@@ -28,10 +28,11 @@ def _show_on_pages() -> None:
     from lcm.web import navigation, overview, panels
     from lcm.web.lists import replace_list
     from lcm.web.needs import register_needs
-    from observations.pages import lists
+    from observations.pages import acknowledging, lists
     from observations.pages.needs import needs_of_observations
     from observations.selectors.live import has_a_lab
 
+    acknowledging.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
     overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))

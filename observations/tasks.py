@@ -10,5 +10,5 @@ from observations.services.setting_aside import sweep_reviews
 
 @shared_task
 def look_at_reviews() -> None:
-    """Bring back what was snoozed, forget waste of long ago."""
+    """Bring back what was snoozed, forget waste of long ago, trust old figures less."""
     sweep_reviews(now=timezone.now())

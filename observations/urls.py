@@ -21,6 +21,7 @@ urlpatterns = [
     path("controllers/", controllers.controller_list, name="controller_list"),
     path("controllers/board", controllers.controller_board, name="controller_board"),
     path("drift/", drift.drift_list, name="drift_list"),
+    path("drift/acknowledge", drift.drift_bulk_acknowledge, name="drift_bulk_acknowledge"),
     path("drift/<uuid:pk>/acknowledge", drift.drift_acknowledge, name="drift_acknowledge"),
     path("drift/<uuid:pk>/reopen", drift.drift_reopen, name="drift_reopen"),
     path("observations/", drift.evidence_list, name="evidence_list"),

@@ -23,8 +23,9 @@ from lcm.signals import (
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
 from observations.services.collecting import note_collecting, settle_outcomes
-from observations.services.ports import forget_leaked
+from observations.services.ports import forget_leaked, hand_over_shown
 from observations.services.presence import forget_presence, note_presence
+from scheduling.signals import ports_going_free
 
 
 @receiver(sessions_moved)
@@ -44,6 +45,12 @@ def follow(
         settle_outcomes(session_ids=session_ids, now=now)
     elif lab_is_gone and new in FINAL:
         forget_leaked(session_ids)
+
+
+@receiver(ports_going_free)
+def keep_what_others_show(sender: Any, session_ids: list[UUID], **kwargs: Any) -> None:
+    """A lab that runs on may use a port of one that is gone."""
+    hand_over_shown(session_ids)
 
 
 @receiver(observation_requested)
@@ -71,8 +78,7 @@ def assess_again(
 
 
 def _refresh(definition_id: UUID, now: datetime) -> None:
-    definition = LabletDefinition.objects.select_related("current_revision").get(pk=definition_id)
-    refresh_assessment(definition=definition, now=now)
+    refresh_assessment(definition=LabletDefinition.objects.get(pk=definition_id), now=now)
 
 
 @receiver(post_save, sender=LabletDefinition)

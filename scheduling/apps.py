@@ -34,12 +34,12 @@ def _show_on_pages() -> None:
     from lcm.pages.lists import SESSIONS
     from lcm.web import filters, navigation, needs, overview, panels, search
     from lcm.web.lists import replace_list
-    from scheduling.pages import lists
-    from scheduling.pages.bulk import register_actions
+    from scheduling.pages import bulk, bulk_claims, lists
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part
     from scheduling.pages.search import find_pools, find_slots
 
-    register_actions()
+    bulk.register_actions()
+    bulk_claims.register_actions()
     replace_list(SESSIONS, lists.SESSIONS)
     search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
     search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))

@@ -17,6 +17,7 @@ from scheduling.models import (
     ACTIVE_PHASES,
     Decision,
     DecisionOutcome,
+    ObserverRun,
     Phase,
     Pool,
     Reservation,
@@ -26,6 +27,7 @@ from scheduling.models import (
 )
 from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state, search_slots
 from scheduling.selectors.fleet import is_overdue, is_silent
+from scheduling.selectors.observing import has_failed, observer_names
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]
@@ -167,3 +169,21 @@ class TickFilter(PoolChoices):
 
     def only_failed(self, qs: QuerySet[TickRun], name: str, value: str) -> QuerySet[TickRun]:
         return qs.exclude(errors={}) if value == "true" else qs.filter(errors={})
+
+
+class RunFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("observer", "error")
+    observer = ChoicesFilter(label="Observer")
+    failed = FlagFilter(label="With failures", method="only_failed")
+    started = PeriodFilter(field_name="started_at", label="Started")
+
+    class Meta:
+        model = ObserverRun
+        fields: list[str] = []
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.filters["observer"].extra["choices"] = [(name, name) for name in observer_names()]
+
+    def only_failed(self, qs: QuerySet[ObserverRun], name: str, value: str) -> QuerySet[ObserverRun]:
+        return qs.filter(has_failed()) if value == "true" else qs.exclude(has_failed())

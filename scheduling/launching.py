@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Case, F, Q, Value, When
 from django.utils.crypto import salted_hmac
 
 from lcm.storable import storable
 from scheduling.leases import Hold, lease
 from scheduling.metrics import LAUNCHES
-from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState, SpotPolicy
+from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.offerings import open_offerings, refusals
 from scheduling.runtimes.base import (
     AnswerLost,
     CapacityRefused,
@@ -24,6 +25,7 @@ from scheduling.runtimes.base import (
     LaunchRequest,
     Market,
     Offering,
+    QuotaExceeded,
     RuntimeAdapter,
     RuntimeFailure,
 )
@@ -90,23 +92,6 @@ def redrive_wait(redrives: int) -> timedelta:
     return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), REDRIVE_MOST)
 
 
-def open_offerings(pool: Pool, runtime: RuntimeAdapter, now: datetime, asked: str = "") -> list[Offering]:
-    """What may be asked for now: by the pool's spot policy, without what was refused a moment ago.
-
-    What an attempt asked for before without an answer comes first, refused to others or not: its token
-    finds what was begun, and nothing is begun twice.
-    """
-    wanted = {
-        SpotPolicy.NEVER: (Market.ON_DEMAND,),
-        SpotPolicy.ONLY: (Market.SPOT,),
-        SpotPolicy.FALLBACK: (Market.SPOT, Market.ON_DEMAND),
-    }[SpotPolicy(pool.spot_policy)]
-    offerings = [each for market in wanted for each in runtime.offerings() if each.market == market]
-    refused = {name for name, until in pool.refused_offerings.items() if datetime.fromisoformat(until) > now}
-    found = [each for each in offerings if each.name not in refused or each.name == asked]
-    return sorted(found, key=lambda each: each.name != asked)
-
-
 def backoff(failures: int) -> timedelta:
     """5, 10, 20, 30, 30 … minutes."""
     doubled = BACKOFF_FIRST * int(2 ** min(max(failures - 1, 0), 10))
@@ -114,14 +99,13 @@ def backoff(failures: int) -> timedelta:
 
 
 def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: Hold) -> None:
-    pool = attempt.slot.pool
     refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
     try:
-        offerings = open_offerings(pool, runtime, clock(), asked=attempt.offering)
+        offerings = _offerings_for(attempt, runtime, clock())
     except RuntimeFailure as error:
         _failed(attempt, error, clock())
         return
-    for offering in offerings:
+    for number, offering in enumerate(offerings, 1):
         if not hold.renew():
             return
         # The intent first: which offering this attempt asks for.
@@ -129,25 +113,47 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
         attempt.offering = offering.name
         try:
             instance = runtime.launch(_request(attempt, offering))
-        except CapacityRefused as error:
-            refusal = error
-            refuse_offering(pool, offering.name, until=clock() + REFUSED_FOR)
-            LAUNCHES.labels(pool=pool.name, result=Category.CAPACITY).inc()
-            continue
         except AnswerLost as error:
             # The attempt stays open: it is asked for again, or its instance is found by its token.
             logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
-            _failed(attempt, error, clock())
-            return
+            others = _open_to_others(attempt, runtime, clock())
+            if not _leaves(error, offering, [*offerings[number:], *others]):
+                _failed(attempt, error, clock())
+                return
+            refusal = error
+            _remember(attempt.slot.pool, offering, error, clock())
         except Exception as error:
             logger.exception("launch_failed", extra={"slot": attempt.slot.name})
             _failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
             return
-        record_launch(attempt, instance, now=clock())
-        return
-    _refused(attempt, refusal, clock())
+        else:
+            record_launch(attempt, instance, now=clock())
+            return
+    _refused(attempt, refusal, clock(), alone=not _open_to_others(attempt, runtime, clock()))
+
+
+def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
+    pool = attempt.slot.pool
+    return open_offerings(pool, runtime, now, asked=attempt.offering, on_demand_only=attempt.on_demand_only)
+
+
+def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
+    """What this attempt may not ask for, but others of the pool may."""
+    return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
+
+
+def _leaves(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
+    """Whether something else may still do: after a refusal always, after a quota in the other market."""
+    if isinstance(error, QuotaExceeded):
+        return any(each.market != offering.market for each in others)
+    return isinstance(error, CapacityRefused)
+
+
+def _remember(pool: Pool, offering: Offering, error: RuntimeFailure, now: datetime) -> None:
+    refuse_offering(pool, offering.name, until=now + REFUSED_FOR)
+    LAUNCHES.labels(pool=pool.name, result=error.category).inc()
 
 
 def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) -> bool:
@@ -165,7 +171,6 @@ def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) 
 
 
 def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
-    Pool.objects.filter(pk=attempt.slot.pool_id).update(failures=0, backoff_until=None)
     return move_slot(
         slot=attempt.slot,
         to=SlotState.BOOTING,
@@ -194,7 +199,7 @@ def give_up(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
             return
-        _count_failure(attempt.slot.pool, now)
+        count_failure(attempt.slot.pool, now)
         move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
     LAUNCHES.labels(pool=attempt.slot.pool.name, result="lost").inc()
 
@@ -208,15 +213,18 @@ def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
         pool.refused_offerings = fresh.refused_offerings
 
 
-def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
-    """Demand stays. Nothing is asked for before an offering may be asked for again."""
+def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, alone: bool) -> None:
+    """Demand stays. Nothing is asked for before an offering may be asked for again.
+
+    Not `alone`: others of the pool may ask for something else meanwhile.
+    """
     pool = attempt.slot.pool
-    until = [datetime.fromisoformat(text) for text in pool.refused_offerings.values()]
-    waits = [moment for moment in until if moment > now]
+    waits = refusals(pool, now).values()
     with transaction.atomic():
-        if _finish(attempt, AttemptOutcome.REFUSED, now, category=Category.CAPACITY, error=str(error)):
+        if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
-            _wait_until(pool, min(waits, default=now + REFUSED_FOR))
+            if alone:
+                _wait_until(pool, min(waits, default=now + REFUSED_FOR), now)
 
 
 def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
@@ -230,27 +238,43 @@ def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> Non
             stop_pool(pool=pool, reason=text, now=now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         elif error.category == Category.THROTTLED:
-            _wait_until(pool, now + THROTTLED_FOR)
+            _wait_until(pool, now + THROTTLED_FOR, now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         else:
-            until = _count_failure(pool, now)
+            until = count_failure(pool, now)
             move_slot(slot=attempt.slot, to=SlotState.ERROR, now=now, reason=text, state_deadline=until)
 
 
-def _count_failure(pool: Pool, now: datetime) -> datetime:
-    """Launch nothing for longer than the last time; launches that fail together are one failure."""
+def count_failure(pool: Pool, now: datetime) -> datetime:
+    """Launch nothing for longer than the last time; launches that fail together are one failure.
+
+    In a transaction.
+    """
     fresh = Pool.objects.select_for_update().get(pk=pool.pk)
     if fresh.failures == 0 or fresh.backoff_until is None or fresh.backoff_until <= now:
         fresh.failures += 1
     until = max(now + backoff(fresh.failures), fresh.backoff_until or now)
-    Pool.objects.filter(pk=pool.pk).update(failures=fresh.failures, backoff_until=until)
+    pools = Pool.objects.filter(pk=pool.pk)
+    pools.update(failures=fresh.failures, backoff_until=until, backoff_since=_waits_since(now))
     return until
 
 
-def _wait_until(pool: Pool, until: datetime) -> None:
+def forget_failures(pool: Pool, now: datetime) -> None:
+    """A worker is ready. One that is while the pool backs off was launched before that: it proves nothing."""
+    over = Q(backoff_until=None) | Q(backoff_until__lte=now)
+    Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
+
+
+def _wait_until(pool: Pool, until: datetime, now: datetime) -> None:
     """Launch nothing before then; a longer wait stays."""
     sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
-    Pool.objects.filter(sooner, pk=pool.pk).update(backoff_until=until)
+    pools = Pool.objects.filter(sooner, pk=pool.pk)
+    pools.update(backoff_until=until, backoff_since=_waits_since(now))
+
+
+def _waits_since(now: datetime) -> Case:
+    """A wait that is made longer began before."""
+    return Case(When(backoff_until__gt=now, then=F("backoff_since")), default=Value(now))
 
 
 def _call_off(attempt: LaunchAttempt, now: datetime) -> None:
@@ -290,5 +314,6 @@ def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
         user_data=user_data(
             slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=boot_token(attempt)
         ),
+        worker=attempt.worker,
         taken=frozenset(others),
     )

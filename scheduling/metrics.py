@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count, Max, Min, Sum
+from django.db.models import Count, Max, OuterRef, Subquery, Sum
 from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.selectors.capacity import pools_with_queue
 
 if TYPE_CHECKING:
     from scheduling.tick import TickReport
@@ -66,17 +67,21 @@ def _by(name: str, text: str, labels: list[str], rows: Any) -> Metric:
 
 
 def _queues() -> Iterator[Metric]:
+    """Those who booked ahead wait from their turn on. A pool that is not looked at has no newer demand."""
     oldest = GaugeMetricFamily(
-        "lcm_oldest_pending_seconds", "Age of the oldest waiting reservation.", labels=["pool"]
+        "lcm_oldest_pending_seconds", "How long the oldest whose turn it is waits.", labels=["pool"]
     )
-    unmet = GaugeMetricFamily("lcm_unmet_demand", "Reservations that wait for a slot.", labels=["pool"])
-    waiting = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
-    found = {pool: rest for pool, *rest in waiting.annotate(Count("pk"), Min("created_at"))}
+    unmet = GaugeMetricFamily(
+        "lcm_unmet_demand",
+        "Reservations that wait for a slot and could use a new one, by the last tick.",
+        labels=["pool"],
+    )
     now = timezone.now()
-    for pool in Pool.objects.values_list("name", flat=True):
-        count, since = found.get(pool, (0, now))
-        unmet.add_metric([pool], count)
-        oldest.add_metric([pool], max((now - since).total_seconds(), 0))
+    newest = TickRun.objects.filter(pool=OuterRef("pk")).order_by("-started_at").values("counts")[:1]
+    pools = pools_with_queue(now).annotate(counts=Subquery(newest))
+    for pool, waiting, since, counts in pools.values_list("name", "waiting", "oldest", "counts"):
+        unmet.add_metric([pool], min((counts or {}).get("unmet", 0), waiting))
+        oldest.add_metric([pool], max((now - (since or now)).total_seconds(), 0))
     yield oldest
     yield unmet
 

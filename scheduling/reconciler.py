@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from django.db import transaction
+
 from lcm.storable import storable
-from scheduling.launching import backoff, give_up, record_launch
+from scheduling.launching import backoff, count_failure, forget_failures, give_up, record_launch
 from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.runtimes.base import (
@@ -26,13 +28,12 @@ from scheduling.runtimes.base import (
 from scheduling.services.losing import lose_sessions
 from scheduling.services.pools import stop_pool
 from scheduling.services.slots import move_slot, note_interruption
+from scheduling.silence import is_silent, judge_silent, none_answers
 
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=2)
 ORPHAN_GRACE = timedelta(minutes=10)
-# Without a heartbeat for so long a READY worker is asked whether it is there.
-SILENCE = timedelta(minutes=5)
 PROBES_AT_ONCE = 32
 
 
@@ -72,10 +73,10 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
         if _for_each(world, rest, hold, partial(_reconcile_slot, world)):
             collect_orphans(world)
-            silent = [slot for slot in rest if _is_silent(world, slot)]
+            silent = [slot for slot in rest if is_silent(slot, world.now)]
             health = _probe_all(world, [*binding, *silent], hold)
             _for_each(world, binding, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
-            _for_each(world, silent, hold, lambda slot: _silent(world, slot, health.get(slot.pk)))
+            _judge_silent(world, silent, health, hold)
         return world
 
 
@@ -114,9 +115,10 @@ def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
 
 
 def collect_orphans(world: World) -> None:
-    """End tagged instances that no slot and no open attempt knows, after a grace period."""
+    """End this LCM's instances that no slot and no open attempt knows, after a grace period."""
     if not world.runtime.launches:
         return
+    claim_own(world)
     # Awaited before owned: an answer that is written down in between is in one of the two.
     awaited = set(
         LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
@@ -130,8 +132,30 @@ def collect_orphans(world: World) -> None:
         known = instance.id in owned or instance.token in awaited
         is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
         ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
-        if not known and is_old and not ends and not _terminate(world, instance.id):
+        lost = instance.claimed and not known and is_old and not ends
+        if lost and not _terminate(world, instance.id):
             logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
+
+
+def claim_own(world: World) -> None:
+    """Tag instances that do not say whose they are, where an attempt or slot of this LCM knows them.
+
+    The others stay as they are: they may be another's. A refusal stops nothing; the next pass asks again.
+    """
+    nobodys = [instance for instance in world.instances.values() if not instance.claimed]
+    if not nobodys:
+        return
+    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in nobodys])
+    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in nobodys])
+    launched = set(tokens.values_list("token", flat=True))
+    owned = set(slots.values_list("instance_id", flat=True))
+    own = [each.id for each in nobodys if each.token in launched or each.id in owned]
+    if own:
+        try:
+            world.runtime.claim(own)
+        except RuntimeFailure as error:
+            world.errors.append(str(error))
+            _warn("claim_failed", world.pool, error)
 
 
 def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
@@ -152,6 +176,14 @@ def _probe(world: World, instance: Instance) -> Health:
         return world.runtime.probe(instance)
     except Exception as error:
         return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
+
+
+def _judge_silent(world: World, slots: list[Slot], health: Mapping[object, Health], hold: Hold) -> None:
+    together = none_answers([health[slot.pk] for slot in slots if slot.pk in health])
+    if together:
+        logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
+    judge = partial(judge_silent, together=together, now=world.now)
+    _for_each(world, slots, hold, lambda slot: judge(slot, health.get(slot.pk)))
 
 
 def _reconcile_slot(world: World, slot: Slot) -> None:
@@ -178,10 +210,10 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
         case SlotState.LAUNCHING:
             _give_up(world, slot)
         case SlotState.BOOTING:
-            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="did not boot in time")
+            _end(world, slot, SlotState.TERMINATING, "did not boot in time")
         case SlotState.BINDING:
             reason = f"its worker did not answer in time{f': {why}' if why else ''}"
-            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason)
+            _end(world, slot, SlotState.TERMINATING, reason)
         case SlotState.DRAINING if not slot.lease_count:
             reason = "nobody is on it and it did not end in time"
             move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
@@ -193,6 +225,18 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
             if slot.lease_count:
                 lose_sessions(slot=slot, reason="its worker failed", now=world.now)
             move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+
+
+def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
+    """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
+
+    Workers that exist already are not launched: to ask them again costs nothing.
+    """
+    is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
+    with transaction.atomic():
+        moved = move_slot(slot=slot, to=to, now=world.now, reason=reason)
+        if moved and is_new and world.runtime.launches:
+            count_failure(world.pool, world.now)
 
 
 def _give_up(world: World, slot: Slot) -> None:
@@ -235,24 +279,11 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
             "version": storable(health.version)[:60],
             "last_heartbeat": world.now,
         }
-        move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields)
+        with transaction.atomic():
+            if move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields):
+                forget_failures(world.pool, world.now)
     else:
         _end_overdue(world, slot, health.reason if health else "")
-
-
-def _is_silent(world: World, slot: Slot) -> bool:
-    """READY, and its controller has said nothing of it for long: perhaps nobody is there any more."""
-    heard = slot.last_heartbeat or slot.last_state_change
-    return slot.state == SlotState.READY and heard <= world.now - SILENCE
-
-
-def _silent(world: World, slot: Slot, health: Health | None) -> None:
-    """A worker that neither its controller nor we can reach is gone; if we can, the controller is."""
-    if health is None or health.ready:
-        return
-    reason = storable(f"its worker does not answer any more: {health.reason}")[:500]
-    lose_sessions(slot=slot, reason=reason, now=world.now)
-    move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason)
 
 
 def _draining(world: World, slot: Slot) -> None:
@@ -287,13 +318,13 @@ def _expect_instance(world: World, slot: Slot) -> Instance | None:
 
 def _switched_off(world: World, slot: Slot) -> None:
     lose_sessions(slot=slot, reason="its worker was switched off", now=world.now)
-    move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason="its instance was switched off")
+    _end(world, slot, SlotState.TERMINATING, "its instance was switched off")
 
 
 def _vanished(world: World, slot: Slot) -> None:
     lose_sessions(slot=slot, reason="its worker vanished", now=world.now)
     slot.refresh_from_db()
-    move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="its instance vanished")
+    _end(world, slot, SlotState.EMPTY, "its instance vanished")
 
 
 def _terminate(world: World, instance_id: str) -> str:

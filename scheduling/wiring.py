@@ -15,6 +15,9 @@ from scheduling.models import Phase
 from scheduling.services.ports import abandon_ports
 from scheduling.services.reservations import end_for_sessions, reserve_again, reserve_for_session
 
+S = SessionStatus
+HAD_A_LAB = (S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING)
+
 
 @receiver(session_created)
 def reserve(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
@@ -23,11 +26,20 @@ def reserve(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -
 
 @receiver(sessions_moved)
 def follow(
-    sender: Any, session_ids: list[UUID], new: SessionStatus, now: datetime, lab_is_gone: bool, **kwargs: Any
+    sender: Any,
+    session_ids: list[UUID],
+    old: SessionStatus,
+    new: SessionStatus,
+    now: datetime,
+    lab_is_gone: bool,
+    **kwargs: Any,
 ) -> None:
-    """Final sessions give back what they hold; those that return to the queue claim anew."""
-    if new == SessionStatus.FAILED and not lab_is_gone:
-        abandon_ports(session_ids)
+    """Final sessions give back what they hold; those that return to the queue claim anew.
+
+    Ports of a lab that may still be on its worker are nobody's until it was looked for.
+    """
+    if not lab_is_gone and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
+        abandon_ports(session_ids, now=now)
     if new in FINAL:
         pending = Phase.EXPIRED if new == SessionStatus.EXPIRED else Phase.CANCELLED
         end_for_sessions(

@@ -12,6 +12,8 @@ import pytest
 from django.core.cache import cache
 from django.db import connections
 from django.utils import timezone
+from hypothesis import HealthCheck
+from hypothesis import settings as properties
 from rest_framework.test import APIClient
 
 from lcm.actors import Actor
@@ -26,6 +28,12 @@ from tests.factories import (
     make_project,
     make_session,
 )
+
+# How long something takes is for benchmarks: no example is wrong because the machine is busy.
+properties.register_profile(
+    "patient", properties.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+properties.load_profile("patient")
 
 Caller = User | TokenHolder | None
 

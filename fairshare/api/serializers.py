@@ -156,7 +156,7 @@ class PolicyChangeSerializer(StrictSerializer):
 
 
 class PolicySaveSerializer(PolicyChangeSerializer):
-    reason = serializers.CharField(max_length=500, allow_blank=True, required=False)
+    reason = serializers.CharField(max_length=500, help_text="Needed; kept in the change log.")
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,8 @@ class PolicyViewSet(ReadViewSet[Pool]):
     @extend_schema(request=s.PolicySaveSerializer, responses=s.PolicySerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
         pool = self.get_object()
-        save_policy(pool=pool, actor=self.actor, **self.given(s.PolicySaveSerializer, request))
+        changes = {"reason": "", **self.given(s.PolicySaveSerializer, request)}
+        save_policy(pool=pool, actor=self.actor, **changes)
         return Response(self.get_serializer(self.get_queryset().get(pk=pool.pk)).data)
 
     @extend_schema(request=s.PolicyChangeSerializer, responses=s.PreviewSerializer)

@@ -37,10 +37,12 @@ def needs_of_usage(look: Look) -> Iterator[Need]:
 def overview_usage(request: HttpRequest) -> HttpResponseBase:
     """Usage by domain: a panel of the overview; without JavaScript a page of its own."""
     resource = RESOURCES[0]
-    last = timezone.now().astimezone(UTC).date()
+    now = timezone.now()
+    last = now.astimezone(UTC).date()
     first = last - timedelta(days=DAYS - 1)
     rows = buckets(level=Level.DOMAIN, first=first, last=last)
     context = {
+        "now": now,
         "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource]),
         "days": DAYS,
         "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],

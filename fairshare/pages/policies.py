@@ -30,13 +30,16 @@ from scheduling.models import Pool
 class PolicyForm(PageForm):
     """Numbers as people write them; the rules are the service's."""
 
+    # A preview is asked for before there is a reason.
+    use_required_attribute = False
+
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
     lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
     order = forms.ChoiceField(label="Order", choices=Order.choices)
     default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
     reason = forms.CharField(
-        label="Reason", max_length=500, required=False, help_text="Kept in the change log with your name."
+        label="Reason", max_length=500, help_text="Kept in the change log with your name."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,6 +81,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
         "crumbs": [("Fair share", back), ("Policy", "")],
     }
     if form.is_bound and "preview" in request.POST:
+        form.fields["reason"].required = False
         context["preview"] = _previewed(pool, form)
         if request.htmx:  # type: ignore[attr-defined]
             return render(request, "fairshare/preview.html", context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -96,6 +97,7 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
         "pool": pool,
         "policy": policy_of(pool),
         "query": query,
+        "export_query": urlencode({"pool": pool.name}),
         "tree": found,
         "lines": [(row, _toggled(request, pool, opened, row.share.subject_id)) for row in found.rows],
     }
@@ -111,13 +113,14 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     first = today - timedelta(days=CHART_DAYS - 1)
     rows = buckets(pool=pool.name, level=Level.DOMAIN, first=first, last=today)
     calculation = calculation_of(pool)
+    chart = stacked(usage_by_day(rows, resource, first, today), unit=HOUR_NAMES[resource])
     own, default = weights_text(shown["policy"])
     return {
         "resources": [(name, LABELS[name]) for name in RESOURCES],
         "resource": resource,
-        "chart": stacked(usage_by_day(rows, resource, first, today), unit=HOUR_NAMES[resource]),
+        "chart": chart,
         "calculation": calculation,
-        "sentence": sentence(shown["tree"].rows, calculation),
+        "sentence": sentence(shown["tree"].rows, calculation, used=rows.exists()),
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

@@ -22,6 +22,7 @@ from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, actor_of, go, save_form, show
 from lcm.web.forms import ReasonForm
+from lcm.web.wording import counted
 from scheduling.models import Pool
 
 PREFIX = "w:"
@@ -49,7 +50,8 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> Done:
         count = set_weights(pool=pool, weights=changes, actor=actor_of(request), reason=data["reason"])
-        return Done(f"{count} weights saved; they count from the next calculation on.", back)
+        saved = f"{counted(count, 'weight')} saved; {'it counts' if count == 1 else 'they count'}"
+        return Done(f"{saved} from the next calculation on.", back)
 
     if form.is_bound and (done := save_form(form, save)):
         return go(request, done)

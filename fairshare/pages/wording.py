@@ -9,16 +9,22 @@ from fairshare.models import FairShareCalculation
 from fairshare.policy import Policy
 from fairshare.selectors.shares import Row
 from fairshare.units import LABELS
+from lcm.web.wording import counted
 
 ABOVE = 1.05
 
 
-def sentence(rows: Sequence[Row], calculation: FairShareCalculation | None) -> str:
-    """Who is above their share, who goes first, and where most of it comes from."""
+def sentence(rows: Sequence[Row], calculation: FairShareCalculation | None, *, used: bool) -> str:
+    """Who is above their share, who goes first, and where most of it comes from.
+
+    `used`: there is usage, counted in the calculation or not yet.
+    """
     if calculation is None:
         return "**Nothing was calculated yet.** It is at every interval, or when you ask for it."
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):
+        if used:
+            return "**What was used is not counted yet.** Everybody stands at the top until it is."
         return "**Nobody used anything in the window**, so everybody stands at the top."
     above = [row.name for row in domains if row.times_share > ABOVE]
     others = [row.name for row in domains if row.times_share <= ABOVE]
@@ -36,7 +42,7 @@ def sentence(rows: Sequence[Row], calculation: FairShareCalculation | None) -> s
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    shown = list(names[:most]) + ([f"{len(names) - most} others"] if len(names) > most else [])
+    shown = list(names[:most]) + ([counted(len(names) - most, "other")] if len(names) > most else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 

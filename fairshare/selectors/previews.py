@@ -13,6 +13,7 @@ from fairshare.selectors.trees import SubjectKey, key_of, policy_of, tree_of, we
 from fairshare.tree import DEPTH, Result, standing_values
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
+from lcm.web.wording import counted
 from scheduling.models import Pool
 
 SHOWN = 50
@@ -45,8 +46,8 @@ class Preview:
 
     @property
     def text(self) -> str:
-        people = f"{_counted(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
-        waiting = _counted(self.waiting, "waiting session", "waiting sessions")
+        people = f"{counted(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
+        waiting = counted(self.waiting, "waiting session", "waiting sessions")
         return f"{people}, {self.waiting_moved:,} of {waiting} change place"
 
 
@@ -125,7 +126,3 @@ def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy:
         return (-row[3], *(-value for value in standing))
 
     return [row[0] for row in sorted(rows, key=place)]
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"

@@ -17,7 +17,7 @@ from lcm.actors import Actor
 from lcm.errors import InvalidInput
 from lcm.models import Domain, Membership, Project
 from lcm.services.changelog import differences, entry_for, log_change, log_changes
-from lcm.services.validation import clean
+from lcm.services.validation import clean, need_reason
 from scheduling import fairness
 from scheduling.models import Pool
 
@@ -36,10 +36,11 @@ def changed_policy(pool: Pool, changes: Mapping[str, Any]) -> Policy:
 
 
 def save_policy(
-    *, pool: Pool, actor: Actor, reason: str = "", **changes: Any
+    *, pool: Pool, actor: Actor, reason: str, **changes: Any
 ) -> tuple[FairSharePolicy, list[str]]:
     """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
     new = changed_policy(pool, changes)
+    need_reason(reason)
     with transaction.atomic():
         row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(
             pool=pool

@@ -6,25 +6,31 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import helpers
+from django.contrib.admin.actions import delete_selected
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from lcm.admin.logged import LoggedAdmin
+from lcm.admin.logged import AnyModelAdmin, LoggedAdmin
+from lcm.admin.reasons import confirmed
 from lcm.errors import LcmError
 
 AT_ONCE = 1_000
 REFUSALS_SHOWN = 20
 
 
-class ReasonForm(forms.Form):
-    reason = forms.CharField(
-        max_length=500,
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
-        help_text="Kept in the change log with your name.",
-    )
+@admin.action(description="Delete the chosen %(verbose_name_plural)s …", permissions=["delete"])
+def delete_chosen(
+    modeladmin: AnyModelAdmin, request: HttpRequest, queryset: QuerySet[Any]
+) -> TemplateResponse | None:
+    """As Django deletes what was chosen, once it is said why."""
+    form = confirmed(request, said_yes="post" in request.POST)
+    page = delete_selected(modeladmin, request, queryset)
+    if page is not None:
+        page.context_data = {**(page.context_data or {}), "reason_form": form}
+    return page
 
 
 def ask_first(
@@ -32,7 +38,7 @@ def ask_first(
     request: HttpRequest,
     queryset: QuerySet[Any],
     *,
-    form_class: type[forms.Form],
+    form_class: Callable[..., forms.Form],
     title: str,
     submit: str,
     save: Callable[[Any, dict[str, Any]], object],

@@ -7,9 +7,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
 
-from lcm.admin.actions import call_for_each
+from lcm.admin.actions import ask_first, call_for_each
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reasons import ReasonForm
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import set_definition_status
@@ -58,7 +60,7 @@ class DefinitionAdmin(LoggedAdmin):
                 )
             },
         ),
-        ("Review", {"fields": ("needs_review", "review_reasons")}),
+        ("Review", {"fields": ("needs_review", "review_reasons", "review_since")}),
         ("Topology", {"fields": ("node_count", "topology_hash", *LONG), "classes": ("collapse",)}),
         ("Dates", {"fields": ("created_at", "updated_at")}),
     )
@@ -67,6 +69,7 @@ class DefinitionAdmin(LoggedAdmin):
         "current_revision",
         "needs_review",
         "review_reasons",
+        "review_since",
         "node_count",
         "topology_hash",
         *LONG,
@@ -79,17 +82,30 @@ class DefinitionAdmin(LoggedAdmin):
 
     @admin.action(description="Activate the chosen %(verbose_name_plural)s")
     def activate(self, request: HttpRequest, queryset: QuerySet[LabletDefinition]) -> None:
-        self._set_status(request, queryset, DefinitionStatus.ACTIVE)
-
-    @admin.action(description="Deprecate the chosen %(verbose_name_plural)s")
-    def deprecate(self, request: HttpRequest, queryset: QuerySet[LabletDefinition]) -> None:
-        self._set_status(request, queryset, DefinitionStatus.DEPRECATED)
-
-    def _set_status(self, request: HttpRequest, queryset: QuerySet[Any], status: DefinitionStatus) -> None:
         def save(definition: LabletDefinition) -> None:
+            status = DefinitionStatus.ACTIVE
             set_definition_status(definition=definition, status=status, actor=actor_of(request))
 
-        call_for_each(self, request, queryset, save=save, done=f"set to {status.label.lower()}")
+        call_for_each(self, request, queryset, save=save, done="set to active")
+
+    @admin.action(description="Deprecate the chosen %(verbose_name_plural)s …")
+    def deprecate(
+        self, request: HttpRequest, queryset: QuerySet[LabletDefinition]
+    ) -> TemplateResponse | None:
+        def save(definition: LabletDefinition, values: dict[str, Any]) -> None:
+            status = DefinitionStatus.DEPRECATED
+            set_definition_status(definition=definition, status=status, actor=actor_of(request), **values)
+
+        return ask_first(
+            self,
+            request,
+            queryset,
+            form_class=ReasonForm,
+            title="Deprecate definitions",
+            submit="Deprecate these definitions",
+            save=save,
+            done="set to deprecated",
+        )
 
 
 @admin.register(DefinitionRevision)

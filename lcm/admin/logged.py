@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.utils import flatten_fieldsets
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -17,6 +18,7 @@ from lcm.actors import Actor
 from lcm.admin.access import ForAdmins
 from lcm.admin.deleting import protectors, with_dependents
 from lcm.admin.paging import CappedPaginator
+from lcm.admin.reasons import asking_why, confirmed, reason_of
 from lcm.models import ChangeLog, User
 from lcm.services.changelog import differences, entry_for, fields_of, log_change, log_changes
 from lcm.web.forms import JsonField
@@ -30,12 +32,14 @@ else:
 
 
 class LoggedAdmin(ForAdmins, AnyModelAdmin):
-    """Writes only the columns that were edited, so that a status moved meanwhile stays moved."""
+    """Edits and deletions say why; only edited columns are written, so a status moved meanwhile stays."""
 
     list_per_page = 50
     show_full_result_count = False
     show_facets = ShowFacets.NEVER
     paginator = CappedPaginator
+    delete_confirmation_template = "admin/lcm/delete_confirmation.html"
+    delete_selected_confirmation_template = "admin/lcm/delete_selected_confirmation.html"
     formfield_overrides = {models.JSONField: {"form_class": JsonField}}
     # A sentence above the list and the form, with the page of LCM it speaks of.
     note = ""
@@ -54,6 +58,22 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
         return super().changeform_view(
             request, object_id, form_url, {**self._note(), **(extra_context or {})}
         )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """The reason is no field of the model: it is added to the form of what is."""
+        names = kwargs.get("fields", ())
+        if names is None or not self._edits(request, obj):
+            return super().get_form(request, obj, change=change, **kwargs)
+        names = names or flatten_fieldsets(self.get_fieldsets(request, obj))
+        kwargs["fields"] = [name for name in names if name != "reason"]
+        return asking_why(super().get_form(request, obj, change=change, **kwargs))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        own = super().get_fieldsets(request, obj)
+        return [*own, ("Why", {"fields": ("reason",)})] if self._edits(request, obj) else own
+
+    def _edits(self, request: HttpRequest, obj: Any) -> bool:
+        return obj is not None and self.has_change_permission(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """An object's history is its part of the change log."""
@@ -92,6 +112,10 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
 
     def protectors(self, obj: Any) -> list[str]:
         return protectors(obj)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        form = confirmed(request, said_yes=request.method == "POST")
+        return super().delete_view(request, object_id, {"reason_form": form, **(extra_context or {})})
 
     def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
         with transaction.atomic():
@@ -167,8 +191,9 @@ def _edited_columns(obj: models.Model, names: Iterable[str]) -> list[str]:
 def _log_addition(request: HttpRequest, obj: models.Model) -> None:
     message = f"{_named(obj)} added as a data fix"
     log_change(
-        obj, actor=actor_of(request), event="admin_added", message=message, after=described(_fresh(obj))
-    )
+        obj, actor=actor_of(request), event="admin_added", message=message, reason=reason_of(request),
+        after=described(_fresh(obj)),
+    )  # fmt: skip
 
 
 def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -> None:
@@ -177,7 +202,10 @@ def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -
         return
     fields = ", ".join(name.replace("_", " ") for name in new)
     message = f"{_named(obj)} edited as a data fix: {fields}"
-    log_change(obj, actor=actor_of(request), event="admin_edited", message=message, before=old, after=new)
+    log_change(
+        obj, actor=actor_of(request), event="admin_edited", message=message, reason=reason_of(request),
+        before=old, after=new,
+    )  # fmt: skip
 
 
 def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
@@ -188,6 +216,7 @@ def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
             actor=actor_of(request),
             event="admin_deleted",
             message=f"{_named(obj)} deleted as a data fix",
+            reason=reason_of(request),
             before=described(obj),
         )
         for obj in with_dependents(objs)

@@ -11,8 +11,9 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import ReasonForm, ask_first
+from lcm.admin.actions import ask_first
 from lcm.admin.logged import LoggedAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reasons import ReasonForm
 from lcm.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import Kernel, LabletSession, SessionTransition
 from lcm.models.definitions import RESOURCES

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from lcm.admin.access import is_admin
+from lcm.admin.actions import delete_chosen
 from lcm.admin.logged import log_password_change
 
 
@@ -21,6 +22,10 @@ class LcmAdminSite(admin.AdminSite):
     index_title = "Data fixes"
     site_url = "/"
     index_template = "admin/lcm/index.html"
+
+    def __init__(self, name: str = "admin") -> None:
+        super().__init__(name)
+        self.add_action(delete_chosen, "delete_selected")
 
     def has_permission(self, request: HttpRequest) -> bool:
         user = request.user

@@ -272,7 +272,9 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
 
 class StatusChangeSerializer(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=DefinitionStatus.choices)
-    reason = serializers.CharField(max_length=500, allow_blank=True, default="")
+    reason = serializers.CharField(
+        max_length=500, allow_blank=True, default="", help_text="Needed to deprecate it."
+    )
 
 
 class ReviseSerializer(serializers.Serializer[Any]):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lcm.cml.call_errors import CmlError
@@ -18,6 +21,18 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 16
 
 
+@dataclass(frozen=True)
+class Looked:
+    """Ports that were found taken on a worker, and when we began to look; by a clock that never jumps."""
+
+    ports: Sequence[dict[str, Any]]
+    began: float = field(default_factory=time.monotonic)
+
+    def as_body(self) -> dict[str, Any]:
+        age = max(time.monotonic() - self.began, 0.0)
+        return {"leaked_ports": list(self.ports), "looked_seconds_ago": round(age, 1)}
+
+
 class Heartbeats:
     def __init__(self, desk: Desk, leases: Leases, client: LcmClient) -> None:
         self._desk = desk
@@ -25,7 +40,7 @@ class Heartbeats:
         self._client = client
         self._gate = asyncio.Semaphore(AT_ONCE)
         # By slot: what the last survey found, until LCM has been told.
-        self.leaked: dict[str, list[dict[str, Any]]] = {}
+        self.looked: dict[str, Looked] = {}
 
     async def beat(self) -> None:
         """One heartbeat for each worker that answers."""
@@ -38,30 +53,28 @@ class Heartbeats:
             return
         async with self._gate:
             result = "sent"
-            leaked = self.leaked.pop(slot_id, None)
+            looked = self.looked.pop(slot_id, None)
             try:
-                await self._client.heartbeat(slot_id, await _body(worker, leaked))
+                await self._client.heartbeat(slot_id, await _body(worker, looked))
             except CmlError as error:
                 result = "worker away"
                 logger.info("no heartbeat of %s: %s", worker.slot.name, error)
             except LcmError as error:
                 result = "LCM away"
                 logger.info("LCM did not take the heartbeat of %s: %s", worker.slot.name, error)
-            if leaked is not None and result != "sent":
-                self.leaked.setdefault(slot_id, leaked)
+            if looked is not None and result != "sent":
+                self.looked.setdefault(slot_id, looked)
             self._desk.metrics.heartbeats.labels(result).inc()
 
 
-async def _body(worker: Worker, leaked: list[dict[str, Any]] | None) -> dict[str, Any]:
+async def _body(worker: Worker, looked: Looked | None) -> dict[str, Any]:
     information = await worker.cml.system_information()
     body: dict[str, Any] = {"version": information.version_text[:60]}
     try:
         body["capacity"] = _capacity(await worker.cml.system_stats())
     except CmlError as error:
         logger.info("%s does not say what it has: %s", worker.slot.name, error)
-    if leaked is not None:
-        body["leaked_ports"] = leaked
-    return body
+    return {**body, **looked.as_body()} if looked else body
 
 
 def _capacity(stats: SystemStats) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lcm.cml.call_errors import CmlError, CmlNotFound
 from lcm.controller.desk import Desk
-from lcm.controller.heartbeats import Heartbeats
+from lcm.controller.heartbeats import Heartbeats, Looked
 from lcm.controller.lcm_client import LcmClient, LcmError
 from lcm.controller.leasing import Leases
 from lcm.controller.marks import Mark
@@ -51,11 +51,12 @@ class Survey:
         if worker is None or not self._desk.world.is_known:
             return
         async with self._gate:
+            began = time.monotonic()
             try:
                 labs = await worker.labs()
                 self._miss(slot_id, labs)
                 await self._collect_orphans(worker, labs)
-                self._heartbeats.leaked[slot_id] = await self._leaked(worker, labs)
+                self._heartbeats.looked[slot_id] = Looked(await self._leaked(worker, labs), began)
             except CmlError as error:
                 logger.info("%s could not be looked over: %s", worker.slot.name, error)
             except LcmError as error:

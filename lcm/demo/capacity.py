@@ -10,7 +10,19 @@ from lcm.actors import SYSTEM
 from lcm.models import LabletSession
 from scheduling.framework.configuration import read_configuration
 from scheduling.framework.cycle import run_cycle
-from scheduling.models import Phase, Pool, SimulatedInstance, Slot, SlotState, SpotPolicy
+from scheduling.models import (
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    SimulatedInstance,
+    Slot,
+    SlotState,
+    SpotPolicy,
+)
+from scheduling.offerings import offered
+from scheduling.runtimes.base import Market
+from scheduling.runtimes.registry import runtime_for
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.pools import create_pool
@@ -75,26 +87,39 @@ def place_session(session: LabletSession, *, now: datetime) -> bool:
 
 def _running_slot(pool: Pool, number: int, *, now: datetime) -> None:
     at = now - timedelta(days=8)
-    instance_id = f"sim-{uuid.uuid4().hex[:12]}"
+    instance_id, token = f"sim-{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
+    offering = offered(pool, runtime_for(pool), now)[0].offering
     slot = Slot.objects.create(
         pool=pool,
         number=number,
         state=SlotState.READY,
         instance_id=instance_id,
         endpoint=f"https://{instance_id}.sim",
-        is_spot=pool.spot_policy != SpotPolicy.NEVER,
+        offering=offering.name,
+        is_spot=offering.market == Market.SPOT,
         max_leases=pool.max_leases,
         cpu_cores=pool.cpu_cores,
         memory_gb=pool.memory_gb,
         storage_gb=pool.storage_gb,
         last_state_change=at,
+        last_heartbeat=now,
         idle_since=now,
     )
     SimulatedInstance.objects.create(
         id=instance_id,
         pool=pool.name,
         slot_id=str(slot.pk),
-        token=uuid.uuid4().hex,
-        market="spot" if slot.is_spot else "on-demand",
+        token=token,
+        market=offering.market,
         launched_at=at,
+    )
+    LaunchAttempt.objects.create(
+        slot=slot,
+        token=token,
+        offering=offering.name,
+        requested_at=at,
+        due_at=at,
+        finished_at=at,
+        outcome=AttemptOutcome.LAUNCHED,
+        instance_id=instance_id,
     )

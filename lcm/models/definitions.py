@@ -94,6 +94,7 @@ class LabletDefinition(DatedModel):
     )
     needs_review = models.BooleanField(default=False)
     review_reasons = models.JSONField(default=list, blank=True)
+    review_since = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["name", "version", "id"]
@@ -118,7 +119,9 @@ class LabletDefinition(DatedModel):
         indexes = [
             models.Index(fields=["created_at", "id"], name="definition_newest"),
             # Few at a time, and asked for by every look at the overview.
-            models.Index(fields=["updated_at"], condition=Q(needs_review=True), name="definition_to_review"),
+            models.Index(
+                fields=["review_since"], condition=Q(needs_review=True), name="definition_to_review"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -136,7 +139,7 @@ def _amount(max_digits: int = 8) -> models.DecimalField[Any, Any]:
 
 
 class DefinitionRevision(IdModel):
-    """What a definition asked for from some moment on. Written once, never changed."""
+    """What a definition asked for from some moment on. Written once; its outcome follows."""
 
     definition = models.ForeignKey(LabletDefinition, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -154,6 +157,7 @@ class DefinitionRevision(IdModel):
     created_at = models.DateTimeField()
     reverts = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
     outcome = models.CharField(max_length=9, choices=Outcome, default=Outcome.WATCHING)
+    outcome_at = models.DateTimeField(null=True, blank=True, help_text="When its outcome was decided.")
 
     class Meta:
         ordering = ["-number"]

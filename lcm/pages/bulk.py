@@ -1,38 +1,34 @@
-"""What can be done to many definitions or sessions at once."""
+"""What can be done to many definitions, sessions or tokens at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from lcm import lifecycle
 from lcm.actors import Actor
-from lcm.errors import LcmError
-from lcm.models import DefinitionStatus, LabletDefinition, LabletSession
-from lcm.pages.lists import DEFINITIONS, SESSIONS
+from lcm.models import ApiToken, DefinitionStatus, LabletDefinition, LabletSession
+from lcm.pages.lists import DEFINITIONS, SESSIONS, TOKENS
 from lcm.services.definitions import set_definition_status
 from lcm.services.sessions import cancel_sessions
-from lcm.web.bulk import BulkWork, Handled, register_bulk
+from lcm.services.tokens import revoke_token
+from lcm.web.bulk import BulkWork, Handled, Work, one_by_one, register_bulk
 
 
-def _cancel(rows: Sequence[LabletSession], reason: str, actor: Actor, now: datetime) -> Handled:
-    return Handled(*cancel_sessions(sessions=rows, actor=actor, now=now, reason=reason))
+def _cancel(rows: Sequence[LabletSession], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
+    return Handled(*cancel_sessions(sessions=rows, actor=actor, now=now, reason=given["reason"]))
 
 
-def _set_status(
-    status: DefinitionStatus,
-) -> Callable[[Sequence[LabletDefinition], str, Actor, datetime], Handled]:
-    def work(rows: Sequence[LabletDefinition], reason: str, actor: Actor, now: datetime) -> Handled:
-        done = 0
-        for definition in rows:
-            try:
-                set_definition_status(definition=definition, status=status, reason=reason, actor=actor)
-                done += 1
-            except LcmError:
-                continue
-        return Handled(done, len(rows) - done)
+def _set_status(status: DefinitionStatus) -> Work:
+    def do(definition: LabletDefinition, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+        set_definition_status(definition=definition, status=status, reason=given["reason"], actor=actor)
 
-    return work
+    return one_by_one(do)
+
+
+def _revoke(token: ApiToken, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    revoke_token(token=token, reason=given["reason"], actor=actor, now=now)
 
 
 CANCEL = BulkWork(
@@ -41,8 +37,9 @@ CANCEL = BulkWork(
     list_url="session_list",
     verb="Cancel",
     past="cancelled or being stopped",
-    effect="Those that wait leave the queue; those that run are stopped and lose unsaved work. "
-    "Those that have ended stay as they are.",
+    can_be="cancelled",
+    effect="Those that wait leave the queue; those that run are stopped and lose unsaved work.",
+    rest="Those that have ended or are being stopped stay as they are.",
     able=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TO)),
     work=_cancel,
     danger=True,
@@ -53,7 +50,9 @@ ACTIVATE = BulkWork(
     list_url="definition_list",
     verb="Activate",
     past="made active",
-    effect="They can be asked for. Those that are active already stay as they are.",
+    can_be="made active",
+    effect="They can be asked for.",
+    rest="Those that are active already stay as they are.",
     able=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
     work=_set_status(DefinitionStatus.ACTIVE),
 )
@@ -63,13 +62,28 @@ DEPRECATE = BulkWork(
     list_url="definition_list",
     verb="Deprecate",
     past="made deprecated",
+    can_be="made deprecated",
     effect="They cannot be asked for any more. Sessions that exist are untouched.",
+    rest="Those that are deprecated already stay as they are.",
     able=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
     work=_set_status(DefinitionStatus.DEPRECATED),
+    danger=True,
+)
+REVOKE = BulkWork(
+    name="revoke-tokens",
+    page=TOKENS,
+    list_url="token_list",
+    verb="Revoke",
+    past="revoked",
+    can_be="revoked",
+    effect="Whoever uses them is refused from now on. They cannot be brought back.",
+    rest="Those that are revoked already stay as they are.",
+    able=lambda rows: rows.filter(revoked_at=None),
+    work=one_by_one(_revoke),
     danger=True,
 )
 
 
 def register_actions() -> None:
-    for action in (CANCEL, ACTIVATE, DEPRECATE):
+    for action in (CANCEL, ACTIVATE, DEPRECATE, REVOKE):
         register_bulk(action)

@@ -29,7 +29,7 @@ from lcm.web.charts.topology import picture_of
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
-from lcm.web.wording import amount_text
+from lcm.web.wording import amount_text, in_cores
 
 
 def _home(definition: LabletDefinition) -> str:
@@ -201,7 +201,7 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
 
     page = FormPage(
         title=f"Go back to revision {number}?",
-        text=f"A new revision of {definition} asks for {amount_text(target.cpu_cores)} cores, "
+        text=f"A new revision of {definition} asks for {in_cores(target.cpu_cores)}, "
         f"{amount_text(target.memory_gb)} GB memory and {amount_text(target.storage_gb)} GB storage again.",
         form=RevertForm,
         submit=f"Go back to revision {number}",
@@ -216,7 +216,9 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
 class StatusForm(PageForm):
     status = forms.ChoiceField(choices=DefinitionStatus.choices)
     reason = forms.CharField(
-        max_length=500, required=False, help_text="Kept in the change log with your name."
+        max_length=500,
+        required=False,
+        help_text="Kept in the change log with your name. Needed to deprecate it.",
     )
 
 

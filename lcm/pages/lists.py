@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition
+from lcm.models import LabletDefinition, Project
 from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
@@ -28,27 +28,29 @@ def _definitions_lead() -> str:
     if not total:
         return "**There is no definition yet.** Import a CML topology to begin."
     if review:
-        return f"**{review:,} of {total:,} need your review.**"
+        return f"**{review:,} of {total:,} {'needs' if review == 1 else 'need'} your review.**"
     return f"**None of the {total:,} needs a review.**" if total > 1 else "**It needs no review.**"
 
 
+_SESSION_COLUMNS = [
+    Column("Session", lambda row: str(row.pk), export_label="Id"),
+    Column("Status", lambda row: row.get_status_display(), sort="status"),
+    Column("Definition", lambda row: str(row.definition)),
+    Column("Owner", lambda row: row.owner.username),
+    Column("Project", lambda row: row.project.path),
+    Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
+    Column("Starts", lambda row: row.starts_at, sort="starts_at", numeric=True),
+    Column("Ends", lambda row: row.ends_at, sort="ends_at", numeric=True),
+    Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
+]
 SESSIONS = ListPage(
     title="Sessions",
     noun="session",
     plural="sessions",
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
-    columns=[
-        Column("Session", lambda row: str(row.pk), export_label="Id"),
-        Column("Status", lambda row: row.get_status_display(), sort="status"),
-        Column("Definition", lambda row: str(row.definition)),
-        Column("Owner", lambda row: row.owner.username),
-        Column("Project", lambda row: row.project.path),
-        Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
-        Column("Starts", lambda row: row.starts_at, sort="starts_at", numeric=True),
-        Column("Ends", lambda row: row.ends_at, sort="ends_at", numeric=True),
-        Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
-    ],
+    columns=_SESSION_COLUMNS,
+    exported=[*_SESSION_COLUMNS, Column("Port drift", lambda row: row.port_drift_detected)],
     row_template="sessions/row.html",
     default_sort="-created_at",
     search_hint="Id, definition, owner, project",
@@ -151,6 +153,28 @@ PROJECTS = ListPage(
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
+
+def members_list(project: Project) -> ListPage:
+    return ListPage(
+        title=f"Members of {project.path}",
+        noun="member",
+        plural="members",
+        rows=lambda: organisation.members_of(project),
+        filterset=filters.MemberFilter,
+        columns=[
+            Column("Member", lambda row: row.user.username, sort="user__username"),
+            Column("Name", lambda row: row.user.display_name),
+            Column("Joined", lambda row: row.joined_at, sort="-joined_at", numeric=True),
+        ],
+        row_template="organisation/member_row.html",
+        default_sort="user__username",
+        search_hint="Name, log-in name",
+        icon="users",
+        empty_hint="People are added on the project's page; then they can ask for sessions in it.",
+        lead=lambda: "**Who may ask for sessions in it.**",
+    )
+
+
 PEOPLE = ListPage(
     title="People",
     noun="person",
@@ -194,6 +218,7 @@ TOKENS = ListPage(
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
+    bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
 )
 
 

@@ -1,4 +1,4 @@
-"""Pages of domains, projects and their members."""
+"""Pages of domains and projects."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
-from lcm.models import Domain, User
+from lcm.models import Domain
 from lcm.models.people import slug_name
 from lcm.pages.lists import DOMAINS, PROJECTS
 from lcm.roles import Role
-from lcm.selectors import names, organisation
+from lcm.selectors import organisation
 from lcm.selectors.organisation import changes_of
-from lcm.selectors.sessions import sessions
 from lcm.services import organisation as services
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import NamedField, PageForm, ReasonForm
+from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
 
-MEMBERS_SHOWN = 100
+PROJECTS_SHOWN = 100
 
 
 class DomainForm(PageForm):
@@ -56,30 +54,15 @@ def project_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    domain = get_object_or_404(Domain, pk=pk)
+    domain: Any = get_object_or_404(organisation.domains(), pk=pk)
     context = {
         "domain": domain,
-        "projects": organisation.projects().filter(domain=domain)[:200],
+        "projects": organisation.projects().filter(domain=domain)[:PROJECTS_SHOWN],
+        "hidden_projects": max(domain.project_count - PROJECTS_SHOWN, 0),
         "changes": changes_of(domain),
         "crumbs": [("Domains", reverse("domain_list")), (domain.name, "")],
     }
     return render(request, "organisation/domain.html", context)
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def project_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    project: Any = get_object_or_404(organisation.projects(), pk=pk)
-    context = {
-        "project": project,
-        "members": organisation.members_of(project)[:MEMBERS_SHOWN],
-        "hidden_members": max(project.member_count - MEMBERS_SHOWN, 0),
-        "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:8],
-        "changes": changes_of(project),
-        "form": MemberForm(),
-        "crumbs": [("Projects", reverse("project_list")), (project.path, "")],
-    }
-    return render(request, "organisation/project.html", context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -170,47 +153,5 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]
     page = FormPage(
         f"Delete {project.path}?", ReasonForm, "Delete project", save, home, text, True, crumbs=crumbs
-    )
-    return form_page(request, page)
-
-
-class MemberForm(PageForm):
-    person = NamedField(find=names.find_person, suggest="people", label="Log-in name")
-
-
-@require_POST
-@role_required(Role.ADMIN)
-def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    project = get_object_or_404(organisation.projects(), pk=pk)
-    form = MemberForm(request.POST)
-    if form.is_valid():
-        person = form.cleaned_data["person"]
-        services.add_member(project=project, user=person, actor=actor_of(request))
-        messages.success(request, f"{person} is a member of {project.path} now.")
-    else:
-        messages.error(request, " ".join(map(str, form.errors["person"])))
-    return redirect("project_detail", pk)
-
-
-@require_http_methods(["GET", "POST"])
-@role_required(Role.ADMIN)
-def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponseBase:
-    project = get_object_or_404(organisation.projects(), pk=pk)
-    person = get_object_or_404(User, pk=user_pk)
-    home = reverse("project_detail", args=[pk])
-
-    def save(data: Mapping[str, Any]) -> Done:
-        services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
-        return Done(f"{person} is no longer a member of {project.path}.", home)
-
-    page = FormPage(
-        title=f"Remove {person} from {project.path}?",
-        text="They cannot ask for sessions in it any more. Someone whose session has not ended stays.",
-        form=ReasonForm,
-        submit="Remove member",
-        danger=True,
-        save=save,
-        back=home,
-        crumbs=[("Projects", reverse("project_list")), (project.path, home), ("Remove member", "")],
     )
     return form_page(request, page)

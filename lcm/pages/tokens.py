@@ -13,15 +13,17 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.access import PROMETHEUS_SCOPE
 from lcm.models import ApiToken, TokenKind
+from lcm.pages.bulk import REVOKE
 from lcm.pages.lists import TOKENS
 from lcm.roles import Role
 from lcm.selectors import names
 from lcm.services import tokens as services
 from lcm.web.access import role_required
+from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, save_form
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
 from lcm.web.lists import list_page
@@ -126,6 +128,12 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         crumbs=[("Tokens", reverse("token_list")), (token.name, ""), ("Revoke", "")],
     )
     return form_page(request, page)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, REVOKE.name)
 
 
 def _show_once(request: HttpRequest, token: ApiToken, key: str) -> HttpResponseBase:

@@ -84,6 +84,7 @@ def import_definition(
         created_at=now,
     )
     estimate = {resource: Decimal(getattr(read.requirements, resource)) for resource in RESOURCES}
+    nodes = "1 node" if read.node_count == 1 else f"{read.node_count} nodes"
     with transaction.atomic():
         save_checked(definition, exclude={"current_revision"})
         revision = _first_revision(
@@ -99,7 +100,7 @@ def import_definition(
             definition,
             actor=actor,
             event="definition_imported",
-            message=f"{definition} imported with {read.node_count} nodes",
+            message=f"{definition} imported with {nodes}",
             after={**revision.snapshot["requirements"], "status": status, "topology_hash": read.epoch},
             now=now,
         )
@@ -126,10 +127,12 @@ def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: 
 def set_definition_status(
     *, definition: LabletDefinition, status: DefinitionStatus, actor: Actor, reason: str = ""
 ) -> LabletDefinition:
-    """Make a definition a draft, active or deprecated. Sessions it has already are untouched."""
+    """Make a definition a draft, active or deprecated, which needs a reason. Its sessions are untouched."""
     old = DefinitionStatus(definition.status)
     if old == status:
         raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
+    if status == DefinitionStatus.DEPRECATED:
+        need_reason(reason)
     with transaction.atomic():
         moved = LabletDefinition.objects.filter(pk=definition.pk, status=old).update(
             status=status, updated_at=timezone.now()

@@ -16,7 +16,7 @@ from heroicons.templatetags.heroicons import heroicon_outline
 
 from lcm.lifecycle import SessionStatus
 from lcm.web.panels import Panel, panels_of
-from lcm.web.wording import ago_text, amount_text, duration_text
+from lcm.web.wording import ago_text, amount_text, counted, duration_text
 
 register = template.Library()
 
@@ -186,6 +186,12 @@ def duration(length: timedelta | None) -> str:
 
 
 @register.filter
+def seconds(count: int) -> str:
+    """A length of time kept as seconds: `15 min`."""
+    return duration_text(timedelta(seconds=count))
+
+
+@register.filter
 def amount(value: Decimal | float | str | None) -> str:
     """A number without needless digits; what is not known is said so, never zero."""
     return "not known" if value is None else amount_text(Decimal(str(value)))
@@ -217,8 +223,7 @@ def initials(user: Any) -> str:
 @register.filter
 def plural(count: int, forms: str) -> str:
     """`{{ n|plural:"node,nodes" }}` → “1 node”, “3 nodes”."""
-    one, many = forms.split(",")
-    return f"{count:,} {one if count == 1 else many}"
+    return counted(count, *forms.split(","))
 
 
 @register.filter
@@ -227,7 +232,10 @@ def is_checkbox(bound: Any) -> bool:
 
 
 @register.filter
-def cores(value: Decimal | str) -> str:
+def cores(value: Decimal | str | None) -> str:
+    """The unit after a number of cores; none after “not known”."""
+    if value is None:
+        return ""
     return "core" if Decimal(str(value)) == 1 else "cores"
 
 

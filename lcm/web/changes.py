@@ -19,6 +19,7 @@ from lcm.web.wording import amount_text
 
 # What ends a field's name says the unit; the name is read without it.
 UNITS = {"_cores": "cores", "_gb": "GB", "_mb": "MB", "_seconds": "s", "_days": "days"}
+ONE = {"cores": "core", "days": "day"}
 SECONDS = ("_timeout", "_wait")
 ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -84,6 +85,7 @@ def _measured(name: str, value: Any) -> str:
     unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
     unit = unit or ("s" if name.endswith(SECONDS) else "")
     try:
-        return f"{amount_text(Decimal(str(value)))} {unit}" if unit else str(value)
+        amount = Decimal(str(value))
+        return f"{amount_text(amount)} {ONE.get(unit, unit) if amount == 1 else unit}" if unit else str(value)
     except InvalidOperation:
         return str(value)

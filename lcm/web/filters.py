@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,6 @@ import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
 from django.utils import timezone
-from django_filters.fields import IsoDateTimeField
 
 from lcm.errors import InvalidInput
 from lcm.lifecycle import ACTIVE, SessionStatus
@@ -23,6 +22,7 @@ from lcm.models import (
     JobState,
     LabletDefinition,
     LabletSession,
+    Membership,
     Priority,
     Project,
     TokenKind,
@@ -30,6 +30,7 @@ from lcm.models import (
 )
 from lcm.roles import GROUPS as ROLE_GROUPS
 from lcm.selectors.sessions import domains_for_choice, search_sessions
+from lcm.web.typed_filters import LogInFilter, MomentFilter
 
 SEARCHED_CHANGES = 100_000
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
@@ -82,21 +83,6 @@ class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         return qs.filter(**{f"{self.field_name}__gte": timezone.now() - _LENGTH[value]}) if value else qs
-
-
-class MomentField(IsoDateTimeField):  # type: ignore[misc]
-    """A moment in UTC; some at the ends of the calendar are not in it."""
-
-    def clean(self, value: Any) -> datetime | None:
-        moment: datetime | None = super().clean(value)
-        try:
-            return moment.astimezone(UTC) if moment else None
-        except OverflowError as error:
-            raise ValidationError("This moment is too far away.") from error
-
-
-class MomentFilter(df.IsoDateTimeFilter):  # type: ignore[misc]
-    field_class = MomentField
 
 
 class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
@@ -216,6 +202,14 @@ class UserFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
 
+class MemberFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("user__username", "user__first_name", "user__last_name")
+
+    class Meta:
+        model = Membership
+        fields: list[str] = []
+
+
 class PersonFilter(UserFilter):
     role = df.ChoiceFilter(
         field_name="groups__name", choices=[(name, name) for name in ROLE_GROUPS], label="Role"
@@ -284,7 +278,10 @@ class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     object_id = df.CharFilter(label="Id", max_length=40)
     actor = df.CharFilter(label="Who", max_length=150)
     user = ObjectFilter(User, field_name="user_id", label="Who")
+    person = LogInFilter(field_name="user", label="Person", menu="person", max_length=150)
     at = PeriodFilter(field_name="at", label="When")
+    since = MomentFilter(field_name="at", lookup_expr="gte", label="From", menu="at")
+    until = MomentFilter(field_name="at", lookup_expr="lt", label="To", menu="at")
 
     class Meta:
         model = ChangeLog

@@ -20,7 +20,7 @@ def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:
     for name, texts in error.fields.items():
         field = name if name in form.fields else None
         for text in texts:
-            label = "" if field or name == "__all__" else f"{name}: "
+            label = "" if field or name == "__all__" else f"{name.replace('_', ' ').capitalize()}: "
             form.add_error(field, f"{label}{text}")
 
 

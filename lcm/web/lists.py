@@ -16,6 +16,7 @@ from lcm.roles import Role, role_of
 from lcm.web.export import export
 from lcm.web.filters import ObjectFilter
 from lcm.web.paging import Page, capped_count, page_of, page_of_keys
+from lcm.web.typed_filters import Typed
 
 PAGE_SIZES = (25, 50, 100, 200)
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
@@ -66,6 +67,8 @@ class ListPage:
     search_hint: str
     icon: str
     empty_hint: str
+    # What an empty list says first; by default that there is none yet.
+    nothing: str = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
@@ -86,6 +89,10 @@ class ListPage:
             self.dress(found.rows)
         return found
 
+    @property
+    def empty_title(self) -> str:
+        return self.nothing or f"There is no {self.noun} yet"
+
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
 
@@ -102,7 +109,9 @@ def shown_list(page: ListPage) -> ListPage:
     return _replaced.get(page.title, page)
 
 
-def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
+def list_page(
+    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
+) -> HttpResponseBase:
     """Answer a list: the whole page, its results for htmx, or an export."""
     page = shown_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
@@ -116,6 +125,7 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
     total, more = capped_count(filtered) if rows.total is None else (rows.total, False)
     role = role_of(request.user)
     menus = _menus(filterset)
+    actions = [action for action in page.actions if role >= action.role]
     context = {
         "page": page,
         "filterset": filterset,
@@ -135,9 +145,10 @@ def list_page(request: HttpRequest, page: ListPage) -> HttpResponseBase:
         "next_query": _query(request, set_to={"cursor": rows.next}) if rows.next else "",
         "previous_query": _query(request, set_to={"cursor": rows.previous}) if rows.previous else "",
         "is_filtered": any(request.GET.get(name) for name in filterset.filters),
-        "page_actions": [action for action in page.actions if role >= action.role],
+        "page_actions": actions,
+        "first_action": next((action for action in actions if action.primary), None),
         "bulk": [action for action in page.bulk if role >= action.role],
-        "crumbs": [(page.title, "")],
+        "crumbs": crumbs or [(page.title, "")],
     }
     partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "list.html#results" if partial else page.template, context)
@@ -204,24 +215,40 @@ def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
 
 
 def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
-    """The filters with few choices, each a menu of boxes or of one choice."""
-    menus = []
+    """The filters people set: each a menu of boxes or of one choice, with inputs for what is typed."""
+    menus: dict[str, dict[str, Any]] = {}
     for name, each in filterset.filters.items():
         if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
-            bound = filterset.form[name]
-            chosen = {str(value) for value in filterset.data.getlist(name)}
-            options = [
-                (value, label, str(value) in chosen) for value, label in bound.field.choices if value != ""
-            ]
-            if options:
+            if options := _options(filterset, name):
                 several = isinstance(each, MultipleChoiceFilter)
-                menus.append({"name": name, "label": each.label, "options": options, "several": several})
-    return menus
+                menus[name] = _menu(name, each, options, several=several)
+        elif isinstance(each, Typed) and each.menu:
+            menu = menus.setdefault(each.menu, _menu(name, each, []))
+            menu["inputs"].append(_input(filterset, name, each))
+    return list(menus.values())
+
+
+def _menu(name: str, each: Any, options: Sequence[Any], *, several: bool = False) -> dict[str, Any]:
+    return {"name": name, "label": each.label, "options": options, "several": several, "inputs": []}
+
+
+def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
+    chosen = {str(value) for value in filterset.data.getlist(name)}
+    choices = filterset.form[name].field.choices
+    return [(value, label, str(value) in chosen) for value, label in choices if value != ""]
+
+
+def _input(filterset: FilterSet, name: str, each: Typed) -> dict[str, str]:
+    """As the browser takes it; what cannot be read stays as it was typed."""
+    value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
+    typed = each.as_typed(value) if value else filterset.data.get(name, "")
+    return {"name": name, "label": each.label, "type": each.input_type, "value": typed}  # type: ignore[attr-defined]
 
 
 def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """What the filter form has no input for and must not lose: filters that only links set."""
     shown = {menu["name"] for menu in menus} | {"q", "cursor", "format", "sort", "size"}
+    shown |= {each["name"] for menu in menus for each in menu["inputs"]}
     return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
 
 
@@ -243,6 +270,8 @@ def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
 def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
     if isinstance(each, ObjectFilter):
         return each.name_of(value)
+    if isinstance(each, Typed) and (found := filterset.form.cleaned_data.get(name)):
+        return each.as_said(found)
     choices = dict(getattr(filterset.form.fields[name], "choices", ()))
     known = {str(key): str(label) for key, label in choices.items()}
     return known.get(value, value)

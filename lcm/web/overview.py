@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True)
 class LaterPart:
-    """A panel that loads once, after the page, from an address of its own; without JavaScript a link."""
+    """A panel that comes after the page, from an address of its own, and again; without JavaScript a link."""
 
     name: str
     column: Column

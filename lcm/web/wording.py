@@ -1,4 +1,4 @@
-"""How lengths of time and amounts are said."""
+"""How lengths of time, amounts and numbers of things are said."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def ago_text(difference: timedelta) -> str:
             count = int(abs(seconds) // size)
             return f"in {count} {name}" if seconds > 0 else f"{count} {name} ago"
     return "just now"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 node`, `3 nodes`; many are named where an “s” will not do."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def in_cores(value: Decimal) -> str:
+    """`1 core`, `2.5 cores`."""
+    return f"{amount_text(value)} {'core' if value == 1 else 'cores'}"
 
 
 def amount_text(value: Decimal) -> str:

@@ -55,7 +55,7 @@ class ObservationSerializer(serializers.Serializer[Any]):
     )
     used_memory_mb = serializers.IntegerField(required=False, allow_null=True)
     used_storage_mb = serializers.IntegerField(required=False, allow_null=True)
-    nodes = serializers.ListField(child=serializers.DictField(), required=False)
+    nodes = serializers.ListField(child=serializers.DictField(), required=False, allow_null=True)
     observed_ports = serializers.DictField(child=serializers.IntegerField(), required=False, allow_null=True)
     incomplete = serializers.ListField(child=serializers.CharField(), required=False)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from observations.arithmetic.assessment import ResourceView
+from observations.arithmetic.assessment import DAYS, ResourceView, weakest
 from observations.arithmetic.impact import Packing, said, worst
-from observations.arithmetic.measures import amount
+from observations.arithmetic.measures import CPU, MEMORY, amount
 from observations.arithmetic.recommendation import propose
+from observations.models import DefinitionAssessment
 from observations.selectors.evidence import Drivers, Evidence, NodeFigures, Outlier
 from observations.selectors.nodes import NodeAggregate
 from observations.services.previewing import Preview, ResourceImpact
@@ -45,16 +46,28 @@ def evidence_json(evidence: Evidence) -> dict[str, Any]:
     return {
         "definition": str(evidence.definition.pk),
         "epoch": evidence.epoch,
+        "revision": evidence.revision.number if evidence.revision else None,
         "n": evidence.digest.n,
         "newest": evidence.newest,
         "class": kept.verdict,
-        "confidence": kept.confidence,
+        "confidence": weakest(evidence.views.values()),
         "flags": kept.flags,
         "reasons": kept.reasons,
-        "waste": {"core_hours": str(kept.waste_cpu), "gb_hours": str(kept.waste_memory), "days": 30},
+        "waste": waste_json(kept),
         "snoozed_until": kept.snoozed_until,
         "dismissed": kept.dismissed is not None,
         "resources": {name: view_json(view) for name, view in evidence.views.items()},
+    }
+
+
+def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
+    """On an allocated basis it is at least this much."""
+    hours = {"core_hours": CPU, "gb_hours": MEMORY}
+    known = {name: kept.wasted(resource) for name, resource in hours.items()}
+    return {
+        **{name: None if value is None else str(value) for name, value in known.items()},
+        "basis": {name: kept.bases.get(resource) for name, resource in hours.items()},
+        "days": DAYS,
     }
 
 
@@ -91,6 +104,7 @@ def impact_json(impact: ResourceImpact) -> dict[str, Any]:
 def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
     return {
         "workers": before.workers,
+        "at_most": after.is_bound,
         "before": before.sessions,
         "after": after.sessions,
         "bound_by_before": before.bound_word,
@@ -140,7 +154,13 @@ def drivers_json(drivers: Drivers | None) -> dict[str, Any] | None:
         }
         for node in drivers.nodes
     ]
-    return {"session": str(drivers.session_id), "memory_gb": units(drivers.value), "nodes": nodes}
+    return {
+        "session": str(drivers.session_id),
+        "memory_gb": units(drivers.value),
+        "nodes_together_gb": units(drivers.together),
+        "of_another_moment": drivers.of_another_moment,
+        "nodes": nodes,
+    }
 
 
 def node_json(node: NodeAggregate) -> dict[str, Any]:

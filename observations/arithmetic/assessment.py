@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from observations.arithmetic.histogram import Digest, day_of
 from observations.arithmetic.measures import MEASURED, Amounts
 from observations.arithmetic.recommendation import Class, Flag, class_of, flag_of, propose, would_be_over
 from observations.arithmetic.statistics import (
     LEVELS,
+    STALE_DAYS,
     Confidence,
     Summary,
     basis_of,
@@ -59,6 +60,7 @@ class Assessed:
     confidence: str
     newest: datetime | None
     recommended: dict[str, int]
+    bases: dict[str, str]
     flags: list[Flag]
 
     def worth(self, waste_cpu: int, waste_memory: int) -> int:
@@ -93,14 +95,21 @@ def assess(
     return Assessed(
         n=digest.n,
         verdict=class_of(digest.n, raised, undecided=undecided),
-        confidence=min((view.confidence.level for view, _ in known), key=LEVELS.index, default=LEVELS[0]),
+        confidence=weakest(views),
         newest=newest[0][0] if newest else None,
         recommended={
             view.resource: propose(view.resource, "recommended", summary, view.basis).value
             for view, summary in known
         },
+        bases={view.resource: view.basis for view, _ in known},
         flags=raised,
     )
+
+
+def weakest(views: Iterable[ResourceView]) -> str:
+    """How far to trust all of it: as far as the resource that is known least, of those that are known."""
+    levels = [view.confidence.level for view in views if view.summary is not None]
+    return min(levels, key=LEVELS.index, default=LEVELS[0])
 
 
 def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days:
@@ -114,3 +123,12 @@ def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days
 def within(days: Days, *, today: int) -> Days:
     """Only the last thirty days, in order."""
     return {key: days[key] for key in sorted(days, key=int) if int(key) > today - DAYS}
+
+
+def next_change(days: Days, newest: datetime | None, *, today: int) -> datetime | None:
+    """When time alone changes an assessment: the first day of waste is forgotten, or what is known is old."""
+    changes = [int(day) + DAYS for day in days]
+    if newest is not None:
+        changes.append(day_of(newest) + STALE_DAYS + 1)
+    to_come = [day for day in changes if day > today]
+    return datetime.fromordinal(min(to_come)).replace(tzinfo=UTC) if to_come else None

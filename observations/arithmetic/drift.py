@@ -72,12 +72,8 @@ def after_part(
 
 
 def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:
-    """Ports that are in use and nobody planned, with their names; those of others are theirs to hold."""
-    return {
-        item.observed: item.name
-        for item in items
-        if item.kind in (EXTRA, CHANGED) and item.observed is not None
-    }
+    """Ports that are in use where nobody planned them, with their names."""
+    return {item.observed: item.name for item in items if item.observed is not None}
 
 
 def counted(items: Sequence[DriftItem]) -> str:

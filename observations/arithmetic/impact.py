@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
 from observations.arithmetic.measures import RULES, text
+
+Whole = npt.NDArray[np.int64]
 
 PORTS, LEASES, GPU = "ports", "leases", "gpu"
 WORDS = {
@@ -31,51 +36,78 @@ class Room:
 
 @dataclass(frozen=True)
 class Need:
-    """What one session takes."""
+    """What one session takes; and each of its kernels, where they may be on several workers."""
 
     amounts: Mapping[str, int]
     ports: int
+    kernels: Sequence[Need] = ()
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How many sessions workers hold, and what there is too little of for one more."""
+    """How many sessions workers hold, or at most hold, and what there is too little of for one more."""
 
     sessions: int = 0
     workers: int = 0
     bound_by: str = UNBOUND
     by_limit: Mapping[str, int] = field(default_factory=dict)
+    is_bound: bool = False
 
     @property
     def bound_word(self) -> str:
         return WORDS.get(self.bound_by, self.bound_by)
 
 
-def fits(need: Need, room: Room) -> dict[str, int]:
-    """How many sessions each thing would allow; what is not asked for limits nothing."""
-    limits = {name: room.amounts[name] // units for name, units in need.amounts.items() if units > 0}
-    if need.ports:
-        limits[PORTS] = room.ports // need.ports
-    limits[LEASES] = room.leases
-    return {name: max(limit, 0) for name, limit in limits.items()}
+class Fleet:
+    """What workers have of what is asked for, ports last; workers of one shape are one row."""
+
+    def __init__(self, need: Need, rooms: Iterable[Room]) -> None:
+        self.names = [*need.amounts, PORTS]
+        found = [(id(room), room) for room in rooms]
+        shapes, counts = dict(found), Counter(key for key, _ in found)
+        self.there = rows_of(shapes.values(), self.names).clip(0)
+        self.leases = np.array([room.leases for room in shapes.values()], np.int64).clip(0)
+        self.workers = np.array([counts[key] for key in shapes], np.int64)
+
+
+def rows_of(each: Iterable[Need | Room], names: Sequence[str]) -> Whole:
+    """A row each, ports last."""
+    rows = [[*(row.amounts[name] for name in names[:-1]), row.ports] for row in each]
+    return np.array(rows, np.int64).reshape(-1, len(names))
 
 
 def pack(need: Need, rooms: Iterable[Room]) -> Packing:
-    """Each worker filled with this session alone. Workers of one shape are counted once."""
-    shapes: Counter[tuple[tuple[int, ...], int, int]] = Counter()
-    names = list(need.amounts)
-    for room in rooms:
-        shapes[(tuple(room.amounts[name] for name in names), room.ports, room.leases)] += 1
-    total, binding, by_limit = 0, Counter[str](), Counter[str]()
-    for (amounts, ports, leases), workers in shapes.items():
-        limits = fits(need, Room(dict(zip(names, amounts, strict=True)), ports, leases))
-        least = min(limits.values())
-        total += least * workers
-        for name, limit in limits.items():
-            by_limit[name] += limit * workers
-        binding[min(limits, key=lambda name: (limits[name], name == LEASES, name))] += workers
-    bound = min(binding, key=lambda name: (-binding[name], name)) if binding else UNBOUND
-    return Packing(total, sum(shapes.values()), bound, dict(by_limit))
+    """Each worker filled with this session alone; what is not asked for limits nothing."""
+    fleet = Fleet(need, rooms)
+    if not fleet.workers.size:
+        return Packing()
+    asked = zip(fleet.names, (*need.amounts.values(), need.ports), fleet.there.T, strict=True)
+    limits = {name: there // units for name, units, there in asked if units > 0} | {LEASES: fleet.leases}
+    # Of limits that are equal the first by name binds, leases last.
+    names = sorted(limits, key=lambda name: (name == LEASES, name))
+    each = np.stack([limits[name] for name in names])
+    binding = np.bincount(each.argmin(axis=0), fleet.workers, len(names))
+    return Packing(
+        sessions=int(each.min(axis=0) @ fleet.workers),
+        workers=int(fleet.workers.sum()),
+        bound_by=min(zip(-binding, names, strict=True))[1],
+        by_limit={name: int(limits[name] @ fleet.workers) for name in limits},
+    )
+
+
+def added(packings: Sequence[Packing]) -> Packing:
+    """Those of several pools as one; what binds most workers is named."""
+    binding, by_limit = Counter[str](), Counter[str]()
+    for each in packings:
+        binding[each.bound_by] += each.workers
+        by_limit.update(each.by_limit)
+    return Packing(
+        sessions=sum(each.sessions for each in packings),
+        workers=sum(each.workers for each in packings),
+        bound_by=min(binding, key=lambda name: (-binding[name], name), default=UNBOUND),
+        by_limit=dict(by_limit),
+        is_bound=any(each.is_bound for each in packings),
+    )
 
 
 @dataclass(frozen=True)

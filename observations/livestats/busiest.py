@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 from observations.livestats.answers import PrometheusError
@@ -17,11 +18,12 @@ from observations.livestats.states import State
 
 @dataclass(frozen=True)
 class Ranking:
-    """How much each of the busiest uses."""
+    """How much each of the busiest uses, and when that was read."""
 
     state: State
     by_session: dict[UUID, float] = field(default_factory=dict)
     error: str = ""
+    read_at: datetime | None = None
 
 
 def busiest(metric: str, count: int) -> Ranking:
@@ -33,8 +35,7 @@ def busiest(metric: str, count: int) -> Ranking:
         try:
             return asyncio.run(_query(options, metric, count))
         except PrometheusError as error:
-            known = before.by_session if before else {}
-            return Ranking(State.FAILED, known, str(error))
+            return replace(before or Ranking(State.FAILED), state=State.FAILED, error=str(error))
 
     key = key_of("busiest", [metric, count])
     return shared(key, load, fresh=options.cache, patience=options.timeout + MARGIN_SECONDS)
@@ -50,4 +51,4 @@ async def _query(options: Options, metric: str, count: int) -> Ranking:
             found[UUID(sample.labels["session_id"])] = sample.value
         except (KeyError, ValueError):
             continue
-    return Ranking(State.OK if found else State.ABSENT, found)
+    return Ranking(State.OK if found else State.ABSENT, found, read_at=datetime.now(UTC))

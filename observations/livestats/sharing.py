@@ -20,7 +20,7 @@ T = TypeVar("T")
 KEPT_SECONDS = 3600
 POLL_SECONDS = 0.02
 # Beginning of every key; another number when what is kept changes its form.
-FORM = "livestats:1"
+FORM = "livestats:2"
 
 
 @dataclass(frozen=True)

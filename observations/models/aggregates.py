@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.models.base import IdModel
+from observations.arithmetic.measures import CPU, MEMORY, USED
 from observations.arithmetic.recommendation import Class
 from observations.arithmetic.statistics import LEVELS
 
@@ -67,6 +68,7 @@ class DefinitionAssessment(models.Model):
     recommended_storage_gb = _recommended()
     flags = models.JSONField(default=dict, help_text="Resource → under or over.")
     reasons = models.JSONField(default=list)
+    bases = models.JSONField(default=dict, help_text="Resource → used or allocated.")
     days = models.JSONField(default=dict, help_text="What sessions held and wasted, by day.")
     waste_cpu = _hours()
     waste_memory = _hours()
@@ -74,8 +76,12 @@ class DefinitionAssessment(models.Model):
     worth = models.DecimalField(
         max_digits=16, decimal_places=2, default=Decimal(0), help_text="What is worth fixing first."
     )
+    due_at = models.DateTimeField(null=True, blank=True, help_text="When time alone changes what it says.")
     snoozed_until = models.DateTimeField(null=True, blank=True)
     dismissed = models.JSONField(null=True, blank=True, help_text="The recommendation that was dismissed.")
+    regression_aside = models.BooleanField(
+        default=False, help_text="That its revision regressed was known when it was put off."
+    )
     set_aside_reason = models.CharField(max_length=500, blank=True)
     set_aside_by = models.CharField(max_length=150, blank=True)
 
@@ -90,10 +96,13 @@ class DefinitionAssessment(models.Model):
             models.Index(fields=["waste_cpu", "definition"], name="assessment_waste_cpu"),
             models.Index(fields=["waste_memory", "definition"], name="assessment_waste_memory"),
             models.Index(fields=["n", "definition"], name="assessment_sessions"),
-            models.Index(
-                fields=["snoozed_until"], condition=Q(snoozed_until__isnull=False), name="assessment_snoozed"
-            ),
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="assessment_due"),
         ]
 
     def __str__(self) -> str:
         return f"assessment of {self.definition_id}"
+
+    def wasted(self, resource: str) -> Decimal | None:
+        """Core- or GB-hours; where use was not measured it is at least this much, and 0 says nothing."""
+        waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]
+        return waste if waste or self.bases.get(resource) == USED else None

@@ -14,7 +14,7 @@ class LeftOut(models.TextChoices):
     """Why a session does not count in the aggregate."""
 
     NOT_COLLECTED = "not_collected", "It did not reach collecting"
-    TOO_SHORT = "too_short", "Its nodes were booted for less than 10 minutes"
+    TOO_SHORT = "too_short", "Its nodes were not up for long enough"
     NOTHING_MEASURED = "not_measured", "Nothing was measured"
     EXCLUDED = "excluded", "It was excluded"
 
@@ -40,6 +40,9 @@ class SessionObservation(models.Model):
     recorded_at = models.DateTimeField()
     seen = models.JSONField(default=list, help_text="Fingerprints of the observations that were counted.")
     observed_resources = models.JSONField(help_text="The newest observation, whole.")
+    peak_resources = models.JSONField(
+        null=True, help_text="The observation with the most memory, whole, where it is not the newest."
+    )
     observed_ports = models.JSONField(null=True)
     drift = models.JSONField(default=list)
 
@@ -71,6 +74,9 @@ class SessionObservation(models.Model):
             models.Index(fields=["observed_at", "session"], name="observed_newest"),
             models.Index(
                 fields=["definition", "observed_at"], condition=Q(is_sample=False), name="left_out_newest"
+            ),
+            models.Index(
+                fields=["definition", "observed_at"], condition=Q(left_out="excluded"), name="excluded_newest"
             ),
             models.Index(
                 fields=["definition", "epoch", "observed_at"],

@@ -12,6 +12,8 @@ from django.views.decorators.http import require_GET
 from lcm.roles import Role
 from lcm.templatetags.lcm import plural
 from lcm.web.access import role_required
+from lcm.web.lists import PageAction
+from lcm.web.wording import duration_text
 from observations.selectors.controllers import (
     PoolHeartbeats,
     SeenController,
@@ -19,6 +21,9 @@ from observations.selectors.controllers import (
     heartbeats_by_pool,
 )
 from observations.selectors.discovery import served_pools
+from scheduling.selectors.fleet import silence
+
+NEW_TOKEN = PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)
 
 
 @require_GET
@@ -38,7 +43,13 @@ def _live() -> dict[str, object]:
     now = timezone.now()
     served = served_pools(now)
     seen, pools = controllers_seen(served, now), heartbeats_by_pool(served, now)
-    return {"now": now, "controllers": seen, "pools": pools, "sentence": _sentence(seen, pools)}
+    return {
+        "now": now,
+        "controllers": seen,
+        "pools": pools,
+        "sentence": _sentence(seen, pools),
+        "new_token": NEW_TOKEN,
+    }
 
 
 def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -> str:
@@ -50,6 +61,6 @@ def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -
         return f"Nobody serves {', '.join(alone)}."
     lost = sum(each.silent for each in pools)
     if lost:
-        return f"{plural(lost, 'worker,workers')} without a heartbeat for more than three minutes."
+        return f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence())}."
     serving = sum(each.state == "serving" for each in seen)
     return f"{plural(serving, 'controller,controllers')} at work." if serving else "No controller is at work."

@@ -11,24 +11,32 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.roles import Role
 from lcm.selectors.definitions import definitions
 from lcm.web.access import role_required
+from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import LocalDateTimeField, PageForm, ReasonForm
+from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from observations.models import DriftReview
+from observations.pages.acknowledging import ACKNOWLEDGE, AcknowledgeForm
 from observations.pages.lists import DRIFT, EVIDENCE
 from observations.selectors.drift import drift_of, drift_reviews
-from observations.services.drift import LONGEST, USUAL_LENGTH, acknowledge_drift, reopen_drift
+from observations.services.drift import acknowledge_drift, reopen_drift
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def drift_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(request, DRIFT)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def drift_bulk_acknowledge(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, ACKNOWLEDGE.name)
 
 
 @require_GET
@@ -55,12 +63,6 @@ def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, name, context)
 
 
-class AcknowledgeForm(ReasonForm):
-    until = LocalDateTimeField(
-        label="Until", help_text=f"{LONGEST.days} days at most; then it is open again."
-    )
-
-
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
@@ -80,7 +82,6 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         submit="Acknowledge",
         save=save,
         back=_home(review),
-        initial={"until": now + USUAL_LENGTH},
         crumbs=[("Port drift", reverse("drift_list")), (review.name, ""), ("Acknowledge", "")],
     )
     return form_page(request, page)
@@ -92,13 +93,13 @@ def drift_reopen(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     review = _review(pk)
 
     def save(data: Mapping[str, Any]) -> Done:
-        reopen_drift(review=review, actor=actor_of(request), now=timezone.now())
+        reopen_drift(review=review, **data, actor=actor_of(request), now=timezone.now())
         return Done(f"{review.name} is open again.", _home(review))
 
     page = FormPage(
         title=f"Open {review.name} again?",
         text=f"It was acknowledged by {review.actor}: {review.reason}",
-        form=PageForm,
+        form=ReasonForm,
         submit="Open again",
         save=save,
         back=_home(review),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lcm.models import Outcome
+from lcm.web.wording import counted
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, text, with_unit
 from observations.pages.wording import each_worker, resource_word
 from observations.services.previewing import Preview
@@ -14,16 +16,17 @@ def lead_of(preview: Preview) -> str:
     kept, n = preview.evidence.assessment, preview.evidence.digest.n
     if not n:
         return "**No session has been observed to its end yet.** The first five say where it stands."
-    counted = f"{n:,} {'session' if n == 1 else 'sessions'}"
+    sessions = counted(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
     if not flagged and kept.verdict == "insufficient":
-        return f"**{counted} are too few to say.** Five are the least, ten to say that something is too high."
+        few = f"**{sessions} {'is' if n == 1 else 'are'} too few to say.**"
+        return f"{few} Five are the least, ten to say that something is too high."
     if not flagged:
-        return f"**It asks for what it needs.** {counted} since {_since(preview)} say so."
+        return _fits(preview, sessions)
     sentence = " and ".join(
         filter(None, (_set(kept.flags, "under", "too low"), _set(kept.flags, "over", "too high")))
     )
-    seen = _used_at_most(preview, flagged[0], counted)
+    seen = _used_at_most(preview, flagged[0], sessions)
     return f"**{sentence[0].upper()}{sentence[1:]}.** {seen}{_would_fit(preview)}"
 
 
@@ -37,17 +40,27 @@ def _set(flags: Mapping[str, str], direction: str, how: str) -> str:
     return f"{listed} {'are' if first else 'is'} set {how}"
 
 
-def _since(preview: Preview) -> str:
-    revision = preview.definition.current_revision
-    return f"revision {revision.number}" if revision else "then"
+def _fits(preview: Preview, sessions: str) -> str:
+    """Sessions of all revisions say so; how many had the present one is told where others had another."""
+    revision, evidence = preview.definition.current_revision, preview.evidence
+    assert revision is not None
+    if revision.outcome == Outcome.REGRESSED:
+        exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
+        return f"{exceeded} Over all {sessions} it asks for what it needs."
+    of_them = ""
+    if evidence.of_present < evidence.digest.n:
+        number = f"{evidence.of_present:,}" if evidence.of_present else "none"
+        of_them = f", {number} of them with revision {revision.number}"
+    say = "says" if evidence.digest.n == 1 else "say"
+    return f"**It asks for what it needs.** {sessions} {say} so{of_them}."
 
 
-def _used_at_most(preview: Preview, name: str, counted: str) -> str:
+def _used_at_most(preview: Preview, name: str, sessions: str) -> str:
     impact = next(each for each in preview.impacts if each.resource == name)
     if impact.view.summary is None:
         return ""
     verb = "used" if impact.view.basis == "used" else "held"
-    return f"{counted} {verb} at most {text(impact.view.summary.max)} of {with_unit(name, impact.required)}."
+    return f"{sessions} {verb} at most {text(impact.view.summary.max)} of {with_unit(name, impact.required)}."
 
 
 def _would_fit(preview: Preview) -> str:
@@ -61,5 +74,9 @@ def _would_fit(preview: Preview) -> str:
     )
     if not proposed:
         return ""
+    if after.is_bound:
+        return (
+            f" At {proposed} at most {after.sessions:,} would fit the workers instead of {before.sessions:,}."
+        )
     fewer, more = each_worker(before), each_worker(after)
     return f" At {proposed} a worker would run {more} of these labs instead of {fewer}."

@@ -10,11 +10,13 @@ from django.utils import timezone
 
 from lcm.models import LabletDefinition
 from lcm.pages import lists
+from lcm.roles import Role
 from lcm.selectors.definitions import definitions
-from lcm.web.lists import Column, ListPage
+from lcm.web.lists import BulkAction, Column, ListPage
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
+from observations.pages.left_out import why_left_out
 from observations.selectors.drift import drift_reviews, open_drift
 
 
@@ -32,13 +34,14 @@ def _lead() -> str:
     if not total:
         return "**There is no definition yet.** Import a CML topology to begin."
     if not count:
-        return f"**None of the {total:,} is worth fixing now.**"
+        return f"**None of the {total:,} is worth fixing now.**" if total > 1 else "**It needs no fixing.**"
     waste: Any = worth.aggregate(cpu=Sum("waste_cpu"), memory=Sum("waste_memory"))
     verb = "is" if count == 1 else "are"
     text = f"**{count:,} of {total:,} {verb} worth fixing.**"
     if waste["cpu"] or waste["memory"]:
+        they = "It" if count == 1 else "Together they"
         text += (
-            f" Together they held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
+            f" {they} held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
             "in the last 30 days that no session used."
         )
     return text
@@ -82,12 +85,12 @@ DEFINITIONS = replace(
     ],
     exported=[
         Column("Definition", str),
-        Column("Class", lambda row: row.assessment.verdict),
-        Column("Status", lambda row: row.status),
+        Column("Class", lambda row: row.assessment.get_verdict_display()),
+        Column("Status", lambda row: row.get_status_display()),
         *(Column(f"{_EXPORTED[name]} set", _asked(name)) for name in MEASURED),
         *(Column(f"{_EXPORTED[name]} recommended", _recommended(name)) for name in MEASURED),
-        Column("Wasted core-hours", lambda row: row.assessment.waste_cpu),
-        Column("Wasted GB-hours", lambda row: row.assessment.waste_memory),
+        Column("Wasted core-hours", lambda row: row.assessment.wasted("cpu_cores")),
+        Column("Wasted GB-hours", lambda row: row.assessment.wasted("memory_gb")),
         Column("Sessions", lambda row: row.assessment.n),
         Column("Revision", lambda row: row.current_revision.number),
         Column("Observed", lambda row: row.assessment.last_observed_at),
@@ -104,7 +107,8 @@ def _drift_lead() -> str:
     count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
     if not count:
         return "**No port drift waits for anyone.** Labs have the ports they were given."
-    clash = f", {conflicts:,} of them ports that two sessions have" if conflicts else ""
+    ports = "a port" if conflicts == 1 else "ports"
+    clash = f", {conflicts:,} of them {ports} that two sessions have" if conflicts else ""
     verb = "deviation waits" if count == 1 else "deviations wait"
     return f"**{count:,} {verb} for a person{clash}.** Leaked ports are held back on their workers."
 
@@ -130,13 +134,15 @@ DRIFT = ListPage(
     icon="arrows-right-left",
     empty_hint="When the ports of a live lab are not those it was given, it is listed here.",
     lead=_drift_lead,
+    bulk=[BulkAction("Acknowledge…", "drift_bulk_acknowledge", Role.OPERATOR)],
 )
 
 
 def _evidence() -> QuerySet[SessionObservation]:
     rows = SessionObservation.objects.select_related("definition", "session__owner", "revision")
     long = ("topology_yaml", "nodes", "links")
-    return rows.defer("observed_resources", *(f"definition__{name}" for name in long), "revision__aggregate")
+    seen = ("observed_resources", "peak_resources")
+    return rows.defer(*seen, *(f"definition__{name}" for name in long), "revision__aggregate")
 
 
 def _peak(name: str) -> Any:
@@ -155,7 +161,7 @@ EVIDENCE = ListPage(
         Column("CPU used", _peak("cpu_used"), numeric=True, export_label="Peak CPU cores used"),
         Column("Memory used", _peak("memory_used"), numeric=True, export_label="Peak memory GB used"),
         Column("Storage used", _peak("storage_used"), numeric=True, export_label="Peak storage GB used"),
-        Column("Counts", lambda row: row.get_left_out_display() or "yes"),
+        Column("Counts", lambda row: why_left_out(row) or "yes"),
         Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
     ],
     exported=[
@@ -179,7 +185,7 @@ EVIDENCE = ListPage(
         Column("Booted seconds", lambda row: row.booted_seconds),
         Column("Held seconds", lambda row: row.held_seconds),
         Column("Counts", lambda row: row.is_sample),
-        Column("Left out because", lambda row: row.left_out),
+        Column("Left out because", why_left_out),
         Column("Excluded because", lambda row: row.excluded_reason),
     ],
     row_template="observations/evidence_row.html",

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from lcm.web.wording import amount_text, duration_text
+from lcm.web.charts.sparklines import Sparkline
+from lcm.web.wording import duration_text, in_cores
 from observations.livestats.catalogue import METRICS
 from observations.livestats.history import History, Points
 from observations.livestats.merging import MetricValue
 from observations.livestats.querying import LiveStats
 from observations.livestats.states import State
 from observations.livestats.totals import total_over_time
-from observations.pages.sparklines import Spark, spark_of
+from observations.pages.sparklines import spark_of
 
 GAUGES = ("cpu_util", "mem", "disk")
 NETWORK = ("net_rx", "net_tx")
@@ -45,7 +46,7 @@ class Reading:
     value: str
     rest: str
     meter: Meter | None = None
-    spark: Spark | None = None
+    spark: Sparkline | None = None
 
 
 @dataclass(frozen=True)
@@ -134,16 +135,16 @@ def _gauge(name: str, value: MetricValue | None, points: Points, history: Histor
         return Reading(metric.label, "", "not known", spark=spark)
     rest = []
     if most is not None:
-        rest.append(f"of {amount_text(Decimal(str(most)))} cores" if is_cpu else f"of {bytes_text(most)}")
+        rest.append(f"of {in_cores(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
     elif is_cpu:
         rest.append("cores")
     if value.pct is not None:
-        rest.append(f"{value.pct:.0f} %")
+        rest.append(f"{value.pct:.0f}\N{NO-BREAK SPACE}%")
     meter = Meter(value.current, most) if most else None
     return Reading(metric.label, text(value.current), ", ".join(rest), meter, spark)
 
 
-def _network(values: Mapping[str, MetricValue], spark: Spark | None) -> Reading:
+def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> Reading:
     speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
     known = [speed for speed in speeds if speed is not None]
     if not known:

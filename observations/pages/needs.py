@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, Count, F, Min, Q, Value, When, Window
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from lcm.models import LabletDefinition, Outcome
@@ -53,7 +54,7 @@ def _definitions() -> Iterator[Need]:
     for row in regressed:
         here = reverse("definition_detail", args=[row.pk])
         text = f"**{row}**: revision {row.number} has regressed"
-        yield Need(text, here, row.updated_at, "bad", " ".join(row.review_reasons), "oct")
+        yield Need(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
     others = rows[0].total - len(regressed) if rows else 0
     if others:
         named = [str(row) for row in rows if not row.regressed]
@@ -71,9 +72,11 @@ def _to_review() -> list[Any]:
         regressed=Case(When(_REGRESSED, then=Value(1)), default=Value(0)),
         number=F("current_revision__number"),
         total=Window(Count("pk")),
-        oldest=Window(Min("updated_at")),
+        regressed_at=F("current_revision__outcome_at"),
+        # Of those that did not regress, if there are any: the first that did have lines of their own.
+        oldest=Coalesce(Window(Min("review_since", filter=~_REGRESSED)), Window(Min("review_since"))),
         over=Window(Count("pk", filter=Q(assessment__verdict=Verdict.OVER))),
         under=Window(Count("pk", filter=Q(assessment__verdict=Verdict.UNDER))),
     )
     order = ("-regressed", F("assessment__worth").desc(nulls_last=True), "pk")
-    return list(rows.only("name", "version", "updated_at", "review_reasons").order_by(*order)[:NAMED])
+    return list(rows.only("name", "version", "review_reasons").order_by(*order)[:NAMED])

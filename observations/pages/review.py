@@ -33,8 +33,9 @@ from observations.selectors.evidence import (
     left_out,
     outliers_of,
 )
+from observations.services.aggregates import has_regressed
 from observations.services.applying import apply_change
-from observations.services.outcomes import standing_of
+from observations.services.outcomes import standing_of, way_back
 from observations.services.previewing import KEEP, Choice, Preview, preview_change
 
 DOTS, LISTED = 200, 20
@@ -111,6 +112,8 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "drivers": drivers_of(evidence) if evidence.digest.n else None,
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
+        "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
+        "back_to": way_back(context["revision"]),
         "standing": standing_of(context["revision"]) if context["revision"].number > 1 else None,
         "crumbs": [
             ("Definitions", reverse("definition_list")),

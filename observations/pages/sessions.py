@@ -21,8 +21,8 @@ from lcm.roles import Role
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
-from lcm.web.forms import PageForm, ReasonForm
-from observations.models import RequestState
+from lcm.web.forms import ReasonForm
+from observations.models import ObservationRequest, RequestState
 from observations.selectors.drift import reviews_by_fingerprint
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import (
@@ -46,7 +46,12 @@ def _get(pk: UUID) -> LabletSession:
 @role_required(Role.VIEWER)
 def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panels of the session's page; while a look is asked for they come again every few seconds."""
-    session, now = _get(pk), timezone.now()
+    return _panels(request, _get(pk))
+
+
+def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") -> HttpResponseBase:
+    """What was observed, and why it cannot be observed now; htmx swaps refusals in as 422."""
+    now = timezone.now()
     row = observation_of(session)
     last = last_request(session)
     state = last.state_at(now) if last else None
@@ -54,26 +59,33 @@ def session_observed(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     ports = port_lines(session, row)
     context = {
         "session": session,
+        "refused": refused,
         "row": row,
         "lines": planned_beside_observed(session, row),
         "asked": last,
         "asked_state": state,
         "waiting": state == RequestState.OPEN,
-        "waited": (now - last.requested_at).total_seconds() if last else 0,
-        "allowed": (last.expires_at - last.requested_at).total_seconds() if last else 0,
+        "waited_percent": _waited_percent(last, now) if last else None,
         "can_observe": session.status == SessionStatus.RUNNING,
         "different": _with_reviews(session, [line for line in ports if line.item], now),
         "matching": [line for line in ports if not line.item],
+        "node_count": len(nodes),
         "nodes": nodes[:NODES_SHOWN],
         "more_nodes": nodes[NODES_SHOWN:],
         "crumbs": [
             ("Sessions", reverse("session_list")),
-            (session.short_id, reverse("session_detail", args=[pk])),
+            (session.short_id, reverse("session_detail", args=[session.pk])),
             ("Observed", ""),
         ],
     }
     name = "observations/session.html#panel" if request.htmx else "observations/session.html"  # type: ignore[attr-defined]
-    return render(request, name, context)
+    return render(request, name, context, status=422 if refused else 200)
+
+
+def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
+    """How much of the time for an answer is gone."""
+    gone = (now - asked.requested_at) / (asked.expires_at - asked.requested_at)
+    return round(100 * min(max(gone, 0.0), 1.0))
 
 
 def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) -> list[dict[str, Any]]:
@@ -90,14 +102,15 @@ def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) 
 @role_required(Role.OPERATOR)
 def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Ask for an observation now."""
-    session = _get(pk)
+    refused = ""
     try:
-        request_observation(session=session, actor=actor_of(request), now=timezone.now())
+        request_observation(session=_get(pk), actor=actor_of(request), now=timezone.now())
     except LcmError as error:
-        messages.error(request, error.message)
+        refused = error.message
     if request.htmx:  # type: ignore[attr-defined]
-        request.method = "GET"
-        return session_observed(request, pk)
+        return _panels(request, _get(pk), refused=refused)
+    if refused:
+        messages.error(request, refused)
     return go(request, Done("", reverse("session_detail", args=[pk])))
 
 
@@ -128,13 +141,13 @@ def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = _get(pk)
 
     def save(data: Mapping[str, Any]) -> Done:
-        excluding.include_session(session=session, actor=actor_of(request), now=timezone.now())
+        excluding.include_session(session=session, **data, actor=actor_of(request), now=timezone.now())
         return Done(f"Session {session.short_id} is brought back.", _definition(session))
 
     page = FormPage(
         title=f"Bring session {session.short_id} back?",
         text=f"What it used counts for {session.definition} again.",
-        form=PageForm,
+        form=ReasonForm,
         submit="Bring back",
         save=save,
         back=_definition(session),

@@ -39,7 +39,7 @@ def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Snooze the review of {definition}?",
-        text="It does not ask for you until then, whatever its sessions use.",
+        text="It does not ask for you until then, unless a revision regresses meanwhile.",
         form=SnoozeForm,
         submit="Snooze",
         save=save,

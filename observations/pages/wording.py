@@ -120,22 +120,30 @@ def _fit(preview: Preview) -> Answer:
     before, after = preview.empty_before, preview.empty_after
     question = "Sessions that fit the fleet"
     if not before.workers:
-        return Answer(question, "not known", "no worker is ready now")
+        return Answer(question, "not known", "no worker that may run it is ready now")
     moves = before.sessions != after.sessions
-    arrow = f"{before.sessions:,} → {after.sessions:,}" if moves else f"{after.sessions:,}"
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
-    free = f"{preview.free_before.sessions:,} → {preview.free_after.sessions:,}"
     workers = "worker" if after.workers == 1 else "workers"
+    how = "Its nodes may be on several workers: a bound." if after.is_bound else f"A worker: {each}."
+    free = _before_after(preview.free_before, preview.free_after)
     return Answer(
         question,
-        arrow,
+        _before_after(before, after),
         f"on {after.workers:,} empty {workers}, bound by {after.bound_word}",
         evidence=[
-            f"A worker: {each}. By limit: {limits}.",
+            f"{how} By limit: {limits}." if limits else how,
             f"On what is free now: {free}, bound by {preview.free_after.bound_word}.",
         ],
     )
+
+
+def _before_after(before: Packing, after: Packing) -> str:
+    """`12 → 16`, `at most 16`"""
+    shown = f"{after.sessions:,}"
+    if before.sessions != after.sessions:
+        shown = f"{before.sessions:,} → {shown}"
+    return f"at most {shown}" if after.is_bound else shown
 
 
 def each_worker(packing: Packing) -> str:

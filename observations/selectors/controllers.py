@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Max, Min, Q
+from django.db.models import Count, F, Max, Min
 
 from observations.models import Presence, TargetKind
-from observations.selectors.discovery import HEARD_WITHIN, SLOT_HEARD_WITHIN
+from observations.selectors.discovery import HEARD_WITHIN
 from scheduling.models import Pool, Slot, SlotState
+from scheduling.selectors.fleet import is_silent
 
 # Names of pools by the controller that holds their lease.
 Served = Mapping[str, Sequence[str]]
@@ -62,11 +63,10 @@ def controllers_seen(served: Served, now: datetime) -> list[SeenController]:
 def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
     """Every pool with the controller that serves it and the heartbeats of its READY workers."""
     holders = {pool: name for name, pools in served.items() for pool in pools}
-    overdue = Q(last_heartbeat=None) | Q(last_heartbeat__lte=now - SLOT_HEARD_WITHIN)
     ready = Slot.objects.filter(state=SlotState.READY).order_by()
     counts = ready.values("pool").annotate(
         workers=Count("pk"),
-        silent=Count("pk", filter=overdue),
+        silent=Count("pk", filter=is_silent(now)),
         oldest=Min("last_heartbeat"),
         newest=Max("last_heartbeat"),
     )

@@ -12,12 +12,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet, UUIDField
 
 from lcm.compiled import Given, Reading, run
-from lcm.models import LabletDefinition
+from lcm.models import DefinitionRevision, LabletDefinition
 from observations.arithmetic.assessment import DAYS, ResourceView, view_of
 from observations.arithmetic.histogram import Digest, day_of, merged
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
 from observations.arithmetic.statistics import usual_range
-from observations.models import DefinitionAssessment, SessionObservation
+from observations.models import DefinitionAssessment, LeftOut, SessionObservation
 from observations.services.aggregates import (
     AGGREGATES,
     NEWEST_SAMPLES,
@@ -25,6 +25,7 @@ from observations.services.aggregates import (
     newest_in,
     newest_samples,
 )
+from observations.services.reading import TOTALS
 from observations.services.samples import column
 
 LISTED = 20
@@ -32,7 +33,10 @@ LISTED = 20
 
 @dataclass(frozen=True)
 class Evidence:
-    """The samples of a definition's present epoch, together."""
+    """The samples of a definition's present epoch, together; or those of one revision alone.
+
+    `of_present` is how many of them had the revision that counts now.
+    """
 
     definition: LabletDefinition
     epoch: str
@@ -40,6 +44,8 @@ class Evidence:
     digest: Digest
     views: dict[str, ResourceView]
     newest: datetime | None
+    of_present: int
+    revision: DefinitionRevision | None = None
 
 
 _ASSESSMENT = Reading(
@@ -48,7 +54,11 @@ _ASSESSMENT = Reading(
 
 
 def evidence_of(
-    definition: LabletDefinition, *, now: datetime, bases: Mapping[str, str] | None = None, revision: int = 0
+    definition: LabletDefinition,
+    *,
+    now: datetime,
+    bases: Mapping[str, str] | None = None,
+    revision: DefinitionRevision | None = None,
 ) -> Evidence:
     """Over all revisions of the epoch, or over one; on the usual basis, or the one asked for."""
     epoch = definition.topology_hash
@@ -58,23 +68,34 @@ def evidence_of(
         _ASSESSMENT.of(definition=definition.pk),
     )
     newest = newest_in(rows)
-    if revision:
-        mine = definition.revisions.filter(number=revision).values_list("pk", flat=True)
-        aggregates = [row for row in aggregates if row.revision_id in mine]
+    if revision is not None:
+        aggregates = [row for row in aggregates if row.revision_id == revision.pk]
         newest = newest_samples(definition, epoch, revision=revision)
-    digest = merged(Digest.from_json(row.digest) for row in aggregates)
+    digests = {row.revision_id: Digest.from_json(row.digest) for row in aggregates}
+    present = digests.get(definition.current_revision_id)
+    digest = merged(digests.values())
     assessment = assessments[0] if assessments else lock_assessment(definition)
     chosen, today = bases or {}, day_of(now)
     views = {
         name: view_of(name, digest, newest, today=today, basis=chosen.get(name, "")) for name in MEASURED
     }
-    return Evidence(definition, epoch, assessment, digest, views, newest[0][0] if newest else None)
+    return Evidence(
+        definition=definition,
+        epoch=epoch,
+        assessment=assessment,
+        digest=digest,
+        views=views,
+        newest=newest[0][0] if newest else None,
+        of_present=present.n if present else 0,
+        revision=revision,
+    )
 
 
 def samples(evidence: Evidence) -> QuerySet[SessionObservation]:
-    return SessionObservation.objects.filter(
+    found = SessionObservation.objects.filter(
         definition=evidence.definition, epoch=evidence.epoch, is_sample=True
     )
+    return found if evidence.revision is None else found.filter(revision=evidence.revision)
 
 
 @dataclass(frozen=True)
@@ -151,14 +172,24 @@ def _units(columns: Mapping[str, str], values: Sequence[Decimal | None]) -> dict
     return {name: None if value is None else hundredths(value) for name, value in pairs}
 
 
-def left_out(definition: LabletDefinition) -> list[SessionObservation]:
-    """The newest observed sessions that do not count, with why: left out, or of another topology."""
+def left_out(
+    definition: LabletDefinition, *, revision: DefinitionRevision | None = None
+) -> list[SessionObservation]:
+    """Observed sessions that do not count: those a person excluded, then the newest others.
+
+    The others were left out, or are of another topology. `revision` is the one asked for, if any.
+    """
     epoch = definition.topology_hash
-    mine = SessionObservation.objects.filter(definition=definition).defer("observed_resources")
-    out = list(mine.filter(is_sample=False).order_by("-observed_at")[:LISTED])
-    others = mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True)
-    rows = [*out, *others.order_by("-observed_at")[:LISTED]]
-    return sorted(rows, key=lambda row: row.observed_at, reverse=True)[:LISTED]
+    mine = SessionObservation.objects.filter(definition=definition).order_by("-observed_at")
+    if revision is not None:
+        mine = mine.filter(revision=revision)
+    mine = mine.defer("observed_resources", "peak_resources")
+    excluded = mine.filter(is_sample=False, left_out=LeftOut.EXCLUDED)
+    out = mine.filter(is_sample=False).exclude(left_out=LeftOut.EXCLUDED)
+    of_others = mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True)
+    rows = [*out[:LISTED], *of_others[:LISTED]]
+    rest = sorted(rows, key=lambda row: row.observed_at, reverse=True)[:LISTED]
+    return [*excluded[:LISTED], *rest]
 
 
 @dataclass(frozen=True)
@@ -192,22 +223,27 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
 
 @dataclass(frozen=True)
 class NodeShare:
-    """What one node has of the lab's largest total."""
+    """What one node has of what all of them have."""
 
     label: str
     node_definition: str
     cpu: int | None
     memory: int | None
-    percent: int
+    percent: int | None
 
 
 @dataclass(frozen=True)
 class Drivers:
-    """The session with the most memory, and which of its nodes make it so."""
+    """The session with the most memory, and which of its nodes make it so; `together` is what these have.
+
+    Where no observation with that much is kept, they are of another moment.
+    """
 
     session_id: UUID
     value: int
+    together: int
     nodes: list[NodeShare]
+    of_another_moment: bool
 
     @property
     def short_id(self) -> str:
@@ -218,22 +254,23 @@ def drivers_of(evidence: Evidence, limit: int = 6) -> Drivers | None:
     view = evidence.views["memory_gb"]
     name = column("memory_gb", view.basis)
     largest = samples(evidence).exclude(**{name: None}).order_by(f"-{name}")
-    row = largest.only("session_id", "observed_resources", name).first()
+    row = largest.only("session_id", "observed_resources", "peak_resources", name).first()
     if row is None:
         return None
-    nodes = nodes_in(row.observed_resources, basis=view.basis)
-    whole = sum(node.memory or 0 for node in nodes)
+    stored, value = row.peak_resources or row.observed_resources, hundredths(getattr(row, name))
+    nodes = nodes_in(stored, basis=view.basis)
+    together = sum(node.memory or 0 for node in nodes)
     shares = [
-        NodeShare(
-            node.label,
-            node.kind,
-            node.cpu,
-            node.memory,
-            round((node.memory or 0) * 100 / whole) if whole else 0,
-        )
+        NodeShare(node.label, node.kind, node.cpu, node.memory, _percent(node.memory, together))
         for node in sorted(nodes, key=lambda node: -(node.memory or 0))
     ]
-    return Drivers(row.session_id, hundredths(getattr(row, name)), shares[:limit])
+    total = stored.get(TOTALS["memory_gb", view.basis])
+    is_peak = total is not None and gigabytes(int(total)) == value
+    return Drivers(row.session_id, value, together, shares[:limit], of_another_moment=not is_peak)
+
+
+def _percent(part: int | None, whole: int) -> int | None:
+    return None if part is None or not whole else round(part * 100 / whole)
 
 
 @dataclass(frozen=True)
@@ -260,5 +297,10 @@ def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
             memory=None if of(node, "memory_mb") is None else gigabytes(int(of(node, "memory_mb"))),
             storage=None if of(node, "storage_mb") is None else gigabytes(int(of(node, "storage_mb"))),
         )
-        for node in stored.get("nodes", ())
+        for node in raw_nodes(stored)
     ]
+
+
+def raw_nodes(stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As they were posted; an observation may have none."""
+    return stored.get("nodes") or []

@@ -66,6 +66,7 @@ class Busiest:
     state: State
     sessions: list[Busy]
     error: str = ""
+    read_at: datetime | None = None
 
 
 def has_a_lab(session: LabletSession) -> bool:
@@ -128,4 +129,4 @@ def busiest_sessions(limit: int = 5) -> Busiest:
     )
     sessions = [Busy(session, found.by_session[session.pk]) for session in rows]
     sessions.sort(key=lambda busy: (-busy.cores, str(busy.session.pk)))
-    return Busiest(found.state, sessions[:limit], found.error)
+    return Busiest(found.state, sessions[:limit], found.error, found.read_at)

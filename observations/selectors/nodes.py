@@ -23,13 +23,17 @@ class NodeAggregate:
 def node_aggregates(evidence: Evidence) -> list[NodeAggregate]:
     """Over the newest hundred sessions, most memory first; on the basis memory has."""
     basis = evidence.views["memory_gb"].basis
-    newest = samples(evidence).order_by("-observed_at").values_list("observed_resources", flat=True)[:NEWEST]
+    newest = samples(evidence).order_by("-observed_at").values_list("observed_resources", "peak_resources")
     seen: dict[str, list[NodeFigures]] = {}
-    for stored in newest:
+    peaks: dict[str, list[NodeFigures]] = {}
+    for stored, peak in newest[:NEWEST]:
         for node in nodes_in(stored, basis=basis):
             seen.setdefault(node.label, []).append(node)
+        for node in nodes_in(peak or {}, basis=basis):
+            peaks.setdefault(node.label, []).append(node)
     found = [
-        NodeAggregate(label, rows[0].kind, len(rows), _largest(rows), rows[0]) for label, rows in seen.items()
+        NodeAggregate(label, rows[0].kind, len(rows), _largest([*rows, *peaks.get(label, ())]), rows[0])
+        for label, rows in seen.items()
     ]
     return sorted(found, key=lambda node: (-(node.largest.memory or 0), node.label))
 

@@ -9,7 +9,7 @@ from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem
 from observations.arithmetic.measures import MEASURED, hundredths
 from observations.models import SessionObservation
-from observations.selectors.evidence import NodeFigures, nodes_in
+from observations.selectors.evidence import NodeFigures, nodes_in, raw_nodes
 from observations.services.ports import plans_of
 from observations.services.samples import column
 
@@ -118,7 +118,7 @@ def seen_nodes(row: SessionObservation | None) -> list[SeenNode]:
         return []
     stored = row.observed_resources
     both = zip(
-        nodes_in(stored, basis="allocated"), nodes_in(stored, basis="used"), stored["nodes"], strict=True
+        nodes_in(stored, basis="allocated"), nodes_in(stored, basis="used"), raw_nodes(stored), strict=True
     )
     nodes = [
         SeenNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))

@@ -14,9 +14,17 @@ from django.db.models import CharField, UUIDField
 
 from lcm.actors import SYSTEM
 from lcm.compiled import Given, Reading, Statement, run, updating, values_of
-from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.assessment import DAYS, Assessed, Days, assess, change_days, within
+from observations.arithmetic.assessment import (
+    DAYS,
+    Assessed,
+    Days,
+    assess,
+    change_days,
+    next_change,
+    within,
+)
 from observations.arithmetic.histogram import Digest, day_of, merged
 from observations.arithmetic.measures import MEASURED, amount, hundredths
 from observations.arithmetic.recommendation import has_moved
@@ -30,8 +38,11 @@ ASSESSED = (
     "verdict",
     "last_observed_at",
     *(f"recommended_{name}" for name in MEASURED),
+    "bases",
     "flags",
 )
+# What is looked at of a revision.
+ASKED_FOR = ("number", *MEASURED, "outcome")
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
 T = TypeVar("T")
@@ -58,6 +69,15 @@ class Change:
 _ASSESSMENT = Reading(
     lambda: DefinitionAssessment.objects.select_for_update().filter(
         definition=Given("definition", UUIDField())
+    )
+)
+# Read once the assessment is ours: what was known before may have been another revision's.
+_PRESENT = Reading(
+    lambda: (
+        LabletDefinition.objects.filter(pk=Given("definition", UUIDField()))
+        .select_related("current_revision")
+        .only("needs_review", "review_reasons", *(f"current_revision__{name}" for name in ASKED_FOR))
+        .order_by()
     )
 )
 AGGREGATES = Reading(
@@ -142,10 +162,21 @@ def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> Defini
 
 
 def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
-    """Whoever changes what a definition's sessions say waits here for the one before."""
-    return _only(_ASSESSMENT.read(definition=definition.pk)) or DefinitionAssessment.objects.create(
+    """Whoever changes what a definition's sessions say waits here for the one before.
+
+    The copy of the definition then has the revision and the review that one left.
+    """
+    found, present = run(_ASSESSMENT.of(definition=definition.pk), _PRESENT.of(definition=definition.pk))
+    _bring_up_to_date(definition, present)
+    return _only(found) or DefinitionAssessment.objects.create(
         definition=definition, epoch=definition.topology_hash
     )
+
+
+def _bring_up_to_date(definition: LabletDefinition, present: Iterable[LabletDefinition]) -> None:
+    for fresh in present:
+        definition.current_revision = fresh.current_revision
+        definition.needs_review, definition.review_reasons = fresh.needs_review, fresh.review_reasons
 
 
 def _locked(
@@ -157,13 +188,15 @@ def _locked(
     """What stands in the rows once the assessment is ours; aggregates that are needed are made."""
     reading = (
         _ASSESSMENT.of(definition=definition.pk),
+        _PRESENT.of(definition=definition.pk),
         AGGREGATES.of(definition=definition.pk, epoch=epoch),
         NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
     )
-    assessments, aggregates, newest = run(*first, *reading)[-len(reading) :]
+    assessments, present, aggregates, newest = run(*first, *reading)[-len(reading) :]
     if not assessments:
         assessments = [lock_assessment(definition)]
-        aggregates, newest = run(*reading[1:])
+        present, aggregates, newest = run(*reading[1:])
+    _bring_up_to_date(definition, present)
     rows = {row.revision_id: row for row in aggregates}
     for change in changes:
         for sample in filter(None, (change.before, change.after)):
@@ -197,7 +230,8 @@ def write_assessment(
         run(*first)
         return assessment  # a session of an older topology; the definition is judged by its present one
     take_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
-    _wake(assessment, now)
+    _wake(definition, assessment, now)
+    assessment.due_at = _due_at(assessment, now)
     run(*first, updating(DefinitionAssessment, assessment.pk, values_of(assessment)))
     _decide_review(definition, assessment, now)
     return assessment
@@ -225,11 +259,13 @@ def take_figures(
     _take(assessment, found, within(days, today=day_of(now)), epoch)
 
 
-def newest_samples(definition: LabletDefinition, epoch: str, *, revision: int = 0) -> Newest:
+def newest_samples(
+    definition: LabletDefinition, epoch: str, *, revision: DefinitionRevision | None = None
+) -> Newest:
     """When and what the newest samples were, newest first; of one revision if asked for."""
     rows = SessionObservation.objects.filter(definition=definition, epoch=epoch, is_sample=True)
-    if revision:
-        rows = rows.filter(revision__number=revision)
+    if revision is not None:
+        rows = rows.filter(revision=revision)
     return newest_in(rows.order_by("-observed_at", "-session_id").values_list("observed_at", *PEAKS)[:NEWEST])
 
 
@@ -246,6 +282,7 @@ def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: 
     for name in MEASURED:
         value = found.recommended.get(name)
         setattr(assessment, f"recommended_{name}", None if value is None else amount(value))
+    assessment.bases = found.bases
     assessment.flags = {flag.resource: flag.direction for flag in found.flags}
     assessment.reasons = [flag.reason for flag in found.flags]
     assessment.days = days
@@ -254,19 +291,26 @@ def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: 
     assessment.worth = amount(found.worth(cpu // 3600, memory // 3600))
 
 
+def has_regressed(definition: LabletDefinition) -> bool:
+    revision = definition.current_revision
+    return revision is not None and revision.outcome == Outcome.REGRESSED
+
+
 def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
-    """Flagged, and neither snoozed nor dismissed; or the present revision has regressed."""
+    """Flagged, or the present revision has regressed; and that is neither snoozed nor dismissed."""
     aside = assessment.snoozed_until is not None or assessment.dismissed is not None
     reasons = [] if aside else list(assessment.reasons)
-    revision = definition.current_revision
-    if revision is not None and revision.outcome == "regressed":
-        reasons.append(f"Revision {revision.number} was exceeded by the sessions after it.")
+    if has_regressed(definition) and not (aside and assessment.regression_aside):
+        assert definition.current_revision is not None
+        number = definition.current_revision.number
+        reasons.append(f"Revision {number} was exceeded by the sessions after it.")
     needs = bool(reasons)
     if (needs, reasons) == (definition.needs_review, definition.review_reasons):
         return
     raised = needs and not definition.needs_review
-    LabletDefinition.objects.filter(pk=definition.pk).update(needs_review=needs, review_reasons=reasons)
+    changes: dict[str, Any] = {"needs_review": needs, "review_reasons": reasons}
     if needs != definition.needs_review:
+        changes["review_since"] = now if needs else None
         log_change(
             definition,
             actor=SYSTEM,
@@ -275,15 +319,26 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
             after={"reasons": reasons},
             now=now,
         )
-    definition.needs_review, definition.review_reasons = needs, reasons
+    LabletDefinition.objects.filter(pk=definition.pk).update(**changes)
+    for name, value in changes.items():
+        setattr(definition, name, value)
 
 
-def _wake(assessment: DefinitionAssessment, now: datetime) -> None:
+def _wake(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
     """A snooze ends at its date, a dismissal when the recommendation has moved by a tenth."""
+    regressed = has_regressed(definition)
     if assessment.snoozed_until and assessment.snoozed_until <= now:
         assessment.snoozed_until = None
-    if assessment.dismissed is not None and (not assessment.flags or _moved(assessment)):
+    is_moot = not assessment.flags and not regressed
+    if assessment.dismissed is not None and (is_moot or _moved(assessment)):
         assessment.dismissed = None
+    assessment.regression_aside &= regressed
+
+
+def _due_at(assessment: DefinitionAssessment, now: datetime) -> datetime | None:
+    """When it has to be looked at again though nobody is observed."""
+    changes = next_change(assessment.days, assessment.last_observed_at, today=day_of(now))
+    return min(filter(None, (changes, assessment.snoozed_until)), default=None)
 
 
 def _moved(assessment: DefinitionAssessment) -> bool:

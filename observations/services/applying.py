@@ -13,9 +13,19 @@ from lcm.actors import Actor
 from lcm.errors import InvalidInput
 from lcm.models import Basis, DefinitionRevision, LabletDefinition
 from lcm.services.definitions import revise_definition
+from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.measures import amount
+from observations.selectors.evidence import Evidence, evidence_of
 from observations.services.aggregates import lock_assessment
-from observations.services.previewing import CUSTOM, KEEP, Choice, Preview, check_token, preview_change
+from observations.services.previewing import (
+    CUSTOM,
+    KEEP,
+    Choice,
+    Preview,
+    ResourceImpact,
+    check_token,
+    preview_change,
+)
 
 
 def apply_change(
@@ -45,7 +55,7 @@ def apply_change(
             based_on=current.number,
             reason=reason,
             basis=_basis(preview),
-            aggregate=_evidence(preview),
+            aggregate=_evidence(preview, evidence_of(fresh, now=now)),
             actor=actor,
             now=now,
         )
@@ -61,21 +71,28 @@ def _basis(preview: Preview) -> Basis:
     return Basis(picks.pop()) if len(picks) == 1 and not picks & {KEEP, CUSTOM} else Basis.CUSTOM
 
 
-def _evidence(preview: Preview) -> dict[str, Any]:
-    """What the revision was based on, as it was at that moment."""
+def _evidence(preview: Preview, usual: Evidence) -> dict[str, Any]:
+    """What the revision was based on, as it was at that moment; of what is kept, on the usual basis."""
     return {
         "epoch": preview.evidence.epoch,
         "n": preview.evidence.digest.n,
         "resources": {
-            impact.resource: {
-                "choice": impact.proposal.choice,
-                "basis": impact.view.basis,
-                "trail": impact.proposal.trail,
-                "value": str(amount(impact.proposal.value)),
-                "confidence": impact.view.confidence.level,
-                "exceeding": impact.risk.exceeding,
-                "summary": asdict(impact.view.summary) if impact.view.summary else None,
-            }
+            impact.resource: _resource(
+                impact, usual.views[impact.resource] if impact.proposal.choice == KEEP else impact.view, usual
+            )
             for impact in preview.impacts
         },
+    }
+
+
+def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) -> dict[str, Any]:
+    value = impact.proposal.value
+    return {
+        "choice": impact.proposal.choice,
+        "basis": view.basis,
+        "trail": impact.proposal.trail,
+        "value": str(amount(value)),
+        "confidence": view.confidence.level,
+        "exceeding": evidence.digest.of(view.resource, view.basis).above(value),
+        "summary": asdict(view.summary) if view.summary else None,
     }

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from lcm.models import Outcome
 from observations.models import SessionObservation
-from observations.services.aggregates import Change, change_samples, required_by
+from observations.services.aggregates import Change, change_samples, lock_assessment, required_by
 from observations.services.outcomes import judge_revision
 from observations.services.samples import judge, sample_of
 
@@ -19,7 +19,8 @@ def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
         session_id__in=session_ids, is_sample=True, revision__outcome=Outcome.WATCHING, revision__number__gt=1
     )
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
-    for row in waiting.defer("observed_resources", "definition__topology_yaml"):
+    for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
+        lock_assessment(row.definition)  # of those that stop at once, the last has to see the others
         judge_revision(definition=row.definition, revision=row.revision, now=now)
 
 
@@ -27,7 +28,7 @@ def note_collecting(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """Let what was seen of them count; whoever has not been observed counts with the observation to come."""
     rows = SessionObservation.objects.filter(session_id__in=session_ids, reached_collecting=False)
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
-    for row in waiting.defer("observed_resources", "definition__topology_yaml"):
+    for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
         before = sample_of(row)
         row.reached_collecting = True
         judge(row)

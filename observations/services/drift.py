@@ -13,6 +13,7 @@ from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import ACTIVE
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
+from lcm.services.validation import need_reason
 from observations.arithmetic.drift import CONFLICT, DriftItem
 from observations.models import DriftReview, ReviewState, SessionObservation
 
@@ -109,8 +110,7 @@ def acknowledge_drift(
     until = until or now + USUAL_LENGTH
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
-    if not now < until <= now + LONGEST:
-        raise InvalidInput({"until": f"From now on, for {LONGEST.days} days at most."})
+    check_until(until, now=now)
     if review.kind == CONFLICT:
         raise StateConflict(
             "A port that two sessions have is no drift to accept; one of the labs has to change."
@@ -134,13 +134,26 @@ def acknowledge_drift(
     return review
 
 
-def reopen_drift(*, review: DriftReview, actor: Actor, now: datetime) -> DriftReview:
+def check_until(until: datetime, *, now: datetime) -> None:
+    """For how long a deviation may be accepted."""
+    if not now < until <= now + LONGEST:
+        raise InvalidInput({"until": f"From now on, for {LONGEST.days} days at most."})
+
+
+def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
     """Take an acknowledgement back."""
+    need_reason(reason)
     with transaction.atomic():
         acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
         if not acknowledged.update(state=ReviewState.OPEN, acknowledged_until=None):
             raise StateConflict(f"{review} is not acknowledged.")
-        message = f"Port drift {review} opened again"
-        log_change(review.definition, actor=actor, event="drift_reopened", message=message, now=now)
+        log_change(
+            review.definition,
+            actor=actor,
+            event="drift_reopened",
+            message=f"Port drift {review} opened again",
+            reason=reason,
+            now=now,
+        )
     review.refresh_from_db()
     return review

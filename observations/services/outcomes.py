@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
@@ -24,16 +25,20 @@ LOOKED_AT = 4 * DECIDING  # not every session says something of every resource
 
 @dataclass(frozen=True)
 class Standing:
-    """How the first sessions of a revision fared: how many speak of a resource, how many exceeded it."""
+    """How the first sessions of a revision fared: how many speak of a resource, how many exceeded it.
+
+    Of a revision that changed nothing that is measured it is known only how many `sessions` there were.
+    """
 
     measured: dict[str, int]
     exceeded: dict[str, int]
     is_final: bool = True
+    sessions: int = 0
 
     @property
     def observed(self) -> int:
         """Of what is measured at all, the least: each resource needs its sessions."""
-        return min(self.measured.values(), default=0)
+        return min(self.measured.values(), default=self.sessions)
 
     @property
     def outcome(self) -> Outcome:
@@ -47,7 +52,7 @@ class Standing:
     def words(self) -> str:
         over = [
             f"{RULES[resource].label.lower() if resource != 'cpu_cores' else 'CPU'} exceeded by {times} "
-            f"of {self.measured[resource]}"
+            f"of {self.measured[resource]} {'session' if self.measured[resource] == 1 else 'sessions'}"
             for resource, times in self.exceeded.items()
         ]
         if over:
@@ -56,17 +61,21 @@ class Standing:
 
 
 def standing_of(revision: DefinitionRevision) -> Standing:
-    """For each resource the first five samples of a revision that say it, against what it asks for."""
+    """For each resource it changed the first five samples that say it, against what it asks for."""
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
     )
     found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:LOOKED_AT]
     samples = [(_is_final(*values[: len(_WHEN)]), amounts_in(values[len(_WHEN) :])) for values in found]
+    changed = changed_by(revision)
+    if not changed:
+        first = samples[:DECIDING]
+        return Standing({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
     required, bases = required_by(revision), bases_of(revision)
     is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
-    for resource in MEASURED:
+    for resource in changed:
         key = resource, bases[resource]
         values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
         above = sum(value > required[resource] for value, _ in values)
@@ -79,6 +88,14 @@ def standing_of(revision: DefinitionRevision) -> Standing:
 def _is_final(status: str, since: datetime, recorded_at: datetime) -> bool:
     """Whoever is being collected is observed once more before its lab is taken down."""
     return status != SessionStatus.COLLECTING or recorded_at >= since
+
+
+def changed_by(revision: DefinitionRevision) -> list[str]:
+    """The resources it asks for in another amount than the revision before; only these are its doing."""
+    before = (revision.before or {}).get("requirements", {})
+    return [
+        name for name in MEASURED if name not in before or Decimal(before[name]) != getattr(revision, name)
+    ]
 
 
 def bases_of(revision: DefinitionRevision) -> dict[str, str]:
@@ -95,25 +112,50 @@ def bases_of(revision: DefinitionRevision) -> dict[str, str]:
 
 def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
     """Turn a revision that is watched into verified or regressed, once."""
-    if revision.outcome != Outcome.WATCHING or revision.number == 1:
-        return
+    if revision.outcome == Outcome.WATCHING and revision.number > 1:
+        fresh = _reread(definition, revision)
+        if fresh.outcome == Outcome.WATCHING:
+            _judge(definition, fresh, now)
+
+
+def judge_again(*, definition: LabletDefinition, now: datetime) -> None:
+    """Other samples count than before: what they say of the present revision holds, decided or not."""
+    current = definition.current_revision
+    if current is not None and current.number > 1:
+        _judge(definition, _reread(definition, current), now)
+
+
+def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> DefinitionRevision:
+    fresh = DefinitionRevision.objects.defer("port_template").get(pk=revision.pk)
+    fresh.definition = definition
+    return fresh
+
+
+def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
     standing = standing_of(revision)
     outcome = standing.outcome
-    decided = outcome != Outcome.WATCHING and DefinitionRevision.objects.filter(
-        pk=revision.pk, outcome=Outcome.WATCHING
-    ).update(outcome=outcome)
-    if not decided:
+    decided_at = None if outcome == Outcome.WATCHING else now
+    mine = DefinitionRevision.objects.filter(pk=revision.pk, outcome=revision.outcome)
+    if outcome == revision.outcome or not mine.update(outcome=outcome, outcome_at=decided_at):
         return
-    revision.outcome = outcome
     log_change(
         definition,
         actor=SYSTEM,
         event="revision_outcome",
         message=f"{definition}: {revision} {outcome.label.lower()}, {standing.words}",
+        before={"outcome": revision.outcome},
         after={"revision": revision.number, "outcome": outcome},
         now=now,
     )
-    current = definition.current_revision
-    if current is not None and current.pk == revision.pk:
-        current.outcome = outcome
+    if definition.current_revision_id == revision.pk:
         refresh_assessment(definition=definition, now=now)
+
+
+def way_back(revision: DefinitionRevision) -> int | None:
+    """Where to go back to from a revision that regressed; what regressed itself is no help."""
+    if revision.outcome != Outcome.REGRESSED or revision.reverts_id is not None:
+        return None
+    before = DefinitionRevision.objects.filter(
+        definition=revision.definition_id, number=revision.number - 1
+    ).exclude(outcome=Outcome.REGRESSED)
+    return before.values_list("number", flat=True).first()

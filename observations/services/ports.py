@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Subquery, UUIDField
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField
 
 from lcm.compiled import Given, Reading, Statement, run
 from lcm.models import LabletSession
@@ -110,8 +110,8 @@ def _drifting_on(slot_id: UUID) -> list[UUID]:
     ]
 
 
-def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[UUID, set[int]]]:
-    """The ports that labs of these sessions were seen with on a worker."""
+def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[UUID, dict[int, str]]]:
+    """The ports that labs of these sessions were seen with on a worker, with their names there."""
     if not session_ids:
         return []
     parts = ReservationPart.objects.filter(
@@ -122,9 +122,13 @@ def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[U
         kernels.setdefault(session_id, {}).update(dict.fromkeys(labels, place))
     rows = SessionObservation.objects.filter(session_id__in=session_ids).order_by("session_id")
     return [
-        (session_id, set(_on_slot(slot_id, kernels.get(session_id, {}), ports or {}).values()))
+        (session_id, _by_number(_on_slot(slot_id, kernels.get(session_id, {}), ports or {})))
         for session_id, ports in rows.values_list("session_id", "observed_ports")
     ]
+
+
+def _by_number(ports: Ports) -> dict[int, str]:
+    return {port: name for name, port in ports.items()}
 
 
 def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports) -> Ports:
@@ -147,8 +151,9 @@ def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
 
 
 def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
-    """Keep ports that are in use unplanned off the free list."""
-    new = {port: name for port, name in leaked_ports(drift).items() if port not in plan.leaked}
+    """Keep ports that are in use unplanned off the free list. Those that others hold stay theirs."""
+    ours = {*plan.leaked, *plan.allocated.values()}
+    new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
     if plan.slot_id is None or not new:
         return
     # Locked as a placement does, so that no port is given out while it is being held back.
@@ -181,11 +186,29 @@ def give_back_free(*, plan: Plan, observed: Ports) -> None:
 
 def forget_leaked(session_ids: Sequence[UUID]) -> None:
     """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
-    for row in PortAllocation.objects.filter(session_id__in=session_ids, leaked=True):
-        others = [each for each in _drifting_on(row.slot_id) if each not in session_ids]
-        heirs = (other for other, ports in _shown_on(row.slot_id, others) if row.port in ports)
-        row.session_id = next(heirs, None)
-        if row.session_id is None:
-            row.delete()
-        else:
-            row.save(update_fields=["session"])
+    leaked = PortAllocation.objects.filter(session_id__in=session_ids, leaked=True)
+    _hand_over(leaked, gone=session_ids)
+    leaked.delete()
+
+
+def hand_over_shown(session_ids: Sequence[UUID]) -> None:
+    """What they were given is free in a moment; a lab that stays and shows a port of it then holds that."""
+    given = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
+    _hand_over(given, gone=session_ids)
+
+
+def _hand_over(ports: QuerySet[PortAllocation], *, gone: Sequence[UUID]) -> None:
+    drifting = Q(session__port_drift_detected=True, phase=Phase.READY)
+    whole = Reservation.objects.filter(drifting, slot=OuterRef("slot"))
+    parts = ReservationPart.objects.filter(
+        slot=OuterRef("slot"), reservation__in=Reservation.objects.filter(drifting)
+    )
+    contested: dict[UUID, set[int]] = {}
+    for slot_id, port in ports.filter(Exists(whole) | Exists(parts)).values_list("slot_id", "port"):
+        contested.setdefault(slot_id, set()).add(port)
+    for slot_id, numbers in contested.items():
+        others = [each for each in _drifting_on(slot_id) if each not in gone]
+        for other, shown in _shown_on(slot_id, others):
+            for port in numbers & shown.keys():
+                here = ports.filter(slot_id=slot_id, port=port)
+                here.update(session=other, name=shown[port], leaked=True)

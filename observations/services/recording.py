@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet, UUIDField
+from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField
 
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
@@ -28,7 +28,7 @@ from observations.models import (
     ReviewState,
     SessionObservation,
 )
-from observations.services.aggregates import Change, change_samples, required_by
+from observations.services.aggregates import ASKED_FOR, Change, change_samples, required_by
 from observations.services.drift import note_drift
 from observations.services.outcomes import judge_revision
 from observations.services.ports import (
@@ -41,13 +41,20 @@ from observations.services.ports import (
 )
 from observations.services.reading import amounts_of, read_observation
 from observations.services.requests import answer_requests
-from observations.services.samples import STEPS, course_from, judge, sample_of, take_amounts, take_course
+from observations.services.samples import (
+    STEPS,
+    course_from,
+    is_memory_peak,
+    judge,
+    sample_of,
+    take_amounts,
+    take_course,
+)
 from observations.signals import port_drift_detected, resources_observed
 
 ACCEPTED = (SessionStatus.RUNNING, SessionStatus.COLLECTING, SessionStatus.STOPPING)
 SEEN_AT_MOST = 500
-_ASKED_FOR = ("number", "cpu_cores", "memory_gb", "storage_gb", "outcome")
-# What a recording looks at of a session, its definition and revisions; the rest is long and not read.
+# What a recording looks at of a session, its definition and revision; the rest is long and not read.
 NEEDED = (
     "status",
     "attempt",
@@ -55,12 +62,8 @@ NEEDED = (
     "observation_count",
     "observed_at",
     "port_drift_detected",
-    *(
-        f"definition__{name}"
-        for name in ("name", "version", "topology_hash", "needs_review", "review_reasons")
-    ),
-    *(f"revision__{name}" for name in _ASKED_FOR),
-    *(f"definition__current_revision__{name}" for name in _ASKED_FOR),
+    *(f"definition__{name}" for name in ("name", "version", "topology_hash")),
+    *(f"revision__{name}" for name in ASKED_FOR),
 )
 
 
@@ -105,7 +108,7 @@ def record_observation(
             return Recorded(session, _items(row), was_new=False)
         recorded = _record(found, observation, Json(text) if text else body, fingerprint, actor, now)
         if session.is_asked_for:  # type: ignore[attr-defined]
-            answer_requests(session_id=session.pk, now=now)
+            answer_requests(session_id=session.pk, observed_at=observation.observed_at, now=now)
     metrics.OBSERVATIONS.inc()
     return recorded
 
@@ -123,7 +126,9 @@ def _record(
     before = sample_of(row) if row else None
     row = row or _new_row(session, observation, now)
     drift_before = _items(row)
-    take_amounts(row, amounts_of(observation), newest=newest)
+    amounts = amounts_of(observation)
+    take_amounts(row, amounts, newest=newest)
+    _keep_peak(row, body, newest=newest, is_peak=is_memory_peak(row, amounts))
     if newest:
         row.observed_at, row.observed_resources = observation.observed_at, body
         take_course(row, course_from(session, found.steps))
@@ -135,7 +140,7 @@ def _record(
         is_whole = "observed_ports" not in observation.incomplete
         drift = _take_ports(found, row, observation.observed_ports, now, is_whole=is_whole)
     writing = [
-        _writing(row, newest=newest),
+        _writing(row),
         _updating_session(session, row, drift),
         *_logging(session, observation, drift, drift_before, actor, now),
     ]
@@ -160,9 +165,7 @@ class Found:
 
 
 def _sessions() -> QuerySet[LabletSession]:
-    rows = LabletSession.objects.select_for_update(of=("self",)).select_related(
-        "definition__current_revision", "revision"
-    )
+    rows = LabletSession.objects.select_for_update(of=("self",)).select_related("definition", "revision")
     asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
     drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
     rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*NEEDED)
@@ -172,7 +175,7 @@ def _sessions() -> QuerySet[LabletSession]:
 _SESSION = Reading(_sessions)
 _ROW = Reading(
     lambda: SessionObservation.objects.filter(session=Given("session", UUIDField())).defer(
-        "observed_resources"
+        "observed_resources", "peak_resources"
     )
 )
 
@@ -231,11 +234,23 @@ def _take_ports(
     return drift
 
 
-def _writing(row: SessionObservation, *, newest: bool) -> Statement[Any]:
+def _keep_peak(row: SessionObservation, body: Any, *, newest: bool, is_peak: bool) -> None:
+    """The observation with the most memory stays whole: as the newest, or beside a newer one with less."""
+    if newest and is_peak:
+        row.peak_resources = None
+    elif is_peak:
+        row.peak_resources = body
+    elif newest:
+        kept = SessionObservation.objects.filter(pk=row.pk, peak_resources__isnull=True)
+        kept.update(peak_resources=F("observed_resources"))
+
+
+def _writing(row: SessionObservation) -> Statement[Any]:
+    """What was neither read nor changed, the long JSON, is not written."""
     if row._state.adding:
         return inserting(SessionObservation, {"session_id": row.session_id, **values_of(row)})
-    kept = () if newest else ("observed_resources",)
-    return updating(SessionObservation, row.session_id, values_of(row, without=kept))
+    untouched = tuple(row.get_deferred_fields())
+    return updating(SessionObservation, row.session_id, values_of(row, without=untouched))
 
 
 def _updating_session(

@@ -15,6 +15,7 @@ from lcm.models import LabletSession
 from lcm.services.changelog import log_change
 from lcm.signals import observation_requested
 from observations.models import ObservationRequest, RequestState
+from observations.services.reading import CLOCK_SKEW
 
 
 def request_observation(*, session: LabletSession, actor: Actor, now: datetime) -> ObservationRequest:
@@ -43,7 +44,9 @@ def request_observation(*, session: LabletSession, actor: Actor, now: datetime) 
     return made
 
 
-def answer_requests(*, session_id: UUID, now: datetime) -> None:
-    """An observation came: whoever asked for one has the answer."""
-    asked = ObservationRequest.objects.filter(session_id=session_id, state=RequestState.OPEN)
+def answer_requests(*, session_id: UUID, observed_at: datetime, now: datetime) -> None:
+    """An observation came: whoever asked for one before it was made has the answer."""
+    asked = ObservationRequest.objects.filter(
+        session_id=session_id, state=RequestState.OPEN, requested_at__lte=observed_at + CLOCK_SKEW
+    )
     asked.update(state=RequestState.ANSWERED, answered_at=now)

@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from django.conf import settings
 from django.db.models import UUIDField
 
 from lcm.compiled import Given, Reading
@@ -17,7 +18,6 @@ from observations.arithmetic.histogram import day_of, keys
 from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths
 from observations.models import LeftOut, SessionObservation
 
-BOOTED_LEAST = 600  # seconds
 SHORT = {"cpu_cores": "cpu", "memory_gb": "memory", "storage_gb": "storage"}
 
 
@@ -66,6 +66,13 @@ def take_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> 
             setattr(row, column(*key), amount(seen))
 
 
+def is_memory_peak(row: SessionObservation, amounts: Amounts) -> bool:
+    """Whether a row with these amounts in it never had more memory: used where known, else allocated."""
+    basis = ALLOCATED if row.peak_memory_used is None else USED
+    peak, seen = getattr(row, column(MEMORY, basis)), amounts.get((MEMORY, basis))
+    return peak is None or (seen is not None and amount(seen) >= peak)
+
+
 def judge(row: SessionObservation) -> None:
     """Whether the session counts, or why not."""
     row.left_out = _reason(row)
@@ -77,7 +84,7 @@ def _reason(row: SessionObservation) -> str:
         return LeftOut.EXCLUDED
     if not row.reached_collecting:
         return LeftOut.NOT_COLLECTED
-    if row.booted_seconds < BOOTED_LEAST:
+    if row.booted_seconds < settings.CONFIG["SAMPLE_BOOTED_SECONDS"]:
         return LeftOut.TOO_SHORT
     return "" if any(getattr(row, name) is not None for name in PEAKS) else LeftOut.NOTHING_MEASURED
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,9 @@ from lcm.models import LabletDefinition
 from lcm.services.changelog import log_change
 from observations.arithmetic.measures import hundredths
 from observations.models import DefinitionAssessment
-from observations.services.aggregates import lock_assessment, refresh_assessment
+from observations.services.aggregates import has_regressed, lock_assessment, refresh_assessment
+
+logger = logging.getLogger(__name__)
 
 LONGEST_SNOOZE = timedelta(days=180)
 
@@ -43,11 +46,13 @@ def _set_aside(
         raise InvalidInput({"reason": "Say why: it is kept in the change log."})
     with transaction.atomic():
         assessment = lock_assessment(definition)
-        if not assessment.flags:
+        regressed = has_regressed(definition)
+        if not assessment.flags and not regressed:
             raise StateConflict(f"{definition} has nothing to review.")
         if changes["dismissed"] is not None:
             changes["dismissed"] = _recommendation(assessment)
-        for name, value in {**changes, "set_aside_reason": reason, "set_aside_by": actor.label}.items():
+        changes |= {"regression_aside": regressed, "set_aside_reason": reason, "set_aside_by": actor.label}
+        for name, value in changes.items():
             setattr(assessment, name, value)
         assessment.save()
         log_change(definition, actor=actor, event="review_set_aside", message=message, reason=reason, now=now)
@@ -58,13 +63,21 @@ def _recommendation(assessment: DefinitionAssessment) -> dict[str, int]:
     return {name: hundredths(getattr(assessment, f"recommended_{name}")) for name in assessment.flags}
 
 
-def sweep_reviews(*, now: datetime, limit: int = 1_000) -> int:
-    """Bring back what was snoozed, and forget waste that is older than thirty days."""
-    yesterday = now - timedelta(days=1)
-    due = DefinitionAssessment.objects.filter(snoozed_until__lte=now)
-    old = DefinitionAssessment.objects.filter(held_seconds__gt=0, last_observed_at__lt=yesterday)
+def sweep_reviews(*, now: datetime, page: int = 200) -> int:
+    """Bring back what was snoozed, forget waste that is older than thirty days, trust old figures less.
+
+    All that is due, a page at a time; each says itself when it is due next. One that fails stays due, and
+    the others are looked at all the same.
+    """
+    due = DefinitionAssessment.objects.filter(due_at__lte=now).order_by("pk")
     rows = LabletDefinition.objects.select_related("current_revision")
-    keys = {*due.values_list("pk", flat=True)[:limit], *old.values_list("pk", flat=True)[:limit]}
-    for definition in rows.filter(pk__in=keys):
-        refresh_assessment(definition=definition, now=now)
-    return len(keys)
+    done, last = 0, None
+    while keys := list((due.filter(pk__gt=last) if last else due).values_list("pk", flat=True)[:page]):
+        last = keys[-1]
+        for definition in rows.filter(pk__in=keys):
+            try:
+                refresh_assessment(definition=definition, now=now)
+                done += 1
+            except Exception:
+                logger.exception("review_not_swept", extra={"definition": str(definition.pk)})
+    return done

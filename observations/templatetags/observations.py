@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 from lcm.templatetags.lcm import status
 from lcm.web.wording import duration_text
 from observations.arithmetic.measures import RULES, text
-from observations.models import DriftReview
+from observations.models import DefinitionAssessment, DriftReview, SessionObservation
+from observations.pages import left_out
 
 register = template.Library()
 UNKNOWN = mark_safe('<span class="muted">not known</span>')
@@ -23,6 +25,14 @@ UNKNOWN = mark_safe('<span class="muted">not known</span>')
 def units(value: int | None) -> str | SafeString:
     """Hundredths as a number; what is not known is said so, never zero."""
     return UNKNOWN if value is None else text(value)
+
+
+@register.filter
+def core_units(value: int | None) -> str:
+    """The unit after hundredths of a core; none after what is not known."""
+    if value is None:
+        return ""
+    return "core" if value == 100 else "cores"
 
 
 @register.filter
@@ -42,6 +52,16 @@ def signed(value: int) -> str:
 
 
 @register.filter
+def wasted(assessment: DefinitionAssessment, resource: str) -> Decimal | None:
+    return assessment.wasted(resource)
+
+
+@register.filter
+def why_left_out(row: SessionObservation) -> str:
+    return left_out.why_left_out(row)
+
+
+@register.filter
 def remaining(count: int, shown: Sized) -> int:
     return count - len(shown)
 
@@ -49,11 +69,6 @@ def remaining(count: int, shown: Sized) -> int:
 @register.filter
 def short_id(value: UUID) -> str:
     return value.hex[:6]
-
-
-@register.filter
-def before(number: Any) -> int:
-    return int(number) - 1
 
 
 @register.filter

@@ -10,37 +10,52 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from lcm.admin.logged import LoggedAdmin, actor_of
+from lcm.admin.reasons import reason_of
 from lcm.errors import InvalidInput
 from lcm.services.changelog import fields_of
-from scheduling.framework.configuration import WrongConfiguration, read_configuration
 from scheduling.models import Pool
 from scheduling.pages.pool_forms import GROUPS
-from scheduling.runtimes.registry import runtime_problems
-from scheduling.services.pools import EDITABLE, update_pool
+from scheduling.services.pools import EDITABLE, check_pool, update_pool
 
 if TYPE_CHECKING:
     PoolModelForm = forms.ModelForm[Pool]
 else:
     PoolModelForm = forms.ModelForm
 
-LAUNCHING = ("stopped_reason", "backoff_until", "failures", "refused_offerings")
+LAUNCHING = (
+    "stopped_reason", "stopped_at", "backoff_until", "backoff_since", "failures", "refused_offerings",
+)  # fmt: skip
 
 
 class PoolForm(PoolModelForm):
-    def clean_scheduler(self) -> str:
-        text = str(self.cleaned_data["scheduler"])
-        try:
-            read_configuration(text)
-        except WrongConfiguration as error:
-            raise forms.ValidationError(error.sentences) from error
-        return text
+    """The model's fields; what the service would refuse is said here, before anything is saved."""
 
-    def clean_runtime_settings(self) -> dict[str, Any]:
-        settings = self.cleaned_data["runtime_settings"] or {}
-        problems = runtime_problems(self.instance.runtime, settings)
-        if problems:
-            raise forms.ValidationError(list(problems.values()))
-        return dict(settings)
+    def clean_runtime_settings(self) -> Any:
+        settings = self.cleaned_data["runtime_settings"]
+        return {} if settings is None else settings
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if not self.is_bound or self.errors:
+            return
+        # Locked: what is checked is what the service finds when it saves.
+        pool = Pool.objects.select_for_update().get(pk=self.instance.pk)
+        changes = self.changes()
+        for name, value in changes.items():
+            setattr(pool, name, value)
+        try:
+            check_pool(pool, changes)
+        except InvalidInput as error:
+            self._show(error)
+
+    def changes(self) -> dict[str, Any]:
+        return {name: self.cleaned_data[name] for name in self.changed_data if name in EDITABLE}
+
+    def _show(self, error: InvalidInput) -> None:
+        """At the field that the service means: `runtime_settings.region` is about `runtime_settings`."""
+        for name, texts in error.fields.items():
+            field = name.split(".")[0]
+            self.add_error(field if field in self.fields else None, texts)
 
 
 def _groups() -> Iterator[tuple[str, Any]]:
@@ -70,10 +85,6 @@ class PoolAdmin(LoggedAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """By the service, which ends a stop and a back-off and writes the log."""
-        changes = {name: form.cleaned_data[name] for name in form.changed_data if name in EDITABLE}
         fresh = Pool.objects.get(pk=obj.pk)
-        try:
-            update_pool(pool=fresh, actor=actor_of(request), reason="data fix", **changes)
-        except InvalidInput as error:
-            self.message_user(request, error.message, "ERROR")
+        update_pool(pool=fresh, actor=actor_of(request), reason=reason_of(request), **form.changes())
         form.before = fields_of(Pool.objects.get(pk=obj.pk))

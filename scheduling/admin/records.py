@@ -9,6 +9,7 @@ from scheduling.models import (
     Decision,
     Explanation,
     HandlerFailure,
+    Installation,
     LastVerdict,
     Lease,
     ObserverRun,
@@ -131,3 +132,11 @@ class SimulatedInstanceAdmin(LoggedAdmin):
     search_fields = ("id", "pool", "slot_id", "token")
     ordering = ("-launched_at", "id")
     sortable_by = ("launched_at",)
+
+
+@admin.register(Installation)
+class InstallationAdmin(ReadOnlyAdmin):
+    note = "The id of this LCM's instances. A copy takes a new one: `manage.py installation`."
+    list_display = ("key",)
+    search_fields = ("key",)
+    ordering = ("pk",)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import ReasonForm, ask_first
+from lcm.admin.actions import AT_ONCE, ask_first
 from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reasons import ReasonForm
+from lcm.models.definitions import label_map
+from lcm.web.forms import JsonField
 from scheduling.models import LaunchAttempt, PortAllocation, Slot
 from scheduling.services import slots as services
 
@@ -26,9 +31,28 @@ STATE = (
     "idle_since",
     "interruption_deadline",
     "last_heartbeat",
+    "unanswered_since",
 )
 WORKER = ("instance_id", "endpoint", "version", "offering", "is_spot")
 SIZE = ("cpu_cores", "memory_gb", "storage_gb", "gpu", "max_leases")
+
+
+class LabelsField(JsonField):
+    """An empty object is an answer, no labels; nothing at all is none."""
+
+    empty_values = [None, ""]
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
+class LabelsForm(ReasonForm):
+    labels = LabelsField(
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "spellcheck": "false"}),
+        validators=[label_map],
+        help_text='All labels of these workers, anew, as JSON: {"gpu": "a10"}; {} for none.',
+    )
+    field_order = ("labels", "reason")
 
 
 class AttemptInline(ReadOnlyInline):
@@ -43,7 +67,7 @@ class PortInline(ReadOnlyInline):
 
 @admin.register(Slot)
 class SlotAdmin(LoggedAdmin):
-    note = "A slot's state is changed by the actions of this list; only its labels are edited here."
+    note = "A slot's state and labels are changed by the actions of this list."
     note_page = "slot_list"
     may_add = may_delete = False
     list_display = (
@@ -61,7 +85,7 @@ class SlotAdmin(LoggedAdmin):
     ordering = ("pool__name", "number")
     sortable_by = ("state", "lease_count", "last_state_change")
     inlines = (AttemptInline, PortInline)
-    actions = ("cordon", "uncordon", "drain", "retry", "terminate")
+    actions = ("cordon", "uncordon", "label", "drain", "retry", "terminate")
     fieldsets = (
         (None, {"fields": ("id", "pool", "number", "labels")}),
         ("State", {"fields": STATE}),
@@ -69,7 +93,10 @@ class SlotAdmin(LoggedAdmin):
         ("Size", {"fields": SIZE}),
         ("Dates", {"fields": ("created_at", "updated_at")}),
     )
-    readonly_fields = ("id", "pool", "number", *STATE, *WORKER, *SIZE, "created_at", "updated_at")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Actions need the permission; a single one is only looked at."""
+        return super().has_change_permission(request, obj) and obj is None
 
     @admin.action(description="Cordon the chosen %(verbose_name_plural)s …", permissions=["change"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
@@ -78,6 +105,14 @@ class SlotAdmin(LoggedAdmin):
     @admin.action(description="Uncordon the chosen %(verbose_name_plural)s …", permissions=["change"])
     def uncordon(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
         return self._ask(request, queryset, "Uncordon", "uncordoned", services.cordon_slot, cordoned=False)
+
+    @admin.action(description="Label the chosen %(verbose_name_plural)s …", permissions=["change"])
+    def label(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
+        """The form begins with what the chosen ones have, where that is the same."""
+        kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
+        same = kept[0] if kept and all(each == kept[0] for each in kept) else None
+        form = partial(LabelsForm, initial={"labels": same})
+        return self._ask(request, queryset, "Label", "labelled", services.label_slot, form_class=form)
 
     @admin.action(description="Drain the chosen %(verbose_name_plural)s …", permissions=["change"])
     def drain(self, request: HttpRequest, queryset: QuerySet[Slot]) -> TemplateResponse | None:
@@ -98,6 +133,7 @@ class SlotAdmin(LoggedAdmin):
         verb: str,
         done: str,
         work: Callable[..., Slot],
+        form_class: Callable[..., ReasonForm] = ReasonForm,
         **given: Any,
     ) -> TemplateResponse | None:
         def save(slot: Slot, values: dict[str, Any]) -> None:
@@ -107,7 +143,7 @@ class SlotAdmin(LoggedAdmin):
             self,
             request,
             queryset.select_related("pool"),
-            form_class=ReasonForm,
+            form_class=form_class,
             title=f"{verb} slots",
             submit=f"{verb} these slots",
             save=save,

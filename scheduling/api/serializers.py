@@ -45,7 +45,9 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
     )
     leases = serializers.IntegerField(read_only=True, help_text="Leases held on READY slots.")
     lease_limit = serializers.IntegerField(read_only=True, help_text="Leases READY slots can hold.")
-    waiting = serializers.IntegerField(read_only=True, help_text="Reservations without a slot.")
+    waiting = serializers.IntegerField(
+        read_only=True, help_text="Reservations without a slot; of those booked ahead, whose turn has come."
+    )
     oldest = serializers.DateTimeField(
         read_only=True, allow_null=True, help_text="Since when the oldest of them waits."
     )
@@ -102,7 +104,11 @@ class PoolChangeSerializer(StrictSerializer):
     drain_timeout = serializers.IntegerField(required=False)
     terminate_timeout = serializers.IntegerField(required=False)
     reason = serializers.CharField(
-        max_length=500, allow_blank=True, required=False, help_text="Kept in the change log."
+        max_length=500,
+        allow_blank=True,
+        required=False,
+        help_text="Kept in the change log. Needed to switch the pool off, to lower `max_slots` and to change "
+        "`runtime_settings` or `scheduler`.",
     )
 
 
@@ -183,6 +189,13 @@ class HeartbeatSerializer(StrictSerializer):
         allow_null=True,
         max_length=5_000,
         help_text="All ports in use that no session was given; left out: nobody looked.",
+    )
+    looked_seconds_ago = serializers.FloatField(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=10**9,
+        help_text="How long before this heartbeat the look at the ports began; left out: five minutes.",
     )
 
 

@@ -58,8 +58,9 @@ def write_snapshot(snapshot: Snapshot) -> str:
 def as_document(snapshot: Snapshot) -> dict[str, Any]:
     """Plain values, without what is the default anyway."""
     found: dict[str, Any] = {"format": FORMAT, "pool": snapshot.pool, "now": snapshot.now}
-    if snapshot.template is not None:
-        found["template"] = _written(NodeRow, snapshot.template)
+    for key, nodes in (("templates", snapshot.templates), ("coming", snapshot.coming)):
+        if nodes:
+            found[key] = [_written(NodeRow, node) for node in nodes]
     if snapshot.max_nodes is not None:
         found["max_nodes"] = snapshot.max_nodes
     found["nodes"] = [_written(NodeRow, node) for node in snapshot.nodes]
@@ -69,13 +70,6 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 # Reading.
-
-
-def _one_node() -> Any:
-    def read(key: str, value: Any) -> NodeRow:
-        return read_options(NodeRow, value, key)
-
-    return setting(None, read)
 
 
 def _version() -> Any:
@@ -94,7 +88,8 @@ class _Document:
     format: int = _version()
     now: float = number(REQUIRED, -1e12, 1e12)
     pool: str = text("")
-    template: NodeRow | None = _one_node()  # noqa: RUF009 - it makes a field
+    templates: tuple[NodeRow, ...] = rows(NodeRow, required=False)
+    coming: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     max_nodes: int | None = whole(None, 0, 1_000_000)
     nodes: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     queues: tuple[QueueRow, ...] = rows(QueueRow, required=False)
@@ -116,8 +111,11 @@ class _Document:
             seen.setdefault(key, index)
 
     def _wrong_devices(self) -> Problems:
-        named = [(f"nodes[{index}]", node) for index, node in enumerate(self.nodes)]
-        for path, node in [*named, *([("template", self.template)] if self.template else [])]:
+        lists = {"nodes": self.nodes, "templates": self.templates, "coming": self.coming}
+        named = [
+            (f"{key}[{index}]", node) for key, rows_ in lists.items() for index, node in enumerate(rows_)
+        ]
+        for path, node in named:
             if node.devices and gpu_sum(node) != node.capacity[GPU] / UNIT:
                 asked = node.capacity[GPU] / UNIT
                 yield (
@@ -176,7 +174,8 @@ def _beyond(path: str, held: Shares, node: Node) -> Problems:
     count = len(node.gpus())
     for place, _ in held:
         if place >= count:
-            yield path, f"{node.name} has {count} GPUs; there is none at {place}."
+            gpus = "1 GPU" if count == 1 else f"{count} GPUs"
+            yield path, f"{node.name} has {gpus}; there is none at {place}."
 
 
 def _snapshot(document: _Document) -> Snapshot:
@@ -185,9 +184,10 @@ def _snapshot(document: _Document) -> Snapshot:
         nodes=[_node(row) for row in document.nodes],
         queues={row.name: Queue(**vars(row)) for row in document.queues},
         jobs=[_job(row) for row in document.jobs],
-        template=_node(document.template) if document.template else None,
+        templates=[_node(row) for row in document.templates],
         pool=document.pool,
         max_nodes=document.max_nodes,
+        coming=[_node(row) for row in document.coming],
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -82,16 +83,27 @@ def shape_of(ssn: SchedulingSession, job: Job) -> Hashable:
     return tuple(id(ssn.candidates(task, job)) for task in ssn.tasks_in_order(job))
 
 
+@contextmanager
+def as_far_as_it_goes(ssn: SchedulingSession, job: Job) -> Iterator[tuple[Candidates | None, int]]:
+    """The task that finds no node, and how many before it have their places meanwhile.
+
+    None of them has, where the task finds no node even without the others.
+    """
+    statement = ssn.statement()
+    try:
+        stuck = first_refusing(ssn, job) or try_apart(ssn, job, statement).stuck
+        yield stuck, len(statement.operations)
+    finally:
+        statement.discard()
+
+
 def explain_apart(ssn: SchedulingSession, job: Job) -> Explanation:
     """Why a task finds no node: alone where that will do, otherwise with those before it in their places."""
-    statement = ssn.statement()
-    stuck = first_refusing(ssn, job) or try_apart(ssn, job, statement).stuck
-    placed = len(statement.operations)
-    if stuck is None:
-        why = Explanation(len(ssn.nodes), failures=failed_plugins(ssn))
-    else:
-        why = explain(ssn, stuck.task, job)
-    statement.discard()
+    with as_far_as_it_goes(ssn, job) as (stuck, placed):
+        if stuck is None:
+            why = Explanation(len(ssn.nodes), failures=failed_plugins(ssn))
+        else:
+            why = explain(ssn, stuck.task, job)
     given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
     return replace(why, given=given, impossible=why.impossible or not could_hold(ssn, job))
 
@@ -101,14 +113,15 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
 
     A bound: where it says no there is no way, where it says yes there may be none.
     """
-    snapshot, template = ssn.snapshot, ssn.snapshot.template
+    snapshot = ssn.snapshot
     kinds = Counter(kind_of(node) for node in snapshot.nodes)
     most = len(snapshot.nodes)
-    if template is not None:
+    more = {kind_of(node) for node in (*snapshot.coming, *snapshot.templates)}
+    if more:
         if snapshot.max_nodes is None:
             return True
         most = max(most, snapshot.max_nodes)
-        kinds[kind_of(template)] += most
+        kinds.update(dict.fromkeys(more, most))
     rows = [(node, kinds[kind_of(node)]) for node in ssn.ideal.rows]
     asked = [sum(amounts) for amounts in zip(*map(_asked, job.tasks), strict=True)]
     for which, amount in enumerate(asked):

@@ -152,11 +152,13 @@ class Snapshot:
     nodes: Sequence[Node]
     queues: Mapping[str, Queue]
     jobs: Sequence[Job]
-    # What a slot would be that is launched for a job; None when nothing can be launched.
-    template: Node | None = None
+    # What slots would be that are launched for a job, one of each kind; none when nothing can be launched.
+    templates: Sequence[Node] = ()
     pool: str = ""
     # How many nodes there can be at once; None when nobody knows.
     max_nodes: int | None = None
+    # What slots on their way will be, one of each kind.
+    coming: Sequence[Node] = ()
 
     @property
     def waiting(self) -> Iterable[Job]:

@@ -114,9 +114,9 @@ class SchedulingSession:
 
     @cached_property
     def ideal(self) -> NodeTable:
-        """Every kind of node there is or could be launched, with nothing on it."""
-        template = self.snapshot.template
-        return ideal((*self.snapshot.nodes, *((template,) if template else ())))
+        """Every kind of node that is here, on its way or could be launched, with nothing on it."""
+        snapshot = self.snapshot
+        return ideal((*snapshot.nodes, *snapshot.coming, *snapshot.templates))
 
     def statement(self) -> Statement:
         return Statement(self)

@@ -13,10 +13,10 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, sk
 
 
 class FinishStopping(SessionLifecycleHandler):
-    """Ends what has been stopping for too long, so that its place is given back."""
+    """Fails what stops for too long: its place is given back, its ports once they are seen free."""
 
     target_statuses = (SessionStatus.STOPPING,)
-    stale_status = SessionStatus.TERMINATED
+    stale_status = SessionStatus.FAILED
     timeout_setting = "STOPPING_TIMEOUT"
 
     @classmethod

@@ -1,10 +1,12 @@
 """Capacity: pools, slots, reservations and ticks."""
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
+from scheduling.models.installation import Installation
 from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
 from scheduling.models.reservations import ACTIVE_PHASES, LastVerdict, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (
+    DRAINABLE,
     IN_FLIGHT,
     LIVE,
     OCCUPIED,
@@ -18,6 +20,7 @@ from scheduling.models.ticks import Lease, SimulatedInstance, TickRun
 
 __all__ = [
     "ACTIVE_PHASES",
+    "DRAINABLE",
     "IN_FLIGHT",
     "LIVE",
     "OCCUPIED",
@@ -26,6 +29,7 @@ __all__ = [
     "DecisionOutcome",
     "Explanation",
     "HandlerFailure",
+    "Installation",
     "LastVerdict",
     "LaunchAttempt",
     "Lease",

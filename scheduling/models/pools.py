@@ -72,7 +72,9 @@ class Pool(DatedModel):
         blank=True,
         help_text="Why nothing is launched: a configuration error, until someone mends it.",
     )
+    stopped_at = models.DateTimeField(null=True, blank=True)
     backoff_until = models.DateTimeField(null=True, blank=True)
+    backoff_since = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
     refused_offerings = models.JSONField(
         default=dict, blank=True, help_text="Offering → until when it is not asked for."

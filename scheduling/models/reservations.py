@@ -47,6 +47,9 @@ class Reservation(IdModel):
         null=True, blank=True, help_text="A bare holder renews within this time."
     )
     created_at = models.DateTimeField()
+    turn_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its turn comes, if it was booked ahead: it waits from then on."
+    )
     assigned_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     released_at = models.DateTimeField(null=True, blank=True)
@@ -82,7 +85,7 @@ class Reservation(IdModel):
         indexes = [
             models.Index(fields=["created_at", "id"], name="reservation_newest"),
             models.Index(
-                fields=["pool", "priority", "created_at"],
+                fields=["pool", "priority", "created_at", "turn_at"],
                 condition=Q(phase="PENDING"),
                 name="reservation_queue",
             ),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from lcm.models import ApiToken, LabletSession
 from lcm.models.base import DatedModel, IdModel
+from lcm.models.definitions import label_map
 from scheduling.models.pools import Pool
 
 
@@ -24,8 +27,15 @@ class SlotState(models.TextChoices):
 
 IN_FLIGHT = (SlotState.LAUNCHING, SlotState.BOOTING, SlotState.BINDING)
 LIVE = (*IN_FLIGHT, SlotState.READY, SlotState.DRAINING)
+DRAINABLE = (SlotState.BOOTING, SlotState.BINDING, SlotState.READY)
 # What counts against a pool's maximum: an instance runs, or is on its way in or out.
 OCCUPIED = (*LIVE, SlotState.TERMINATING)
+
+
+def readable_labels(kept: Any) -> dict[str, str]:
+    """A slot's labels; none where what is kept is not names with a text each, which no service writes."""
+    is_map = isinstance(kept, dict) and all(isinstance(text, str) for text in kept.values())
+    return kept if is_map else {}
 
 
 class Slot(DatedModel):
@@ -39,7 +49,7 @@ class Slot(DatedModel):
     version = models.CharField(max_length=60, blank=True)
     offering = models.CharField(max_length=100, blank=True)
     is_spot = models.BooleanField(default=False)
-    labels = models.JSONField(default=dict, blank=True)
+    labels = models.JSONField(default=dict, blank=True, validators=[label_map])
     cpu_cores = models.DecimalField(max_digits=8, decimal_places=2)
     memory_gb = models.DecimalField(max_digits=8, decimal_places=2)
     storage_gb = models.DecimalField(max_digits=10, decimal_places=2)
@@ -53,6 +63,13 @@ class Slot(DatedModel):
     idle_since = models.DateTimeField(null=True, blank=True)
     interruption_deadline = models.DateTimeField(null=True, blank=True)
     last_heartbeat = models.DateTimeField(null=True, blank=True)
+    unanswered_since = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its worker, not heard of, does not answer us either."
+    )
+    failed_probes = models.PositiveSmallIntegerField(default=0, help_text="How often in a row it did not.")
+    failed_together = models.BooleanField(
+        default=False, help_text="None of the others that were asked answered either."
+    )
     reported_capacity = models.JSONField(
         null=True, blank=True, help_text="What its worker says it has; planned is with what the pool says."
     )
@@ -84,6 +101,10 @@ class Slot(DatedModel):
     def name(self) -> str:
         return f"{self.pool.name}-{self.number:02}"
 
+    @property
+    def readable_labels(self) -> dict[str, str]:
+        return readable_labels(self.labels)
+
 
 class AttemptOutcome(models.TextChoices):
     OPEN = "open", "Open"
@@ -98,6 +119,12 @@ class LaunchAttempt(IdModel):
 
     slot = models.ForeignKey(Slot, on_delete=models.CASCADE, related_name="attempts", db_index=False)
     token = models.CharField(max_length=64, unique=True)
+    on_demand_only = models.BooleanField(
+        default=False, help_text="Meant for what cannot be interrupted, so nothing spot is asked for."
+    )
+    worker = models.CharField(
+        max_length=100, blank=True, help_text="The worker that is meant for it, where workers exist already."
+    )
     offering = models.CharField(max_length=100, blank=True)
     requested_at = models.DateTimeField()
     due_at = models.DateTimeField(
@@ -139,6 +166,9 @@ class PortAllocation(IdModel):
     )
     leaked = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
+    held_until = models.DateTimeField(
+        null=True, blank=True, help_text="Only who looks after this moment may find it free."
+    )
 
     class Meta:
         ordering = ["port"]

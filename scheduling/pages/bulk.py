@@ -2,73 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
 
 from lcm.actors import Actor
-from lcm.errors import LcmError
-from lcm.web.bulk import BulkWork, Handled, register_bulk
-from scheduling.models import Slot
+from lcm.web.bulk import BulkWork, Work, one_by_one, register_bulk
+from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
 from scheduling.services import slots as services
 
 
-def _each(work: Callable[..., Slot]) -> Callable[[Sequence[Slot], str, Actor, datetime], Handled]:
-    """One after the other; those whose state does not allow it are counted."""
+def _each(service: Callable[..., Slot], **fixed: Any) -> Work:
+    def do(slot: Slot, given: Mapping[str, Any], actor: Actor, now: datetime) -> Slot:
+        return service(slot=slot, reason=given["reason"], actor=actor, now=now, **fixed)
 
-    def for_each(rows: Sequence[Slot], reason: str, actor: Actor, now: datetime) -> Handled:
-        done = 0
-        for slot in rows:
-            try:
-                work(slot=slot, reason=reason, actor=actor, now=now)
-                done += 1
-            except LcmError:
-                continue
-        return Handled(done, len(rows) - done)
-
-    return for_each
+    return one_by_one(do)
 
 
-def _action(
-    name: str, verb: str, past: str, effect: str, work: Callable[..., Slot], *, danger: bool = False
-) -> BulkWork:
-    return BulkWork(
-        name=name,
-        page=SLOTS,
-        list_url="slot_list",
-        verb=verb,
-        past=past,
-        effect=effect,
-        able=lambda rows: rows,
-        work=_each(work),
-        danger=danger,
-    )
+def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySet[Slot]]:
+    return lambda rows: rows.filter(state__in=states, **fields)
 
 
-CORDON = _action(
-    "cordon-slots",
-    "Cordon",
-    "cordoned",
-    "They get no more sessions; those on them stay.",
-    lambda **given: services.cordon_slot(cordoned=True, **given),
+CORDON = BulkWork(
+    name="cordon-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Cordon",
+    past="cordoned",
+    can_be="cordoned",
+    effect="They get no more sessions; those on them stay.",
+    rest="Those without a worker and those cordoned already stay as they are.",
+    able=_in(*LIVE, cordoned=False),
+    work=_each(services.cordon_slot, cordoned=True),
 )
-UNCORDON = _action(
-    "uncordon-slots",
-    "Uncordon",
-    "uncordoned",
-    "They may get sessions again.",
-    lambda **given: services.cordon_slot(cordoned=False, **given),
+UNCORDON = BulkWork(
+    name="uncordon-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Uncordon",
+    past="uncordoned",
+    can_be="uncordoned",
+    effect="They may get sessions again.",
+    rest="Those that are not cordoned stay as they are.",
+    able=_in(*LIVE, cordoned=True),
+    work=_each(services.cordon_slot, cordoned=False),
 )
-DRAIN = _action(
-    "drain-slots",
-    "Drain",
-    "set to drain",
-    "Sessions on them run to their end; then the workers are ended.",
-    services.drain_slot,
+RETRY = BulkWork(
+    name="retry-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Retry",
+    past="set to be used again",
+    can_be="retried",
+    effect="They may be used at once, and the wait of their pools after failures ends.",
+    rest="Only slots in error that have no session can be.",
+    able=_in(SlotState.ERROR, lease_count=0),
+    work=_each(services.retry_slot),
+)
+DRAIN = BulkWork(
+    name="drain-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Drain",
+    past="set to drain",
+    can_be="drained",
+    effect="Sessions on them run to their end; then the workers are ended.",
+    rest="Only slots that are booting, binding or ready can be.",
+    able=_in(*DRAINABLE),
+    work=_each(services.drain_slot),
     danger=True,
 )
 
 
 def register_actions() -> None:
-    for action in (CORDON, UNCORDON, DRAIN):
+    for action in (CORDON, UNCORDON, RETRY, DRAIN):
         register_bulk(action)

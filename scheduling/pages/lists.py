@@ -11,9 +11,10 @@ from django.utils import timezone
 from lcm.pages import lists
 from lcm.roles import Role
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import duration_text
+from lcm.web.wording import counted, duration_text
 from scheduling import filters
 from scheduling.models import Phase, Reservation, Slot, SlotState
+from scheduling.pages.supply import supply_of, supply_text
 from scheduling.selectors import capacity
 from scheduling.selectors.for_controllers import slots_of_sessions
 
@@ -28,7 +29,8 @@ def _pools_lead() -> str:
     claims = (
         f"{waiting:,} reservations wait" if waiting > 1 else f"{'1' if waiting else 'no'} reservation waits"
     )
-    first = f"**{ready:,} of {most:,} slots {'is' if ready == 1 else 'are'} ready**, {claims}."
+    are = "is" if 1 in (ready, most) else "are"
+    first = f"**{ready:,} of {counted(most, 'slot')} {are} ready**, {claims}."
     if not halted:
         return first
     verb = "pool launches nothing" if halted == 1 else "pools launch nothing"
@@ -52,18 +54,24 @@ def _oldest_wait(row: Any) -> str:
     return duration_text(timezone.now() - row.oldest) if row.oldest else ""
 
 
+def _tell_supply(rows: Sequence[Any]) -> None:
+    """What each pool may ask for, from its settings: no query."""
+    now = timezone.now()
+    for row in rows:
+        row.supply = supply_text(supply_of(row, now=now))
+
+
 def _tell_where(rows: Sequence[Any]) -> None:
     places = slots_of_sessions([row.pk for row in rows])
     for row in rows:
         row.place = places.get(row.pk)
 
 
+_PLACE = Column("Slot", lambda row: row.place["name"] if row.place else "")
 SESSIONS = replace(
     lists.SESSIONS,
-    columns=[
-        *lists.SESSIONS.columns,
-        Column("Slot", lambda row: row.place["name"] if row.place else ""),
-    ],
+    columns=[*lists.SESSIONS.columns, _PLACE],
+    exported=[*lists.SESSIONS.exported, _PLACE],
     row_template="capacity/placed_session_row.html",
     dress=_tell_where,
 )
@@ -79,6 +87,7 @@ POOLS = ListPage(
         Column("State", lambda row: row.state.capitalize()),
         Column("System", lambda row: row.system, sort="system"),
         Column("Runtime", lambda row: row.runtime, sort="runtime"),
+        Column("Offerings", lambda row: row.supply),
         Column("Ready slots", lambda row: row.ready, numeric=True),
         Column("Leases", lambda row: row.leases, numeric=True, export_label="Leases used"),
         Column("Waiting", lambda row: row.waiting, numeric=True),
@@ -88,6 +97,7 @@ POOLS = ListPage(
         Column("Max", lambda row: row.max_slots, sort="-max_slots", numeric=True),
     ],
     row_template="capacity/pool_row.html",
+    dress=_tell_supply,
     default_sort="name",
     search_hint="Name, description, system, runtime",
     icon="server-stack",
@@ -100,20 +110,27 @@ POOLS = ListPage(
     ],
 )
 
+_SLOT_COLUMNS = [
+    Column("Slot", lambda row: row.name, sort="number"),
+    Column("State", lambda row: row.get_state_display(), sort="state"),
+    Column("Reason", lambda row: row.reason),
+    Column("Instance", lambda row: row.instance_id),
+    Column("Offering", lambda row: row.offering),
+    Column("Leases", lambda row: row.lease_count, sort="-lease_count", numeric=True),
+    Column("Since", lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
+]
 SLOTS = ListPage(
     title="Slots",
     noun="slot",
     plural="slots",
     rows=capacity.slots,
     filterset=filters.SlotFilter,
-    columns=[
-        Column("Slot", lambda row: row.name, sort="number"),
-        Column("State", lambda row: row.get_state_display(), sort="state"),
-        Column("Reason", lambda row: row.reason),
-        Column("Instance", lambda row: row.instance_id),
-        Column("Offering", lambda row: row.offering),
-        Column("Leases", lambda row: row.lease_count, sort="-lease_count", numeric=True),
-        Column("Since", lambda row: row.last_state_change, sort="-last_state_change", numeric=True),
+    columns=_SLOT_COLUMNS,
+    exported=[
+        *_SLOT_COLUMNS,
+        Column("Cordoned", lambda row: row.cordoned),
+        Column("Spot", lambda row: row.is_spot),
+        Column("Taken away", lambda row: row.interruption_deadline),
     ],
     row_template="capacity/slot_row.html",
     default_sort="-last_state_change",
@@ -124,6 +141,7 @@ SLOTS = ListPage(
     bulk=[
         BulkAction("Cordon…", "slot_bulk_cordon", Role.OPERATOR),
         BulkAction("Uncordon…", "slot_bulk_uncordon", Role.OPERATOR),
+        BulkAction("Retry…", "slot_bulk_retry", Role.OPERATOR),
         BulkAction("Drain…", "slot_bulk_drain", Role.OPERATOR, danger=True),
     ],
 )
@@ -152,4 +170,5 @@ RESERVATIONS = ListPage(
     icon="ticket",
     empty_hint="Every session makes one; a client of the API can hold one without a session.",
     lead=_reservations_lead,
+    bulk=[BulkAction("Cancel…", "reservation_bulk_cancel", Role.OPERATOR, danger=True)],
 )

@@ -14,10 +14,12 @@ from lcm.errors import LcmError, NotFound
 from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, go
+from lcm.web.lists import list_page
+from scheduling.pages.run_lists import RUNS
 from scheduling.selectors.observing import Observed, observed, observed_one, runs_of
 from scheduling.services.observing import ask_for_run
 
-RUNS_SHOWN = 50
+RUNS_SHOWN = 20
 
 
 @require_GET
@@ -32,6 +34,12 @@ def observer_list(request: HttpRequest) -> HttpResponseBase:
 def observer_board(request: HttpRequest) -> HttpResponseBase:
     """The part of the page that is asked for again while it is looked at."""
     return render(request, "observers/board.html", _live())
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def run_list(request: HttpRequest) -> HttpResponseBase:
+    return list_page(request, RUNS)
 
 
 @require_GET
@@ -89,11 +97,11 @@ def _live() -> dict[str, object]:
 
 
 def _sentence(rows: list[Observed]) -> str:
-    """“**All of 9 do well.**” or who does not."""
+    """“**All 9 do well.**” or who does not."""
     failed = [row.name for row in rows if row.state == "failed"]
     late = [row.name for row in rows if row.state in ("late", "never ran")]
     if not failed and not late:
-        return f"**All of {len(rows)} do well.**"
+        return f"**All {len(rows)} do well.**"
     parts = []
     if failed:
         parts.append(f"**{', '.join(failed)} failed** in the last run.")

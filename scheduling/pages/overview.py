@@ -64,9 +64,11 @@ def queue_part(look: Look) -> Mapping[str, Any]:
 @role_required(Role.VIEWER)
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:
     """How long ticks took: a panel of the overview; without JavaScript a page of its own."""
-    ticks = ticks_since(timezone.now() - TICKS_SHOWN, limit=MOST_TICKS)
+    now = timezone.now()
+    ticks = ticks_since(now - TICKS_SHOWN, limit=MOST_TICKS)
     points = [Point(at, ms, pool) for at, ms, pool, _ in ticks]
     context = {
+        "now": now,
         "chart": line_chart(points, title="Duration of the newest ticks, an hour at most", unit="ms"),
         "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
@@ -80,12 +82,13 @@ def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:
     here = reverse("pool_detail", args=[pool.pk])
     if pool.state == "stopped":
         more = f"{pool.stopped_reason.rstrip('.')}. It stays stopped until its settings are changed."
-        yield Need(f"Pool **{pool}** launches nothing", here, pool.updated_at, "bad", more, "oct")
+        yield Need(f"Pool **{pool}** launches nothing", here, pool.stopped_at, "bad", more, "oct")
     elif pool.state == "backing off":
         failed = f"{pool.failures:,} {'launch' if pool.failures == 1 else 'launches'} failed"
         why = failed if pool.failures else "There was no capacity"
         more = f"{why}; it goes on by itself in {duration_text(pool.backoff_until - now)}"
-        yield Need(f"Pool **{pool}** waits before it launches again", here, None, "warn", more, "clock")
+        text = f"Pool **{pool}** waits before it launches again"
+        yield Need(text, here, pool.backoff_since, "warn", more, "clock")
     if line.keeps_waiting(now):
         waits = f"{pool.waiting:,} {'waits' if pool.waiting == 1 else 'wait'}"
         promised = duration_text(timedelta(seconds=pool.promised_wait))
@@ -99,7 +102,7 @@ def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
     url = reverse("slot_list")
     kinds = (
         ("in_error", "error_since", "in error", "bad", "state=ERROR"),
-        ("overdue", "overdue_since", "past the time for its step", "warn", "overdue=true"),
+        ("overdue", "overdue_since", "past the time for {their} step", "warn", "overdue=true"),
         ("silent", "silent_since", "not heard of: is the controller running?", "warn", "silent=true"),
     )
     for count_name, since_name, words, tone, query in kinds:
@@ -109,7 +112,8 @@ def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
         count = sum(number for _, number in found)
         since = min(getattr(line, since_name) for line, _ in found)
         more = ", ".join(f"{number:,} in {line.pool}" for line, number in found)
-        text = f"**{count:,} {'slot' if count == 1 else 'slots'}** {words}"
+        text = f"**{count:,} {'slot' if count == 1 else 'slots'}** "
+        text += words.format(their="its" if count == 1 else "their")
         yield Need(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 
-from lcm.web.forms import JsonField, PageForm
+from lcm.web.forms import JsonField, PageForm, ReasonForm
 from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Pool
 from scheduling.runtimes.registry import runtime_names
@@ -88,11 +88,14 @@ class PoolForm(PoolFields):
     """What an Admin may change."""
 
     reason = forms.CharField(
-        max_length=500, required=False, help_text="Kept in the change log with your name."
+        max_length=500,
+        required=False,
+        help_text="Kept in the change log with your name. Needed to switch the pool off, to lower its "
+        "maximum of slots and to change the runtime's settings.",
     )
 
 
-class SchedulerForm(PageForm):
+class SchedulerForm(ReasonForm):
     """The scheduler of a pool as a document."""
 
     scheduler = forms.CharField(
@@ -103,9 +106,7 @@ class SchedulerForm(PageForm):
         widget=forms.Textarea(attrs={"rows": 24, "class": "input mono", "spellcheck": "false"}),
         help_text="YAML: “actions” and “plugins”, each plugin with “name” and, if it has any, “arguments”.",
     )
-    reason = forms.CharField(
-        max_length=500, required=False, help_text="Kept in the change log with your name."
-    )
+    field_order = ("scheduler", "reason")
 
 
 class NewPoolForm(PoolFields):

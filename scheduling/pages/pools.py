@@ -18,14 +18,16 @@ from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
-from lcm.web.charts.lines import sparkline
+from lcm.web.charts.sparklines import sparkline
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.lists import list_page
+from lcm.web.wording import counted
 from scheduling.framework.configuration import DEFAULT
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
 from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
+from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.tiles import board_of, resource_meters, states_of, with_binding
 from scheduling.pages.wording import counts_text, pool_notices, pool_sentence
 from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
@@ -47,7 +49,12 @@ def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     live = _live(request, pk)
     pool = live["pool"]
     crumbs = [("Capacity", reverse("pool_list")), (pool.name, "")]
-    context = {**live, "changes": changes_of(pool), "crumbs": crumbs}
+    context = {
+        **live,
+        "settings": list(settings_shown(pool.runtime_settings)),
+        "changes": changes_of(pool),
+        "crumbs": crumbs,
+    }
     return render(request, "capacity/pool.html", context)
 
 
@@ -61,8 +68,9 @@ def pool_board(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
     now = timezone.now()
     pool = get_object_or_404(pools_with_state(now), pk=pk)
-    figures = figures_of(pool)
+    figures = figures_of(pool, now)
     meters = with_binding(resource_meters(figures.taken, figures.room))
+    supply = supply_of(pool, now=now)
     newest = list(ticks().filter(pool=pool).order_by("-started_at", "-pk")[:TICKS_SHOWN])
     return {
         "pool": pool,
@@ -71,7 +79,7 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "meters": meters,
         "failed": figures.in_states([SlotState.ERROR]),
         "sentence": pool_sentence(pool, figures, now=now),
-        "notices": [*pool_notices(pool, now=now), *plugin_notices(newest)],
+        "notices": [*pool_notices(pool, supply, now=now), *plugin_notices(newest)],
         "states": share_bar(states_of(figures.by_state), of=pool.max_slots),
         "board": board_of(
             pool,
@@ -81,9 +89,11 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         ),
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
         "spark": sparkline(
-            [tick.duration_ms for tick in reversed(newest)], title=f"Duration of the last {len(newest)} ticks"
+            [(number, tick.duration_ms) for number, tick in enumerate(reversed(newest))],
+            title=f"Duration of the last {counted(len(newest), 'tick')}",
         ),
         "scheduler": scheduler_of(pool, newest),
+        "supply": supply,
     }
 
 

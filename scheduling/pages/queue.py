@@ -8,13 +8,15 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from lcm.errors import StateConflict
 from lcm.models import LabletSession
 from lcm.roles import Role
 from lcm.web.access import role_required
+from lcm.web.bulk import bulk_page
 from lcm.web.lists import list_page
+from scheduling.pages.bulk_claims import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
 from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
@@ -29,6 +31,18 @@ DECISIONS_SHOWN = 100
 @role_required(Role.VIEWER)
 def queue_list(request: HttpRequest) -> HttpResponseBase:
     return list_page(request, QUEUE)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def queue_bulk_move(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, MOVE_WAITING.name)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, CANCEL_WAITING.name)
 
 
 @require_GET

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
+
 from lcm.roles import Role
-from lcm.web.lists import Column, ListPage, PageAction
+from lcm.templatetags.lcm import words
+from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 from scheduling import filters
 from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity, queue
 
 
 def _queue_lead() -> str:
-    counts = queue.waiting_by_pool()
-    total = sum(counts.values())
+    counts = queue.waiting_by_pool(timezone.now())
+    total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
+    booked = f" {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead." if ahead else ""
     if not total:
-        return "**Nothing waits.** A new session is placed by the next cycle of its pool."
-    listed = ", ".join(f"{count:,} in {pool}" for pool, count in sorted(counts.items()))
-    return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}."
+        rest = booked or " A new session is placed by the next cycle of its pool."
+        return f"**Nothing waits.**{rest}"
+    listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
+    return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}.{booked}"
 
 
 def standing_text(row: Any) -> str:
@@ -47,11 +52,12 @@ QUEUE = ListPage(
         Column("Priority", lambda row: row.get_priority_display()),
         Column("Factor", standing_text, numeric=True, export_label="Factor domain project person"),
         Column("Last decision", reason_of),
-        Column("Waiting", lambda row: row.created_at, numeric=True, export_label="Since"),
+        Column("Waiting", lambda row: row.turn_at or row.created_at, numeric=True, export_label="Since"),
     ],
     row_template="queue/row.html",
     default_sort="created_at",
-    search_hint="Session, holder, definition, owner, project",
+    search_hint="Session, definition, owner, project",
+    nothing="Nothing waits",
     icon="queue-list",
     empty_hint="Whoever asks for a session stands here until a cycle finds a slot for it.",
     lead=_queue_lead,
@@ -59,6 +65,10 @@ QUEUE = ListPage(
         PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
         PageAction("Decisions", "decision_list", Role.VIEWER, "scale"),
         PageAction("Dry run", "dry_run", Role.OPERATOR, "beaker", primary=True),
+    ],
+    bulk=[
+        BulkAction("Move…", "queue_bulk_move", Role.OPERATOR),
+        BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
     order=queue.in_scheduler_order,
     dress=queue.tell_of_waiting,
@@ -75,7 +85,9 @@ TICKS = ListPage(
         Column("Started", lambda row: row.started_at, sort="-started_at"),
         Column("Pool", lambda row: row.pool.name),
         Column("What it did", lambda row: counts_text(row.counts)),
-        Column("Errors", lambda row: "; ".join(f"{step}: {text}" for step, text in row.errors.items())),
+        Column(
+            "Errors", lambda row: "; ".join(f"{words(step)}: {text}" for step, text in row.errors.items())
+        ),
         Column("Steps", lambda row: row.step_ms),
         Column("Duration", lambda row: row.duration_ms, numeric=True, export_label="Duration ms"),
     ],

@@ -10,16 +10,18 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from lcm.models import LabletSession
 from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
+from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from scheduling.models import Phase
+from scheduling.pages.bulk_claims import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.selectors import capacity
 from scheduling.selectors.queue import Order, decisions_of, order_of
@@ -75,6 +77,12 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         crumbs=[("Reservations", back), (reservation.short_id, ""), ("Cancel", "")],
     )
     return form_page(request, page)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def reservation_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, CANCEL_BARE.name)
 
 
 @require_GET

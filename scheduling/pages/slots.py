@@ -20,8 +20,8 @@ from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import JsonField, ReasonForm
 from lcm.web.lists import list_page
-from scheduling.models import LIVE, Slot, SlotState
-from scheduling.pages.bulk import CORDON, DRAIN, UNCORDON
+from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
+from scheduling.pages.bulk import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.ports import claims_on, port_map
 from scheduling.pages.tiles import meters_of
@@ -31,7 +31,6 @@ from scheduling.services import slots as services
 
 LEASES_SHOWN = 50
 ATTEMPTS_SHOWN = 10
-DRAINABLE = (SlotState.READY, SlotState.BOOTING, SlotState.BINDING)
 
 
 @require_GET
@@ -167,6 +166,12 @@ def slot_bulk_uncordon(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_bulk_drain(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, DRAIN.name)
+
+
+@require_POST
+@role_required(Role.OPERATOR)
+def slot_bulk_retry(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, RETRY.name)
 
 
 def _cordon(**given: Any) -> Slot:

@@ -118,7 +118,7 @@ def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:
         countdown=left,
         meters=meters_of(slot, use) if slot.state in (SlotState.READY, SlotState.DRAINING) else [],
         stage=_stage(slot, now) if slot.state in IN_FLIGHT else None,
-        age=duration_text(now - slot.last_state_change),
+        age=duration_text(now - slot.last_state_change, units=1),
     )
 
 

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from lcm.web.wording import duration_text
+from lcm.web.wording import counted, duration_text
 from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
+from scheduling.pages.supply import Supply
 from scheduling.selectors.capacity import PoolFigures
 
 
@@ -25,29 +26,26 @@ class Notice:
 
 def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
     """“**3 of 6 slots are ready; 2 sessions wait, the oldest for 4 min.** 1 slot is on its way.”"""
-    slots = f"{figures.ready or 'None'} of {_counted(pool.max_slots, 'slot')}"
+    slots = f"{figures.ready or 'None'} of {counted(pool.max_slots, 'slot')}"
     first = f"**{slots} {'are' if figures.ready > 1 else 'is'} ready; {_queue(figures, now)}.**"
     coming = figures.in_states(IN_FLIGHT)
     if coming:
-        first += f" {_counted(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
+        first += f" {counted(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
     return first
 
 
-def pool_notices(pool: Pool, *, now: datetime) -> Iterator[Notice]:
+def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notice]:
     """Why nothing is launched, or not everything that is on offer."""
     if not pool.enabled:
         text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
         yield Notice("warn", "tri", "The pool is switched off.", text)
     if pool.stopped_reason:
-        why = f"{pool.stopped_reason.rstrip('.')}. Nothing is launched until its settings are changed."
+        why = f"{_sentence(pool.stopped_reason)} Nothing is launched until its settings are changed."
         yield Notice("bad", "oct", "Stopped by a configuration error.", why)
     if pool.backoff_until and pool.backoff_until > now:
         yield _backoff_notice(pool, pool.backoff_until, now)
-    for offering, text in sorted(pool.refused_offerings.items()):
-        until = datetime.fromisoformat(text)
-        if until > now:
-            again = f"There was no capacity for it. It is asked for again in {duration_text(until - now)}."
-            yield Notice("warn", "tri", f"{offering} was refused.", f"{again} Others are tried meanwhile.")
+    if supply.refused and pool.enabled and not pool.stopped_reason:
+        yield _refusal_notice(supply, now)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -58,16 +56,17 @@ def counts_text(counts: Mapping[str, int]) -> str:
 def slot_sentence(slot: Slot, *, now: datetime) -> str:
     """What the slot is doing and what happens next."""
     since = duration_text(now - slot.last_state_change)
-    leases = f"{slot.lease_count} of {_counted(slot.max_leases, 'lease')}"
+    leases = f"{slot.lease_count} of {counted(slot.max_leases, 'lease')}"
+    used = f"{leases} {'is' if slot.lease_count == 1 else 'are'} in use."
     match SlotState(slot.state):
         case SlotState.EMPTY:
             return f"**No worker is here, for {since}.** The pool launches one when it is needed."
         case SlotState.LAUNCHING | SlotState.BOOTING | SlotState.BINDING:
             return f"**A worker is on the way, {slot.get_state_display().lower()} for {since}.**"
         case SlotState.READY if slot.cordoned:
-            return f"**Ready for {since}, but cordoned: it gets no more sessions.** {leases} are in use."
+            return f"**Ready for {since}, but cordoned: it gets no more sessions.** {used}"
         case SlotState.READY:
-            return f"**Ready for {since}.** {leases} are in use."
+            return f"**Ready for {since}.** {used}"
         case SlotState.DRAINING if slot.lease_count:
             return f"**Draining for {since}.** It ends when the last of {leases} is given back."
         case SlotState.DRAINING:
@@ -110,25 +109,43 @@ def countdown(left: timedelta) -> str:
     return f"{seconds // 60:02}:{seconds % 60:02}"
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
 def _queue(figures: PoolFigures, now: datetime) -> str:
+    ahead = f", {figures.ahead:,} {'is' if figures.ahead == 1 else 'are'} booked ahead"
+    return f"{_waits(figures, now)}{ahead if figures.ahead else ''}"
+
+
+def _waits(figures: PoolFigures, now: datetime) -> str:
     if not figures.waiting:
         return "nothing waits"
     noun = "reservation" if figures.waiting_without_session else "session"
-    waits = f"{_counted(figures.waiting, noun)} {'waits' if figures.waiting == 1 else 'wait'}"
+    waits = f"{counted(figures.waiting, noun)} {'waits' if figures.waiting == 1 else 'wait'}"
     if figures.oldest is None:
         return waits
     length = duration_text(max(now - figures.oldest, timedelta(0)))
     return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
 
 
+def _refusal_notice(supply: Supply, now: datetime) -> Notice:
+    """One for all of them: the table of offerings has each with its time."""
+    soonest = min(each.refused_until for each in supply.refused if each.refused_until)
+    again = f"asked for again in {duration_text(soonest - now)}."
+    if supply.workers:
+        return Notice("warn", "tri", "Every listed worker is in use.", f"One is {again}")
+    names = [each.offering.name for each in supply.refused]
+    title = f"{names[0]} was refused." if len(names) == 1 else f"{len(names)} offerings were refused."
+    text = "There was no capacity for it. It is" if len(names) == 1 else "There was no capacity. The first is"
+    others = "" if supply.all_refused else " Others are tried meanwhile."
+    return Notice("warn", "tri", title, f"{text} {again}{others}")
+
+
 def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> Notice:
-    why = f" after {_counted(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
+    why = f" after {counted(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
     left = duration_text(until - now)
     text = f"It goes on by itself at {timezone.localtime(until):%H:%M:%S}, in {left}."
     if pool.failures:
         text += " To go on at once, retry a slot in error or change the settings."
     return Notice("warn", "clock", f"Nothing is launched{why}.", text)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun if count == 1 else f'{noun}s'}"

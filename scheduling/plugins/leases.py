@@ -23,7 +23,8 @@ class LeasesPlugin(Plugin):
 def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.free_leases >= 1:
         return None
-    return Reason("leases", f"all {node.node.max_leases} leases are taken")
+    most = node.node.max_leases
+    return Reason("leases", "its only lease is taken" if most == 1 else f"all {most} leases are taken")
 
 
 def none_left(task: Task, job: Job, nodes: Nodes) -> str:

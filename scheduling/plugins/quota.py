@@ -104,8 +104,14 @@ class _Held:
         return found
 
 
+def _of_sessions(held: int, limit: int) -> str:
+    if limit > 1:
+        return f"has {held} of the {limit} sessions it may have at once"
+    return "has the only session it may have at once" if limit else "may have no session"
+
+
 def _said(queue: str, name: str, held: int, asked: int, limit: int) -> str:
     if name == SESSIONS:
-        return f"{queue} has {held} of the {limit} sessions it may have at once."
+        return f"{queue} {_of_sessions(held, limit)}."
     of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
     return f"{queue} may hold {said(limit, name)}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."

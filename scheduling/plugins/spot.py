@@ -30,7 +30,7 @@ def allows(task: Task, job: Job, node: NodeState) -> Reason | None:
 
 
 def can_go(task: Task, job: Job, nodes: Nodes) -> str:
-    return verb_for(nodes, "is a spot slot", "are spot slots")
+    return f"{verb_for(nodes, 'is a spot slot', 'are spot slots')}, and it cannot be interrupted"
 
 
 def allows_batch(task: Task, job: Job, nodes: Nodes) -> Flags:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -78,7 +78,18 @@ class LaunchRequest:
     slot_name: str
     offering: Offering
     user_data: str = ""
-    taken: frozenset[str] = frozenset()  # instances that other slots have; for workers that exist already
+    # For workers that exist already: the one that is meant for the slot, and those that other slots have.
+    worker: str = ""
+    taken: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class ListedWorker:
+    """A worker that exists already: where it answers, and what a slot is labelled with that gets it."""
+
+    name: str
+    endpoint: str
+    labels: Mapping[str, str]
 
 
 class InstanceState(StrEnum):
@@ -100,6 +111,7 @@ class Instance:
     endpoint: str = ""
     market: Market = Market.ON_DEMAND
     launched_at: datetime | None = None
+    claimed: bool = True  # False: it does not say which LCM it belongs to, as those of old do not
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,14 @@ class RuntimeAdapter(ABC):
 
     @abstractmethod
     def describe(self) -> Iterable[Instance]:
-        """All instances tagged for this pool, page by page; others are never seen."""
+        """All instances tagged for this pool of this LCM, page by page; others are never seen.
+
+        Those that name no LCM are listed as not claimed.
+        """
+
+    def claim(self, instance_ids: Sequence[str]) -> None:
+        """Tag instances that were listed as not claimed as this LCM's."""
+        raise NotImplementedError(f"{type(self).__name__} lists nothing that is not claimed")
 
     @abstractmethod
     def terminate(self, instance_id: str) -> None:
@@ -163,6 +182,10 @@ class RuntimeAdapter(ABC):
     def labels_of(self, instance_id: str) -> dict[str, str]:
         """What a slot is labelled with when it gets this instance: the pool's `labels`."""
         return dict(self.settings.get("labels", {}))
+
+    def workers(self) -> Sequence[ListedWorker]:
+        """Workers that exist already: none but these can fill slots. Empty where instances are started."""
+        return ()
 
     def interruptions(self) -> Iterable[Interruption]:
         """Notices that came since the last call."""

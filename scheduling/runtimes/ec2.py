@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from string import Formatter
 from typing import Any, ClassVar
 
@@ -26,9 +27,11 @@ from scheduling.runtimes.configured import ConfiguredRuntime
 from scheduling.runtimes.health import probe_cml
 from scheduling.runtimes.registry import register_runtime
 from scheduling.runtimes.spot_notices import SpotNotices
+from scheduling.services.installation import installation_id
 
 LONGEST_USER_DATA = 16 * 1024
 MOST_TAGS = 40
+INSTALLATION = "lcm:installation"
 STATES = {
     "pending": InstanceState.PENDING,
     "running": InstanceState.RUNNING,
@@ -141,8 +144,16 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
             answer = self._client("ec2").run_instances(**call)
         return self._instance(answer["Instances"][0])
 
+    @cached_property
+    def installation(self) -> str:
+        """Several LCMs may have a pool of this name in the account: which one this is."""
+        return installation_id()
+
     def describe(self) -> Iterable[Instance]:
-        """All or an error: half a list would make the other half look as if it had vanished."""
+        """All or an error: half a list would make the other half look as if it had vanished.
+
+        EC2 cannot be asked for what lacks a tag, so what belongs to another LCM is left out here.
+        """
         filters = [
             {"Name": "tag:lcm:pool", "Values": [self.pool]},
             {"Name": "instance-state-name", "Values": [name for name in STATES if name != "terminated"]},
@@ -155,7 +166,15 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
                 for page in found
                 for reservation in page["Reservations"]
                 for raw in reservation["Instances"]
+                if _tags_of(raw).get(INSTALLATION, self.installation) == self.installation
             ]
+
+    def claim(self, instance_ids: Sequence[str]) -> None:
+        tag = {"Key": INSTALLATION, "Value": self.installation}
+        with aws.calling(f"tag {len(instance_ids)} instances of {self.pool}"):
+            for start in range(0, len(instance_ids), self.page_size):
+                some = list(instance_ids[start : start + self.page_size])
+                self._client("ec2").create_tags(Resources=some, Tags=[tag])
 
     def terminate(self, instance_id: str) -> None:
         from botocore.exceptions import ClientError
@@ -206,6 +225,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         tags = {
             **self.options.tags,
             "Name": request.slot_name,
+            INSTALLATION: self.installation,
             "lcm:pool": self.pool,
             "lcm:slot": request.slot_id,
             "lcm:token": request.token,
@@ -213,7 +233,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
         return [{"Key": key, "Value": value} for key, value in tags.items()]
 
     def _instance(self, raw: Mapping[str, Any]) -> Instance:
-        tags = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", ())}
+        tags = _tags_of(raw)
         state = raw["State"]["Name"]
         if state not in STATES:
             raise RuntimeFailure(f"{raw['InstanceId']} is in a state that is not known: {state}")
@@ -225,6 +245,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
             endpoint=self._endpoint(raw),
             market=Market.SPOT if raw.get("InstanceLifecycle") == "spot" else Market.ON_DEMAND,
             launched_at=raw.get("LaunchTime"),
+            claimed=INSTALLATION in tags,
         )
 
     def _endpoint(self, raw: Mapping[str, Any]) -> str:
@@ -234,6 +255,10 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
             return self.options.endpoint_template.format(**known)
         except KeyError:
             return ""
+
+
+def _tags_of(raw: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in raw.get("Tags", ())}
 
 
 def _checked_user_data(text: str) -> str:

@@ -113,7 +113,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         self.simulators = Simulators(url) if url else None
 
     def offerings(self) -> Iterable[Offering]:
-        return [Offering(each.name, each.market, instance_type="sim") for each in self.options.on_offer()]
+        return [Offering(each.name, each.market) for each in self.options.on_offer()]
 
     def launch(self, request: LaunchRequest) -> Instance:
         if self.options.call_seconds:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduling.options import rows, text, texts_by_name
+from scheduling.runtimes.addresses import same_place
 from scheduling.runtimes.base import (
     CapacityRefused,
     Health,
     Instance,
     InstanceState,
     LaunchRequest,
+    ListedWorker,
     Offering,
 )
 from scheduling.runtimes.configured import ConfiguredRuntime
@@ -42,9 +44,17 @@ class StaticOptions:
     labels: Mapping[str, str] = texts_by_name()
 
     def problems(self) -> dict[str, str]:
-        names = [worker.name for worker in self.workers]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        return {"workers": f"Two workers are named “{twice[0]}”."} if twice else {}
+        names: set[str] = set()
+        places: dict[str, Worker] = {}
+        for worker in self.workers:
+            if worker.name in names:
+                return {"workers": f"Two workers are named “{worker.name}”."}
+            names.add(worker.name)
+            first = places.setdefault(same_place(worker.endpoint), worker)
+            if first is not worker:
+                both = f"{first.name} and {worker.name} have the same address"
+                return {"workers": f"{both}: {worker.endpoint}."}
+        return {}
 
 
 @register_runtime("static")
@@ -52,9 +62,9 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
     """Hands out the listed workers; nothing is started and nothing is ended.
 
     What follows from `launches = False`:
-    - `launch` gives a slot the worker of its number (`…-01` the first, and so on), or the next in the list
-      that is not in `request.taken`; all taken is `CapacityRefused`. It changes nothing outside, so an
-      answer that was lost needs no search: ask again.
+    - `launch` gives a slot the worker that the request names, or the one of the slot's number (`…-01` the
+      first, and so on), or the next in the list that is not in `request.taken`; all taken is
+      `CapacityRefused`. It changes nothing outside, so an answer that was lost needs no search: ask again.
     - `describe` lists every worker as running. Nothing outside carries our tags, so their slot and token
       are empty: they are matched to slots by id (the worker's name) alone and are never orphans.
     - `terminate` does nothing, and the worker stays listed: a slot that is being ended is empty at once.
@@ -74,7 +84,8 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
     def launch(self, request: LaunchRequest) -> Instance:
         workers = self.options.workers
         first = (_number_in(request.slot_name) - 1) % len(workers)
-        for worker in (*workers[first:], *workers[:first]):
+        meant = [worker for worker in workers if worker.name == request.worker]
+        for worker in (*meant, *workers[first:], *workers[:first]):
             if worker.name not in request.taken:
                 return _instance(worker, request.slot_id, request.token)
         raise CapacityRefused(f"All {len(workers)} listed workers are in use.")
@@ -89,6 +100,13 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
         """The pool's labels, and over them those of the worker itself."""
         own = next((worker.labels for worker in self.options.workers if worker.name == instance_id), {})
         return {**super().labels_of(instance_id), **own}
+
+    def workers(self) -> Sequence[ListedWorker]:
+        shared = self.options.labels
+        return [
+            ListedWorker(worker.name, worker.endpoint, {**shared, **worker.labels})
+            for worker in self.options.workers
+        ]
 
     def probe(self, instance: Instance) -> Health:
         for worker in self.options.workers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -30,6 +30,7 @@ from scheduling.models import (
     TickRun,
 )
 from scheduling.selectors.rooms import amounts_by_slot, ports_by_slot
+from scheduling.turns import WAITS_FROM, in_turn
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
 _SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
@@ -50,11 +51,14 @@ def pools(now: datetime) -> QuerySet[Any]:
 
 
 def pools_with_queue(now: datetime) -> QuerySet[Any]:
-    """Pools with their state and what waits for them, which an index alone can tell."""
-    waiting = Reservation.objects.filter(phase=Phase.PENDING)
+    """Pools with their state and what waits for them, which an index alone can tell.
+
+    Those who booked ahead wait from their turn on.
+    """
+    waiting = Reservation.objects.filter(in_turn(now), phase=Phase.PENDING)
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
-        oldest=_for_each(waiting, Min("created_at")),
+        oldest=_for_each(waiting, Min(WAITS_FROM)),
     )
     return found
 
@@ -77,6 +81,25 @@ def pool_state(now: datetime) -> Case:
 SERVING = Q(cordoned=False, interruption_deadline=None)
 
 
+# A launch that is overdue is looked for once more, and counts as a failure when it is given up: so long no
+# other one takes its place.
+LAST_LOOK = timedelta(minutes=1)
+
+
+def on_their_way(now: datetime) -> Q:
+    """Slots that will serve; what is overdue is about to be ended."""
+    launching = Q(state=SlotState.LAUNCHING, state_deadline__gt=now - LAST_LOOK)
+    return SERVING & Q(state__in=IN_FLIGHT) & (launching | Q(state_deadline__gt=now))
+
+
+def is_on_its_way(slot: Slot, now: datetime) -> bool:
+    """The same of a slot that has been read."""
+    if slot.cordoned or slot.interruption_deadline or slot.state not in IN_FLIGHT or not slot.state_deadline:
+        return False
+    longer = LAST_LOOK if slot.state == SlotState.LAUNCHING else timedelta(0)
+    return slot.state_deadline + longer > now
+
+
 class Serving(NamedTuple):
     """How many slots of a pool serve: READY, READY without a lease, on their way."""
 
@@ -85,18 +108,22 @@ class Serving(NamedTuple):
     in_flight: int
 
 
-def serving_slots(pool: Pool) -> Serving:
+def serving_slots(pool: Pool, *, now: datetime) -> Serving:
     ready = Q(state=SlotState.READY)
     counts = Slot.objects.filter(SERVING, pool=pool).aggregate(
         ready=Count("pk", filter=ready),
         idle=Count("pk", filter=ready & Q(lease_count=0)),
-        in_flight=Count("pk", filter=Q(state__in=IN_FLIGHT)),
+        in_flight=Count("pk", filter=on_their_way(now)),
     )
     return Serving(**counts)
 
 
 def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
+
+
+def pools_switched_on() -> list[str]:
+    return list(Pool.objects.filter(enabled=True).order_by("name").values_list("name", flat=True))
 
 
 def other_pools(session: LabletSession) -> list[str]:
@@ -209,6 +236,8 @@ class PoolFigures:
     taken: Resources
     waiting: int
     waiting_without_session: int
+    # Those whose turn has not come.
+    ahead: int
     oldest: datetime | None
 
     @property
@@ -219,7 +248,7 @@ class PoolFigures:
         return sum(self.by_state.get(state, 0) for state in states)
 
 
-def figures_of(pool: Pool) -> PoolFigures:
+def figures_of(pool: Pool, now: datetime) -> PoolFigures:
     sums: Any = {name: Sum(name) for name in NAMES}
     rows: Any = Slot.objects.filter(pool=pool).order_by().values("state")
     states = {
@@ -228,8 +257,12 @@ def figures_of(pool: Pool) -> PoolFigures:
     }
     ready = states.get(SlotState.READY, {})
     held = _held_on_ready(pool)
+    due = in_turn(now)
     queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
-        waiting=Count("pk"), bare=Count("pk", filter=Q(session=None)), oldest=Min("created_at")
+        waiting=Count("pk", filter=due),
+        bare=Count("pk", filter=due & Q(session=None)),
+        ahead=Count("pk", filter=~due),
+        oldest=Min(WAITS_FROM, filter=due),
     )
     return PoolFigures(
         by_state={state: row["slots"] for state, row in states.items()},
@@ -239,6 +272,7 @@ def figures_of(pool: Pool) -> PoolFigures:
         taken=held,
         waiting=queue["waiting"],
         waiting_without_session=queue["bare"],
+        ahead=queue["ahead"],
         oldest=queue["oldest"],
     )
 

@@ -13,9 +13,12 @@ from lcm.models import LabletSession
 from scheduling.framework.configuration import Configuration, WrongConfiguration, read_configuration
 from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
 from scheduling.framework.explain import Count, failed_plugins, reasons_on
+from scheduling.framework.gangs import as_far_as_it_goes
 from scheduling.framework.model import Job, Snapshot, Task
+from scheduling.framework.session import SchedulingSession
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.next_steps import NextStep, Rehearsed, next_steps
+from scheduling.selectors.prospects import nodes_on_the_way, prospects_of, slots_that_move
 from scheduling.selectors.queue import order_of
 from scheduling.selectors.snapshots import snapshot_of
 
@@ -80,8 +83,15 @@ def _explained(
     by_slot: bool,
 ) -> Explained:
     whole = place[1] <= QUEUE_LOOKED_AT
+    moving = slots_that_move(claim.pool)
+    coming = nodes_on_the_way(prospects_of(claim.pool), moving, now=now)
     snapshot = snapshot_of(
-        claim.pool, configuration, now=now, limit=QUEUE_LOOKED_AT, only=None if whole else claim.pk
+        claim.pool,
+        configuration,
+        now=now,
+        limit=QUEUE_LOOKED_AT,
+        only=None if whole else claim.pk,
+        coming=[node for _, node in coming],
     )
     job = next((each for each in snapshot.waiting if UUID(each.id) == claim.pk), None)
     if job is None:
@@ -89,7 +99,17 @@ def _explained(
     alone = replace(snapshot, jobs=[job, *snapshot.running])
     cycle = run_cycle(alone, configuration, keep_scores=False)
     (verdict,) = cycle.verdicts
-    rehearsed = Rehearsed(claim, job, verdict, cycle, alone, snapshot if whole else None, configuration)
+    rehearsed = Rehearsed(
+        claim,
+        job,
+        verdict,
+        cycle,
+        alone,
+        snapshot if whole else None,
+        configuration,
+        coming,
+        occupied=len(moving) + len(snapshot.nodes),
+    )
     why = verdict.why
     return Explained(
         claim,
@@ -123,8 +143,17 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
 
 
 def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
+    """For the task that finds no node, as the sentence says it: with those before it in their places."""
     ssn = cycle.ssn
-    task: Task = verdict.stuck.task if verdict.stuck else job.whole
+    if verdict.stuck is None:
+        return _reasons_by_slot(ssn, job.whole, job)
+    if not job.apart:
+        return _reasons_by_slot(ssn, verdict.stuck.task, job)
+    with as_far_as_it_goes(ssn, job) as (stuck, _):
+        return _reasons_by_slot(ssn, (stuck or verdict.stuck).task, job)
+
+
+def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotReasons]:
     return [
         SlotReasons(UUID(node.id), node.name, [reason.text for reason in reasons_on(ssn, task, job, number)])
         for number, node in enumerate(ssn.nodes.rows[:SLOTS_SHOWN])

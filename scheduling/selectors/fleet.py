@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from scheduling.models import Slot, SlotState, TickRun
 from scheduling.selectors.capacity import pools_with_queue
@@ -65,9 +66,15 @@ def is_overdue(now: datetime) -> Q:
 
 
 def is_silent(now: datetime) -> Q:
-    """Slots in service that no controller spoke of for a while."""
-    quiet = now - timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
-    return Q(state=SlotState.READY, last_heartbeat__lt=quiet)
+    """Slots in service that no controller spoke of for a while, nor ever since they are ready."""
+    quiet = now - silence()
+    never = Q(last_heartbeat=None, last_state_change__lt=quiet)
+    return Q(state=SlotState.READY) & (Q(last_heartbeat__lt=quiet) | never)
+
+
+def silence() -> timedelta:
+    """How long nobody speaks of a slot before it is silent."""
+    return timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
 
 
 def _pools(now: datetime) -> QuerySet[Any]:
@@ -88,7 +95,7 @@ def _slots(now: datetime) -> QuerySet[Slot, dict[str, Any]]:
         overdue=Count("pk", filter=overdue),
         overdue_since=Min("state_deadline", filter=overdue),
         silent=Count("pk", filter=silent),
-        silent_since=Min("last_heartbeat", filter=silent),
+        silent_since=Min(Coalesce("last_heartbeat", "last_state_change"), filter=silent),
     )
 
 

@@ -10,12 +10,17 @@ from scheduling.framework.advice import smaller_request
 from scheduling.framework.amounts import RESOURCES, UNIT, WORDS, said
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.framework.demand import slots_needed
 from scheduling.framework.explain import explain
-from scheduling.framework.model import Job, Snapshot
+from scheduling.framework.model import Job, Node, Snapshot
 from scheduling.framework.session import SchedulingSession
-from scheduling.models import OCCUPIED, Pool, Reservation, Slot, SlotState
+from scheduling.models import Pool, Reservation, Slot
+from scheduling.offerings import asked_again
 from scheduling.plugins.timeslot import TimeslotPlugin
-from scheduling.selectors.snapshots import nodes_on_the_way
+from scheduling.runtimes.base import Market, RuntimeFailure
+from scheduling.runtimes.registry import runtime_for
+from scheduling.selectors.prospects import prospects_of
+from scheduling.selectors.stock import Stock
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,10 @@ class Rehearsed:
     # With everybody who waits, where they are few enough to be asked as well.
     queue: Snapshot | None
     configuration: Configuration
+    # Slots on their way, as they will be.
+    coming: Sequence[tuple[Slot, Node]]
+    # How many slots count against the pool's maximum.
+    occupied: int
 
 
 def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
@@ -52,11 +61,8 @@ def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
             return [_its_turn(found)]
         case Outcome.IMPOSSIBLE:
             return [_impossible(found)]
-    pool = found.claim.pool
-    moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
-    slots = list(moving.order_by("state_deadline", "number"))
-    occupied = len(slots) + len(found.alone.nodes)
-    return [*_on_the_way(found, slots), *_smaller(found), *_launching(pool, occupied, now)]
+    launching = _launching(found.claim.pool, found.occupied, now) or _launch(found, now)
+    return [*_on_the_way(found), *_smaller(found), launching]
 
 
 def _held(found: Rehearsed) -> list[NextStep]:
@@ -74,7 +80,8 @@ def _its_turn(found: Rehearsed) -> NextStep:
             0.0,
         )
         at = datetime.fromtimestamp(found.job.starts, UTC) - timedelta(minutes=lead)
-        text = f"It is its turn at {at:%H:%M} UTC, {lead:g} minutes before it starts."
+        before = "1 minute" if lead == 1 else f"{lead:g} minutes"
+        text = f"It is its turn at {at:%H:%M} UTC, {before} before it starts."
         return NextStep("turn", text, at=at)
     if code == "quota":
         text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
@@ -96,17 +103,16 @@ def _impossible(found: Rehearsed) -> NextStep:
     return NextStep("impossible", text)
 
 
-def _on_the_way(found: Rehearsed, moving: Sequence[Slot]) -> Iterator[NextStep]:
+def _on_the_way(found: Rehearsed) -> Iterator[NextStep]:
     """Slots that boot, told apart by whether those ahead leave something of them."""
-    coming = nodes_on_the_way(found.claim.pool, moving)
-    nodes = [node for _, node in coming]
+    nodes = [node for _, node in found.coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
     if fits is None:
         return
     gets = None
     if found.queue is not None:
         gets = _taken_by(replace(found.queue, nodes=[*found.queue.nodes, *nodes]), found)
-    slots = {node.key: slot for slot, node in coming}
+    slots = {node.key: slot for slot, node in found.coming}
     slot = slots.get(gets or "", slots[fits])
     slot.pool = found.claim.pool
     state = f"{slot} is {slot.get_state_display().lower()}"
@@ -137,17 +143,36 @@ def _smaller(found: Rehearsed) -> Iterator[NextStep]:
     yield NextStep("smaller", f"With {less} it would fit {slots} now.")
 
 
-def _launching(pool: Pool, occupied: int, now: datetime) -> Iterator[NextStep]:
-    """Whether a slot can be launched for it, and if not, why."""
+def _launching(pool: Pool, occupied: int, now: datetime) -> NextStep | None:
+    """Why no slot can be launched, for whomever."""
     if not pool.enabled:
-        yield NextStep("off", f"{pool} is switched off: no slot is launched.")
-    elif pool.stopped_reason:
-        yield NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
-    elif pool.backoff_until and pool.backoff_until > now:
+        return NextStep("off", f"{pool} is switched off: no slot is launched.")
+    if pool.stopped_reason:
+        return NextStep("stopped", f"{pool} launches nothing: {pool.stopped_reason.rstrip('.')}.")
+    if pool.backoff_until and pool.backoff_until > now:
         text = f"{pool} launches nothing for a while after failures."
-        yield NextStep("backoff", text, at=pool.backoff_until)
-    elif occupied >= pool.max_slots:
+        return NextStep("backoff", text, at=pool.backoff_until)
+    if occupied >= pool.max_slots:
         slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
-        yield NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")
-    else:
-        yield NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")
+        return NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")
+    return None
+
+
+def _launch(found: Rehearsed, now: datetime) -> NextStep:
+    """A slot is launched for it, unless none that suits it can be had now."""
+    pool = found.claim.pool
+    prospects = prospects_of(pool)
+    any_way = NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")
+    try:
+        runtime = runtime_for(pool)
+    except RuntimeFailure:
+        return any_way
+    stock = Stock(prospects, runtime, most=1, now=now)
+    if slots_needed([found.job], (), stock.supplies(), limit=1).new:
+        return any_way
+    if prospects.workers:
+        return NextStep("workers", f"Every worker of {pool} that suits it has a slot already.")
+    if len(prospects.markets) == 1:
+        return any_way
+    text = "It cannot be on spot slots, and others were refused a moment ago: they are asked for again."
+    return NextStep("on-demand", text, at=asked_again(pool, runtime, Market.ON_DEMAND))

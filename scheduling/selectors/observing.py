@@ -103,7 +103,7 @@ def troubled_runs(now: datetime) -> list[TroubledRun]:
     if not intervals:
         return []
     first = now - (LATE_AFTER * max(intervals.values()) + SLACK)
-    failed = ~Q(error="") | Q(failure_count__gt=0)
+    failed = has_failed()
     rows = ObserverRun.objects.filter(started_at__gte=first).order_by().values_list("observer")
     newest = {
         name: (at, failed_at, error)
@@ -126,6 +126,16 @@ def observed_one(name: str, now: datetime) -> Observed:
     if not found:
         raise NotFound(f"There is no observer or lifecycle handler “{name}”.")
     return found[0]
+
+
+def observer_names() -> list[str]:
+    """All observers and lifecycle handlers there are."""
+    return sorted([*coordinator.observers, *coordinator.handlers])
+
+
+def has_failed() -> Q:
+    """A run with an error, or with some of what it looked at."""
+    return ~Q(error="") | Q(failure_count__gt=0)
 
 
 def runs_of(name: str) -> QuerySet[ObserverRun]:

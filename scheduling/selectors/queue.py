@@ -13,6 +13,7 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 from scheduling.fairness import Standing, Subject, standings_for
 from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
+from scheduling.turns import in_turn
 
 ID = 16
 
@@ -60,10 +61,12 @@ def waiting() -> QuerySet[Reservation]:
     return rows.select_related("session__project__domain").annotate(decision_id=Subquery(newest))
 
 
-def waiting_by_pool() -> dict[str, int]:
-    """How many wait in each pool that someone waits in, by its name."""
-    rows = Reservation.objects.filter(phase=Phase.PENDING).order_by()
-    return dict(rows.values_list("pool__name").annotate(claims=Count("*")))
+def waiting_by_pool(now: datetime) -> dict[str, tuple[int, int]]:
+    """How many wait and how many booked ahead in each pool where anyone does, by its name."""
+    due = in_turn(now)
+    rows = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
+    found = rows.annotate(claims=Count("pool", filter=due), ahead=Count("pool", filter=~due))
+    return {pool: (claims, ahead) for pool, claims, ahead in found}
 
 
 def in_scheduler_order(rows: QuerySet[Reservation]) -> list[UUID]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import cycle, islice
 from uuid import UUID
 
 from lcm.errors import InvalidInput
@@ -15,7 +16,7 @@ from scheduling.framework.explain import Count, failed_plugins
 from scheduling.framework.model import Job, Snapshot
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.selectors.resizing import with_requirements
-from scheduling.selectors.snapshots import snapshot_of, template_of
+from scheduling.selectors.snapshots import snapshot_of
 
 # The head of the queue that is rehearsed.
 QUEUE_LOOKED_AT = 10_000
@@ -77,7 +78,7 @@ def rehearse(pool: Pool, what_if: WhatIf, *, now: datetime) -> Rehearsal:
         raise InvalidInput({"add_slots": f"From 0 to {MOST_NEW_SLOTS:,} slots can be added."})
     before = snapshot_of(pool, ours, now=now, limit=QUEUE_LOOKED_AT)
     after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=QUEUE_LOOKED_AT)
-    after = _with_slots(pool, after, drained, what_if.add_slots)
+    after = _with_slots(after, drained, what_if.add_slots)
     after = replace(after, jobs=[*_changed(pool, after, what_if), *after.running])
     return _compared(
         before,
@@ -106,9 +107,12 @@ def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
     return {key.hex for key in known}
 
 
-def _with_slots(pool: Pool, snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
-    new = template_of(pool)
-    more = [replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number in range(1, count + 1)]
+def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
+    """Without some of its slots, and with new ones: of each kind in turn."""
+    kinds = islice(cycle(snapshot.templates), count)
+    more = [
+        replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number, new in enumerate(kinds, 1)
+    ]
     return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
 
 

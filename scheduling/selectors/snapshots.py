@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -16,13 +15,12 @@ from django.db.models.functions import Cast
 from lcm.bulk import plain_rows
 from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
-from scheduling.capacity import NAMES, resources_of
+from scheduling.capacity import NAMES
 from scheduling.fairness import Standing, standings_of
 from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
 from scheduling.models import (
-    IN_FLIGHT,
     Phase,
     Pool,
     PortAllocation,
@@ -30,10 +28,11 @@ from scheduling.models import (
     ReservationPart,
     Slot,
     SlotState,
-    SpotPolicy,
 )
-from scheduling.plugins.timeslot import TimeslotPlugin
+from scheduling.models.slots import readable_labels
+from scheduling.selectors.prospects import coming_to, prospects_of
 from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
+from scheduling.turns import lead_in
 
 # A session's claim waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
@@ -43,9 +42,18 @@ BARE = "bare holders"
 
 
 def snapshot_of(
-    pool: Pool, configuration: Configuration, *, now: datetime, limit: int, only: UUID | None = None
+    pool: Pool,
+    configuration: Configuration,
+    *,
+    now: datetime,
+    limit: int,
+    only: UUID | None = None,
+    coming: Sequence[Node] | None = None,
 ) -> Snapshot:
-    """The pool's READY slots and the head of its queue, or one reservation of it alone."""
+    """The pool's READY slots and the head of its queue, or one reservation of it alone.
+
+    `coming`: the slots on their way, where they have been read already.
+    """
     # Who runs is of interest only where someone may be displaced or limited; otherwise sums will do.
     everyone = len(configuration.actions) > 1 or any(
         choice.name == "quota" and choice.arguments for choice in configuration.choices
@@ -58,58 +66,18 @@ def snapshot_of(
     jobs = [_job(row, names, seconds) for row in rows]
     _spread(jobs, rows)
     jobs += _running_jobs(running, names, serving)
+    prospects = prospects_of(pool)
+    if coming is None:
+        coming = [supply.node for supply in coming_to(prospects, now=now)]
     return Snapshot(
         now=seconds,
         nodes=nodes,
         queues=names.queues,
         jobs=jobs,
-        template=template_of(pool),
+        templates=prospects.templates,
         pool=pool.name,
         max_nodes=pool.max_slots,
-    )
-
-
-def template_of(pool: Pool) -> Node:
-    """A slot of this pool that nobody is on."""
-    return Node(
-        name=f"{pool.name}-new",
-        capacity=amounts_of(vars(resources_of(pool))),
-        system=pool.system,
-        labels=_labels_at_launch(pool),
-        spot=pool.spot_policy == SpotPolicy.ONLY,
-        max_leases=pool.max_leases,
-        ports=pool.port_count,
-    )
-
-
-def _labels_at_launch(pool: Pool) -> Mapping[str, str]:
-    """What the pool's settings label its slots with; none where they are not what they should be."""
-    settings = pool.runtime_settings
-    labels = settings.get("labels") if isinstance(settings, dict) else None
-    return labels if isinstance(labels, dict) else {}
-
-
-def nodes_on_the_way(pool: Pool, slots: Iterable[Slot]) -> list[tuple[Slot, Node]]:
-    """Those of the slots that will be READY, as they will be then: with nobody on them."""
-    new = template_of(pool)
-    return [
-        (slot, _coming(slot, pool, new))
-        for slot in slots
-        if slot.state in IN_FLIGHT and not slot.cordoned and slot.interruption_deadline is None
-    ]
-
-
-def _coming(slot: Slot, pool: Pool, new: Node) -> Node:
-    # What is still being asked for outside has neither labels nor a market yet.
-    known = slot.state != SlotState.LAUNCHING
-    return replace(
-        new,
-        name=f"{pool.name}-{slot.number:02}",
-        id=slot.pk.hex,
-        capacity=amounts_of(vars(resources_of(slot))),
-        labels=slot.labels if known else new.labels,
-        spot=slot.is_spot if known else new.spot,
-        max_leases=slot.max_leases,
+        coming=coming,
     )
 
 
@@ -130,7 +98,7 @@ def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set
             id=key.hex,
             capacity=(cpu, memory, storage, gpu),
             system=pool.system,
-            labels=labels,
+            labels=readable_labels(labels),
             spot=spot,
             cordoned=cordoned or going is not None,
             until=FOREVER if going is None else going,
@@ -182,15 +150,9 @@ def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
 def _waiting(pool: Pool, configuration: Configuration, now: datetime, limit: int) -> QuerySet[Reservation]:
     """The head of the queue; those whose turn has not come yet never stand in front of those whose has."""
     waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
-    early = Q(session__starts_at__gt=now + _lead(configuration))
+    early = Q(session__starts_at__gt=now + lead_in(configuration))
     later = Case(When(early, then=1), default=0, output_field=IntegerField())
     return waiting.order_by(later, "-priority", "created_at", "pk")[:limit]
-
-
-def _lead(configuration: Configuration) -> timedelta:
-    """How long before its timeslot someone's turn comes; where nobody asks, it always has."""
-    found = (plugin for plugin in configuration.plugins() if isinstance(plugin, TimeslotPlugin))
-    return timedelta(minutes=next((plugin.lead_minutes for plugin in found), 10**7))
 
 
 def _running(pool: Pool) -> QuerySet[Reservation]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.crypto import constant_time_compare
 
 from lcm.actors import SYSTEM
 from lcm.errors import NotFound
@@ -43,7 +43,7 @@ def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
             .order_by("-requested_at", "-pk")
             .first()
         )
-        if attempt is None or attempt.redeemed_at or not hmac.compare_digest(boot_token(attempt), token):
+        if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
             raise NotFound(REFUSED)
         slot = Slot.objects.select_related("pool").get(pk=slot_id)
         name = f"worker {slot.name} {attempt.token[:8]}"

@@ -50,9 +50,9 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
 
 def remember_verdicts(verdicts: Iterable[Verdict]) -> None:
     """What was last said of each, so that only news is told again."""
-    by_summary: dict[str, list[UUID]] = {}
+    by_summary: dict[str, list[str]] = {}
     for verdict in verdicts:
-        by_summary.setdefault(verdict.summary, []).append(UUID(verdict.job.id))
+        by_summary.setdefault(verdict.summary, []).append(verdict.job.id)
     with connection.cursor() as cursor:
         for summary, keys in by_summary.items():
             source, parameter = ids_as_rows(keys)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from lcm.actors import Actor
 from lcm.services.changelog import log_change
 from scheduling.models import PortAllocation, Slot
+from scheduling.services.slots import ANSWERED
 from scheduling.wake import wake_pool
+
+# How old a look at the ports may be of which that is not told.
+UNTOLD = timedelta(minutes=5)
 
 
 def note_heartbeat(
@@ -23,9 +28,13 @@ def note_heartbeat(
     version: str = "",
     capacity: Mapping[str, Decimal] | None = None,
     leaked_ports: Sequence[Mapping[str, Any]] | None = None,
+    looked_seconds_ago: float | None = None,
 ) -> None:
-    """A controller has seen the worker. `leaked_ports`: all that nobody was given; None: it did not look."""
-    fields: dict[str, Any] = {"last_heartbeat": now}
+    """A controller has seen the worker. `leaked_ports`: all that nobody was given; None: it did not look.
+
+    `looked_seconds_ago` says when it began to; an age, because clocks of two machines differ.
+    """
+    fields: dict[str, Any] = {"last_heartbeat": now, **ANSWERED}
     if version:
         fields["version"] = version[:60]
     if capacity is not None:
@@ -33,14 +42,20 @@ def note_heartbeat(
     with transaction.atomic():
         Slot.objects.filter(pk=slot.pk).update(**fields)
         if leaked_ports is not None:
-            _take_leaks(slot, {port["port"]: port["name"] for port in leaked_ports}, actor=actor, now=now)
+            seen = {port["port"]: port["name"] for port in leaked_ports}
+            age = UNTOLD if looked_seconds_ago is None else timedelta(seconds=looked_seconds_ago)
+            _take_leaks(slot, seen, looked_at=now - age, actor=actor, now=now)
         wake_pool(slot.pool)
 
 
-def _take_leaks(slot: Slot, seen: Mapping[int, str], *, actor: Actor, now: datetime) -> None:
-    """Keep what is taken off the free list, and give back what was seen clean."""
+def _take_leaks(
+    slot: Slot, seen: Mapping[int, str], *, looked_at: datetime, actor: Actor, now: datetime
+) -> None:
+    """Keep what is taken off the free list, and give back what was seen clean after it was held."""
     known = dict(PortAllocation.objects.filter(slot=slot, port__in=[*seen]).values_list("port", "leaked"))
-    clean = PortAllocation.objects.filter(slot=slot, leaked=True, session=None).exclude(port__in=[*seen])
+    may_be_free = Q(held_until=None) | Q(held_until__lte=looked_at)
+    leaked = PortAllocation.objects.filter(may_be_free, slot=slot, leaked=True, session=None)
+    clean = leaked.exclude(port__in=[*seen])
     gone = list(clean.values_list("port", flat=True))
     new = [port for port in sorted(seen) if port not in known]
     if gone:

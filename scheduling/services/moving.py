@@ -31,7 +31,7 @@ def move_to_pool(
         raise InvalidInput({"pool": "Name the pool it should wait in."})
     if pool == old:
         raise InvalidInput({"pool": f"It waits in {pool} already."})
-    target = pool_for_session(session, name=pool)
+    target = pool_for_session(session, name=pool, now=now)
     with transaction.atomic():
         moved = LabletSession.objects.filter(
             pk=session.pk, status=SessionStatus.PENDING, attempt=session.attempt, pool=old

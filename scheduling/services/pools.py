@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from lcm.actors import SYSTEM, Actor
 from lcm.errors import InvalidInput
 from lcm.services.changelog import log_change, take_changes
-from lcm.services.validation import clean, save_checked
+from lcm.services.validation import clean, need_reason, save_checked
 from lcm.storable import UNSTORABLE, storable, unstorable_at
 from scheduling.capacity import Resources, resources_of
 from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.models import Phase, Pool, SpotPolicy
-from scheduling.runtimes.base import Market
+from scheduling.models import Phase, Pool, Reservation, SpotPolicy
+from scheduling.runtimes.addresses import same_place
+from scheduling.runtimes.base import ListedWorker, Market, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for, runtime_problems
+from scheduling.selectors.prospects import is_spot_only, pools_with_labels
+from scheduling.services.turns import tell_turns
+from scheduling.turns import in_turn
 
+SPOT_ONLY = "has spot slots only"
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
     "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
     "idle_seconds", "promised_wait", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
     "terminate_timeout",
 )  # fmt: skip
+LAUNCHES_AGAIN = {
+    "stopped_reason": "", "stopped_at": None, "backoff_until": None, "backoff_since": None, "failures": 0,
+}  # fmt: skip
 
 
 def create_pool(
@@ -36,6 +47,7 @@ def create_pool(
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
     _check_scheduler(pool)
     _check_runtime(pool)
+    _check_workers(pool)
     with transaction.atomic():
         save_checked(pool)
         after = {"system": system, "runtime": runtime, **fields}
@@ -44,59 +56,105 @@ def create_pool(
 
 
 def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -> Pool:
-    """Change a pool's policy. Mending it ends a stop by a configuration error and any back-off."""
+    """Change a pool's policy; what reaches far needs a reason.
+
+    Mending it ends a stop by a configuration error and any back-off.
+    """
     _refuse_unknown(changes)
     with transaction.atomic():
         # Locked and read again: what is checked is what will be there, whoever edits at the same time.
         pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
         old, new = take_changes(pool, _tidy(changes))
-        _check_scheduler(pool)
-        _check_runtime(pool)
-        clean(pool)
+        check_pool(pool, new)
+        if _reaches_far(pool, old):
+            need_reason(reason)
         if new or pool.stopped_reason or pool.backoff_until:
-            pool.stopped_reason, pool.backoff_until, pool.failures, pool.refused_offerings = "", None, 0, {}
-            resets = ["stopped_reason", "backoff_until", "failures", "refused_offerings"]
-            pool.save(update_fields=[*new, *resets, "updated_at"])
+            for name, value in LAUNCHES_AGAIN.items():
+                setattr(pool, name, value)
+            pool.refused_offerings = {}
+            pool.save(update_fields=[*new, *LAUNCHES_AGAIN, "refused_offerings", "updated_at"])
             what = ", ".join(name.replace("_", " ") for name in new) or "it starts again"
             message = f"pool {pool} edited: {what}"
             log_change(
                 pool, actor=actor, event="pool_edited", message=message, reason=reason, before=old, after=new
             )
+    # After the pool is let go: whoever ends a claim and makes another asks for it then.
+    if "scheduler" in new:
+        tell_turns(pool)
     return pool
+
+
+def check_pool(pool: Pool, changed: Collection[str]) -> None:
+    """Whether a pool may be saved like this; refuses with the fields and why."""
+    _check_scheduler(pool)
+    _check_runtime(pool)
+    if "runtime_settings" in changed:
+        _check_workers(pool)
+    clean(pool)
+
+
+def _reaches_far(pool: Pool, old: Mapping[str, Any]) -> bool:
+    """Switched off, with room for less, or launched and placed in another way; `old` has what was changed."""
+    is_off = "enabled" in old and not pool.enabled
+    is_smaller = pool.max_slots < old.get("max_slots", 0)
+    return is_off or is_smaller or not old.keys().isdisjoint(("runtime_settings", "scheduler"))
 
 
 def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
     """Launch nothing more: it would never work like this. The first reason stays until someone mends it."""
     reason = storable(reason)[:500] or "wrongly configured"
     with transaction.atomic():
-        if Pool.objects.filter(pk=pool.pk, stopped_reason="").update(stopped_reason=reason):
-            pool.stopped_reason = reason
+        running = Pool.objects.filter(pk=pool.pk, stopped_reason="")
+        if running.update(stopped_reason=reason, stopped_at=now):
+            pool.stopped_reason, pool.stopped_at = reason, now
             message = f"pool {pool} stopped: nothing can be launched like this"
             log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
 
 
-def pool_for(*, name: str, system: str, asked: Resources, ports: int = 0) -> Pool:
-    """The pool asked for, else the one of this system where the wait should be shortest."""
+def pool_for(
+    *,
+    name: str,
+    system: str,
+    asked: Resources,
+    ports: int = 0,
+    preemptible: bool = False,
+    labels: Mapping[str, str] | None = None,
+    now: datetime,
+) -> Pool:
+    """The pool asked for, else the one of this system where the wait should be shortest.
+
+    Pools that have no slot with the labels come last: one can be labelled any time.
+    """
     if name:
         pool = Pool.objects.filter(name=name).first()
         if pool is None:
             raise InvalidInput({"pool": f"There is no pool “{name}”."})
-        problem = _problem_with(pool, system, asked, ports)
+        problem = _problem_with(pool, system, asked, ports, preemptible)
         if problem:
             raise InvalidInput({"pool": problem})
         return pool
     if not system:
         raise InvalidInput({"pool": "Name a pool or a system."})
-    waiting = Count("reservations", filter=Q(reservations__phase=Phase.PENDING))
-    pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=waiting)
-    able = [pool for pool in pools if not _problem_with(pool, system, asked, ports)]
+    queue = Reservation.objects.filter(in_turn(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
+    waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
+    pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
+    problems = {pool: _problem_with(pool, system, asked, ports, preemptible) for pool in pools}
+    able = [pool for pool, problem in problems.items() if not problem]
     if not able:
-        why = "can hold this" if pools else "is switched on"
-        raise InvalidInput({"pool": f"No pool for {system} {why}."})
+        raise InvalidInput({"pool": _none_will_do(system, problems.values())})
+    able = pools_with_labels(able, labels or {}) or able
     return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
 
 
-def _problem_with(pool: Pool, system: str, asked: Resources, ports: int) -> str:
+def _none_will_do(system: str, problems: Collection[str]) -> str:
+    """Said of all pools; that it is for want of anything but spot is worth a sentence of its own."""
+    if not problems:
+        return f"No pool for {system} is switched on."
+    spot = (problem for problem in problems if SPOT_ONLY in problem)
+    return " ".join([f"No pool for {system} can hold this.", *islice(spot, 1)])
+
+
+def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preemptible: bool) -> str:
     """Why a pool can never hold a claim; empty when it can."""
     if not pool.enabled:
         return f"The pool {pool} is switched off."
@@ -106,7 +164,10 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int) -> str:
     if lacking:
         return f"No slot of {pool} can ever hold this: too little {' and '.join(lacking)}."
     if ports > pool.port_count:
-        return f"No slot of {pool} can ever hold this: {ports} ports asked for, a slot has {pool.port_count}."
+        asked_for = "1 port" if ports == 1 else f"{ports} ports"
+        return f"No slot of {pool} can ever hold this: {asked_for} asked for, a slot has {pool.port_count}."
+    if not preemptible and is_spot_only(pool):
+        return f"The pool {pool} {SPOT_ONLY}, which can be taken away, and this may not be interrupted."
     return ""
 
 
@@ -143,6 +204,25 @@ def _check_runtime(pool: Pool) -> None:
         raise InvalidInput(
             {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}
         )
+
+
+def _check_workers(pool: Pool) -> None:
+    """A worker that is listed is in one pool only: two would give out the same ports."""
+    mine = {same_place(worker.endpoint): worker for worker in runtime_for(pool).workers()}
+    others = Pool.objects.filter(runtime=pool.runtime).exclude(pk=pool.pk) if mine else Pool.objects.none()
+    for other in others:
+        for worker in _workers_of(other):
+            same = mine.get(same_place(worker.endpoint))
+            if same:
+                both = f"{same.name} and {worker.name} of the pool {other} have the same address"
+                raise InvalidInput({"runtime_settings.workers": f"{both}: {same.endpoint}."})
+
+
+def _workers_of(pool: Pool) -> Sequence[ListedWorker]:
+    try:
+        return runtime_for(pool).workers()
+    except RuntimeFailure:
+        return ()
 
 
 def _too_many(most: int) -> str:

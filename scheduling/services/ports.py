@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from lcm.bulk import insert_rows
 from scheduling.models import Pool, PortAllocation
+from scheduling.signals import ports_going_free
+
+# As long as a controller may take until a lab that was given up shows its ports or is gone: an import under
+# way appears within a minute, and is removed as an orphan within five more.
+HELD_FOR = timedelta(minutes=6)
 
 
 def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
@@ -58,11 +63,17 @@ def allocate_ports(
     )
 
 
-def abandon_ports(session_ids: Iterable[UUID]) -> None:
-    """The labs may still be there: taken, by nobody, until the worker is looked over."""
-    PortAllocation.objects.filter(session_id__in=list(session_ids)).update(session=None, leaked=True)
+def abandon_ports(session_ids: Iterable[UUID], *, now: datetime) -> None:
+    """The labs may still be there, or still come: taken, by nobody, until the worker is looked over later."""
+    PortAllocation.objects.filter(session_id__in=list(session_ids)).update(
+        session=None, leaked=True, held_until=now + HELD_FOR
+    )
 
 
 def release_ports(session_ids: Iterable[UUID]) -> None:
     """The labs are gone. What leaked stays taken until it is seen free."""
-    PortAllocation.objects.filter(session_id__in=list(session_ids), leaked=False).delete()
+    held = PortAllocation.objects.filter(session_id__in=list(session_ids), leaked=False)
+    gone = set(held.values_list("session_id", flat=True))
+    if gone:
+        ports_going_free.send(PortAllocation, session_ids=list(gone))
+        held.delete()

@@ -22,6 +22,7 @@ from scheduling.capacity import NAMES, Resources, resources_of
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
 from scheduling.services.pools import pool_for
 from scheduling.services.ports import release_ports
+from scheduling.turns import turn_of
 from scheduling.wake import wake_pool
 
 DEFAULT_TTL = 1200
@@ -45,7 +46,7 @@ def create_reservation(
     if not holder.strip():
         raise InvalidInput({"holder": "Say who holds it."})
     asked = _checked(resources)
-    found = pool_for(name=pool, system=system, asked=asked)
+    found = pool_for(name=pool, system=system, asked=asked, now=now)
     reservation = Reservation(
         pool=found,
         holder=holder,
@@ -115,20 +116,23 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
     """The claim of a session's present attempt, in the pool it waits in."""
-    pool = pool_for_session(session, name=session.pool)
+    pool = pool_for_session(session, name=session.pool, now=now)
     if session.pool != pool.name:
         session.pool = pool.name
         LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
     return claim_for_session(session, pool)
 
 
-def pool_for_session(session: LabletSession, *, name: str) -> Pool:
+def pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Pool:
     """The pool of this name if it can hold the session, else why not; without a name the best there is."""
     return pool_for(
         name=name,
         system=session.definition.system,
         asked=_on_one_slot(session),
         ports=len(session.revision.port_template),
+        preemptible=session.definition.preemptible,
+        labels=session.definition.slot_labels,
+        now=now,
     )
 
 
@@ -229,6 +233,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
         created_at=session.created_at,
+        turn_at=turn_of(session, pool),
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),

@@ -17,7 +17,7 @@ from lcm.services.changelog import entry_for, log_change, log_changes
 from lcm.services.feed import note_slots
 from lcm.services.validation import need_reason
 from lcm.storable import storable
-from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
+from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
 from scheduling.wake import wake_pool
 
@@ -32,6 +32,8 @@ FOLLOWING: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.TERMINATING: (SlotState.EMPTY, SlotState.ERROR),
     SlotState.ERROR: (SlotState.EMPTY,),
 }
+# What is written of a worker that was heard of, or answers.
+ANSWERED: dict[str, Any] = {"unanswered_since": None, "failed_probes": 0, "failed_together": False}
 CLEARED: dict[str, Any] = {
     "instance_id": "",
     "endpoint": "",
@@ -43,6 +45,7 @@ CLEARED: dict[str, Any] = {
     "idle_since": None,
     "interruption_deadline": None,
     "last_heartbeat": None,
+    **ANSWERED,
     "reported_capacity": None,
 }
 
@@ -56,12 +59,14 @@ def move_slot(
     actor: Actor = SYSTEM,
     unleased: bool = False,
     worker_stays: bool = False,
+    still: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> bool:
     """One step, with its deadline and an entry in the log; False when the slot has moved on meanwhile.
 
-    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move. An instance that
-    is gone takes its ports with it, leaked ones too; with `worker_stays` they are still taken.
+    With `unleased`, and always on the way to EMPTY, a slot that has a lease does not move; `still` is what
+    else must hold of it at that moment. An instance that is gone takes its ports with it, leaked ones too;
+    with `worker_stays` they are still taken.
     """
     old = SlotState(slot.state)
     if to not in FOLLOWING[old]:
@@ -72,7 +77,7 @@ def move_slot(
     if to == SlotState.EMPTY:
         fields = {**CLEARED, **fields}
     fields |= {"state": to, "reason": storable(reason)[:500], "last_state_change": now}
-    guard = {"lease_count": 0} if unleased or to == SlotState.EMPTY else {}
+    guard = {**(still or {}), **({"lease_count": 0} if unleased or to == SlotState.EMPTY else {})}
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, state=old, **guard).update(**fields):
             return False
@@ -154,7 +159,7 @@ def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Act
 def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """Take a slot out of service once its leases have ended."""
     need_reason(reason)
-    if slot.state not in (SlotState.READY, SlotState.BOOTING, SlotState.BINDING) or not move_slot(
+    if slot.state not in DRAINABLE or not move_slot(
         slot=slot, to=SlotState.DRAINING, now=now, reason=reason, actor=actor
     ):
         raise StateConflict(f"{slot} is {_fresh(slot).lower()} and cannot drain.")
@@ -184,7 +189,8 @@ def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
             if slot.state == SlotState.ERROR and slot.lease_count:
                 raise StateConflict(f"{slot} still has {_leases(slot)}: stop its sessions first.")
             raise StateConflict(f"{slot} is {_fresh(slot).lower()}; only a slot in error can be retried.")
-        type(slot.pool).objects.filter(pk=slot.pool_id).update(backoff_until=None, failures=0)
+        pools = type(slot.pool).objects.filter(pk=slot.pool_id)
+        pools.update(backoff_until=None, backoff_since=None, failures=0)
     return slot
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID, uuid4
 
 from scheduling.framework.model import Job
 from scheduling.models import Pool
 from scheduling.runtimes.base import RuntimeAdapter
+from scheduling.selectors.prospects import Prospects, prospects_of
 
 
 @dataclass
@@ -28,6 +30,10 @@ class TickContext:
     id: UUID = field(default_factory=uuid4)
     decided: int = 0
     plugins: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def prospects(self) -> Prospects:
+        return prospects_of(self.pool)
 
     def count(self, name: str, number: int) -> None:
         if number:

@@ -12,9 +12,10 @@ from django.db import transaction
 from scheduling.capacity import resources_of
 from scheduling.framework.demand import slots_needed
 from scheduling.launching import may_launch, redrive_wait
-from scheduling.models import IN_FLIGHT, OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.models import OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.selectors.capacity import serving_slots
-from scheduling.selectors.snapshots import template_of
+from scheduling.selectors.prospects import coming_to
+from scheduling.selectors.stock import ANY, Intent, Stock
 from scheduling.services.slots import move_slots
 from scheduling.steps.context import TickContext
 
@@ -23,33 +24,38 @@ COMMIT = 500
 
 
 def launch_for_demand(tick: TickContext) -> None:
-    """As many slots as the unmet reservations would fill, less those already on their way."""
-    if not tick.unmet:
+    """As many slots as the unmet reservations would fill beside those already on their way."""
+    if not tick.unmet or not may_launch(tick.pool, tick.now):
         return
-    in_flight = Slot.objects.filter(pool=tick.pool, state__in=IN_FLIGHT, interruption_deadline=None).count()
-    most = in_flight + tick.pool.max_slots - _occupied(tick.pool)
-    needed = slots_needed(tick.unmet, template_of(tick.pool), limit=most)
-    begin_launches(tick, needed - in_flight, "launched_for_demand")
+    most = tick.pool.max_slots - _occupied(tick.pool)
+    if most <= 0:
+        return
+    stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
+    coming = coming_to(tick.prospects, now=tick.now)
+    needed = slots_needed(tick.unmet, coming, stock.supplies(), limit=most)
+    begin_launches(tick, [stock.for_node(node) for node in needed.new], "launched_for_demand")
 
 
 def keep_minimum(tick: TickContext) -> None:
     """The minimum of slots altogether, and the warm ones that nobody is on."""
     pool = tick.pool
-    serving = serving_slots(pool)
-    on_their_way = serving.in_flight
-    claimed = slots_needed(tick.unmet, template_of(pool), limit=on_their_way) if tick.unmet else 0
-    lacking = max(
-        pool.min_slots - serving.ready - on_their_way,
-        pool.warm_slots - serving.idle - (on_their_way - claimed),
-    )
-    begin_launches(tick, lacking, "launched_to_keep")
+    serving = serving_slots(pool, now=tick.now)
+    lacking = pool.min_slots - serving.ready - serving.in_flight
+    if pool.warm_slots:
+        lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed(tick))
+    if lacking > 0 and may_launch(pool, tick.now):
+        stock = Stock(tick.prospects, tick.runtime, most=lacking, now=tick.now)
+        begin_launches(tick, stock.of_any_kind(lacking), "launched_to_keep")
 
 
-def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
+def _claimed(tick: TickContext) -> int:
+    """How many of the slots on their way are for those who wait."""
+    return slots_needed(tick.unmet, coming_to(tick.prospects, now=tick.now)).claimed if tick.unmet else 0
+
+
+def begin_launches(tick: TickContext, intents: Sequence[Intent], name: str) -> None:
     """Write the intent for up to this many launches: a slot each, an open attempt each."""
-    if wanted <= 0 or not may_launch(tick.pool, tick.now):
-        return
-    places = _free_places(tick.pool, wanted)
+    places = _free_places(tick.pool, intents)
     for start in range(0, len(places), COMMIT):
         if not tick.still_mine():
             return
@@ -58,35 +64,59 @@ def begin_launches(tick: TickContext, wanted: int, name: str) -> None:
         tick.count(name, len(begun))
 
 
-def begin_launch(slot: Slot, *, now: datetime) -> LaunchAttempt | None:
+def begin_launch(slot: Slot, *, now: datetime, intent: Intent = ANY) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
-    return next(iter(begin_launch_of([slot], now=now)), None)
+    return next(iter(begin_launch_of([(slot, intent)], now=now)), None)
 
 
-def begin_launch_of(slots: Sequence[Slot], *, now: datetime) -> list[LaunchAttempt]:
+def begin_launch_of(places: Sequence[tuple[Slot, Intent]], *, now: datetime) -> list[LaunchAttempt]:
     """The same for many slots of a pool; those that are not EMPTY any more stay out of it."""
+    slots = [slot for slot, _ in places]
+    meant = {slot.pk: intent for slot, intent in places}
     with transaction.atomic():
         won = move_slots(
             slots=slots, old=SlotState.EMPTY, to=SlotState.LAUNCHING, now=now, **_size(slots[0].pool)
         )
         due = now + redrive_wait(0)
         attempts = [
-            LaunchAttempt(slot=slot, token=uuid.uuid4().hex, requested_at=now, due_at=due) for slot in won
+            LaunchAttempt(
+                slot=slot,
+                token=uuid.uuid4().hex,
+                on_demand_only=meant[slot.pk].on_demand_only,
+                worker=meant[slot.pk].worker,
+                requested_at=now,
+                due_at=due,
+            )
+            for slot in won
         ]
         return LaunchAttempt.objects.bulk_create(attempts)
 
 
-def _free_places(pool: Pool, wanted: int) -> list[Slot]:
-    """EMPTY slots within the maximum, made when there are too few of them."""
-    wanted = min(wanted, pool.max_slots - _occupied(pool))
-    if wanted <= 0:
+def _free_places(pool: Pool, intents: Sequence[Intent]) -> list[tuple[Slot, Intent]]:
+    """EMPTY slots within the maximum, made when there are too few of them.
+
+    A worker of a list comes to the slot of its number, where what is known of it was written down before.
+    """
+    intents = intents[: max(pool.max_slots - _occupied(pool), 0)]
+    if not intents:
         return []
-    numbers = set(Slot.objects.filter(pool=pool).values_list("number", flat=True))
-    free = Slot.objects.filter(pool=pool, state=SlotState.EMPTY, number__lte=pool.max_slots)
-    missing = wanted - free.count()
-    new = [number for number in range(1, pool.max_slots + 1) if number not in numbers][: max(missing, 0)]
-    Slot.objects.bulk_create([_new_slot(pool, number) for number in new], ignore_conflicts=True)
-    return list(free.select_related("pool").order_by("number")[:wanted])
+    known = dict(Slot.objects.filter(pool=pool).values_list("number", "state"))
+    free = [n for n in range(1, pool.max_slots + 1) if known.get(n, SlotState.EMPTY) == SlotState.EMPTY]
+    numbers = _numbers(intents, free)
+    new = [_new_slot(pool, number) for number in numbers if number not in known]
+    Slot.objects.bulk_create(new, ignore_conflicts=True)
+    empty = Slot.objects.select_related("pool").filter(pool=pool, state=SlotState.EMPTY)
+    between = empty.filter(number__gte=min(numbers), number__lte=max(numbers)) if numbers else empty.none()
+    return [(slot, numbers[slot.number]) for slot in between.order_by("number") if slot.number in numbers]
+
+
+def _numbers(intents: Sequence[Intent], free: Sequence[int]) -> dict[int, Intent]:
+    """The number that an intent names where it is free, and for the others the lowest that are left."""
+    left = dict.fromkeys(free)
+    found = {each.number: each for each in intents if each.number in left}
+    rest = (number for number in free if number not in found)
+    others = (each for each in intents if each.number not in left)
+    return found | dict(zip(rest, others, strict=False))
 
 
 def _new_slot(pool: Pool, number: int) -> Slot:

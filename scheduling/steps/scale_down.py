@@ -13,7 +13,7 @@ from scheduling.steps.context import TickContext
 def drain_idle(tick: TickContext) -> None:
     """Drain what is idle for too long, never below the minimum and the warm slots, never one with a lease."""
     pool = tick.pool
-    serving = serving_slots(pool)
+    serving = serving_slots(pool, now=tick.now)
     surplus = min(serving.ready - pool.floor, serving.idle - pool.warm_slots)
     if surplus <= 0:
         return

@@ -28,9 +28,41 @@ function closeMenus(except) {
 document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
 document.addEventListener("focusin", (event) => closeMenus(event.target.closest("details.menu")));
 
-// What is polled waits while nobody looks.
+// Enter in a menu's input sets that filter: leaving it does, and sending the form as well would ask twice.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches(".menu-input input")) return;
+  event.preventDefault();
+  event.target.blur();
+});
+
+// What is polled waits while nobody looks. What loads once does not: the page may be read later.
+const loaded = new WeakSet();
+function isPoll({ elt, triggeringEvent }) {
+  const triggers = (elt.getAttribute("hx-trigger") || "").split(",").map((each) => each.trim());
+  if (triggeringEvent || !triggers.some((each) => each.startsWith("every "))) return false;
+  if (loaded.has(elt) || !triggers.some((each) => /^load\b/.test(each))) return true;
+  loaded.add(elt);
+  return false;
+}
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (document.hidden && !event.detail.requestConfig.triggeringEvent) event.preventDefault();
+  if (isPoll(event.detail.requestConfig) && document.hidden) event.preventDefault();
+});
+
+// What someone has unfolded stays so when its panel comes again, and the link that has the focus keeps it.
+const kept = new WeakMap();
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { requestConfig, target, xhr } = event.detail;
+  if (requestConfig.elt !== target || requestConfig.triggeringEvent) return;
+  const open = [...target.querySelectorAll("details")].map((each) => each.open);
+  const link = target.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  kept.set(xhr, { open, link });
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  const { open, link } = kept.get(event.detail.xhr) || { open: [] };
+  const folds = [...event.target.querySelectorAll("details")];
+  if (folds.length === open.length) folds.forEach((each, index) => (each.open = open[index]));
+  const same = link && [...event.target.querySelectorAll("a")].find((each) => each.getAttribute("href") === link);
+  if (same) same.focus({ preventScroll: true });
 });
 
 // The dialog opens when htmx has put something into it, and gives the focus back when it closes.

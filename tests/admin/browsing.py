@@ -35,8 +35,14 @@ def act(client: Client, action: str, *objs: Model, **values: Any) -> Any:
 
 
 def edit(client: Client, obj: Model, **values: Any) -> Any:
-    """Open an object's form, change some values and save, as the browser would."""
-    return client.post(change_url(obj), {**form_values(client.get(change_url(obj))), **values})
+    """Open an object's form, change some values, say why and save, as the browser would."""
+    sent = {**form_values(client.get(change_url(obj))), "reason": "put right", **values}
+    return client.post(change_url(obj), sent)
+
+
+def delete(client: Client, obj: Model, reason: str = "not needed") -> Any:
+    """Open the page that asks, say why and confirm."""
+    return client.post(delete_url(obj), {"post": "yes", "reason": reason})
 
 
 def form_values(page: Any) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from scheduling.models import (
     Decision,
     Explanation,
     HandlerFailure,
+    Installation,
     LastVerdict,
     LaunchAttempt,
     Lease,
@@ -94,6 +95,7 @@ def make_capacity(session: LabletSession, now: datetime) -> None:
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=7)
     Lease.objects.create(name=f"tick:{pool.pk}", holder="worker-1", expires_at=now)
     make_decision(pool, slot, session.reservations.get(), now)
+    Installation.objects.create()
     SimulatedInstance.objects.create(id="sim-1", pool=pool.name, slot_id="1", token="t1", launched_at=now)
 
 

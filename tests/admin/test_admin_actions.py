@@ -95,11 +95,14 @@ def test_definitions_are_activated_and_deprecated(client_of_fixer, definition):
     active = make_definition("other")
     page = act(client_of_fixer, "activate", definition, active)
     assert sorted(said(page)) == ["1 definition set to active.", "other v1.0 is active already."]
-    act(client_of_fixer, "deprecate", definition)
+    assert 'name="reason"' in act(client_of_fixer, "deprecate", definition).content.decode()
+    page = act(client_of_fixer, "deprecate", definition, apply="yes", reason="new term")
+    assert said(page) == ["1 definition set to deprecated."]
     definition.refresh_from_db()
     assert definition.status == DefinitionStatus.DEPRECATED
     assert [entry.event for entry in log_of(definition)[1:]] == ["definition_status"] * 2
     assert {entry.actor for entry in log_of(definition)[1:]} == {"fay"}
+    assert log_of(definition)[-1].reason == "new term"
 
 
 def test_tokens_are_revoked_with_a_reason(client_of_fixer, db):

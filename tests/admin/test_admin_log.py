@@ -1,5 +1,7 @@
 """Whatever is saved or deleted in the admin is in the change log."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Group
 from django.urls import reverse
@@ -12,6 +14,7 @@ from tests.admin.browsing import (
     act,
     add_url,
     change_url,
+    delete,
     delete_url,
     edit,
     form_values,
@@ -29,6 +32,7 @@ def test_a_save_is_logged_with_who_and_only_what_changed(client_of_fixer, fixer,
     assert (entry.event, entry.actor, entry.user_id) == ("admin_edited", "fay", fixer.pk)
     assert (entry.before, entry.after) == ({"description": ""}, {"description": "The academy"})
     assert entry.message == "domain academy edited as a data fix: description"
+    assert entry.reason == "put right"
     assert entry.request_id
 
 
@@ -53,22 +57,71 @@ def test_a_refused_save_is_not_logged(client_of_fixer, project):
 
 def test_a_deletion_is_logged_with_what_was_there(client_of_fixer, db):
     domain = Domain.objects.create(name="empty")
-    client_of_fixer.post(delete_url(domain), {"post": "yes"})
+    delete(client_of_fixer, domain)
     (entry,) = log_of(domain)
     assert (entry.event, entry.before) == ("admin_deleted", {"name": "empty", "description": ""})
+    assert entry.reason == "not needed"
 
 
 def test_deleting_the_chosen_ones_logs_each(client_of_fixer, db):
     domains = [Domain.objects.create(name=name) for name in ("one", "two")]
-    act(client_of_fixer, "delete_selected", *domains, post="yes")
+    act(client_of_fixer, "delete_selected", *domains, post="yes", reason="both are empty")
     assert not Domain.objects.exists()
-    assert all(log_of(domain)[-1].event == "admin_deleted" for domain in domains)
+    for domain in domains:
+        assert (log_of(domain)[-1].event, log_of(domain)[-1].reason) == ("admin_deleted", "both are empty")
+
+
+@pytest.mark.parametrize("sent", [{}, {"post": "yes"}, {"post": "yes", "reason": " \n"}])
+def test_a_deletion_without_a_reason_asks_again(client_of_fixer, db, sent):
+    domain = Domain.objects.create(name="empty")
+    sent = {"csrfmiddlewaretoken": "x", **sent}
+    page = client_of_fixer.post(delete_url(domain), sent)
+    assert page.status_code == 200
+    assert "This field is required." in page.content.decode()
+    assert Domain.objects.filter(pk=domain.pk).exists()
+    assert not log_of(domain)
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_deleting_the_chosen_ones_without_a_reason_asks_again(client_of_fixer, db, reason):
+    domains = [Domain.objects.create(name=name) for name in ("one", "two")]
+    page = act(client_of_fixer, "delete_selected", *domains, post="yes", reason=reason)
+    text = page.content.decode()
+    assert "This field is required." in text
+    assert all(f'name="_selected_action" value="{domain.pk}"' in text for domain in domains)
+    assert Domain.objects.count() == 2
+    assert not ChangeLog.objects.filter(event="admin_deleted").exists()
+
+
+def test_the_pages_that_ask_have_a_field_for_the_reason_and_no_error_yet(client_of_fixer, db):
+    domain = Domain.objects.create(name="empty")
+    for page in (client_of_fixer.get(delete_url(domain)), act(client_of_fixer, "delete_selected", domain)):
+        text = page.content.decode()
+        assert '<textarea name="reason"' in text
+        assert "required" in text.split('<textarea name="reason"')[1].split(">")[0]
+        assert "errorlist" not in text
+        assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", text)
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_an_edit_without_a_reason_is_refused_at_its_field(client_of_fixer, project, reason):
+    page = edit(client_of_fixer, project.domain, description="The academy", reason=reason)
+    assert page.status_code == 200
+    assert page.context["adminform"].form.errors == {"reason": ["This field is required."]}
+    project.domain.refresh_from_db()
+    assert project.domain.description == ""
+
+
+def test_what_is_only_looked_at_or_added_asks_for_no_reason(client_of_fixer, session):
+    looked_at = change_url(session.transitions.get())
+    for url in (looked_at, add_url(Domain)):
+        assert 'name="reason"' not in client_of_fixer.get(url).content.decode()
 
 
 def test_what_goes_with_a_deleted_object_is_logged_too(client_of_fixer, viewer, project):
     holder = make_person_token(viewer, "laptop")
     membership = Membership.objects.get(user=viewer)
-    client_of_fixer.post(delete_url(viewer), {"post": "yes"})
+    delete(client_of_fixer, viewer)
     assert not User.objects.filter(pk=viewer.pk).exists()
     for gone in (viewer, membership, holder.token):
         assert log_of(gone)[-1].event == "admin_deleted"
@@ -78,9 +131,9 @@ def test_what_goes_with_a_deleted_object_is_logged_too(client_of_fixer, viewer, 
 
 def test_what_is_referred_to_is_not_deleted_and_the_page_says_by_what(client_of_fixer, session):
     for obj in (session.project.domain, session.project, session.owner):
-        page = client_of_fixer.post(delete_url(obj), {"post": "yes"})
+        page = delete(client_of_fixer, obj)
         assert "would require deleting the following protected related objects" in page.content.decode()
-        page = act(client_of_fixer, "delete_selected", obj, post="yes")
+        page = act(client_of_fixer, "delete_selected", obj, post="yes", reason="not needed")
         assert "would require deleting the following protected related objects" in page.content.decode()
         assert type(obj).objects.filter(pk=obj.pk).exists()
         assert not ChangeLog.objects.filter(event="admin_deleted").exists()
@@ -98,7 +151,7 @@ def test_of_very_many_that_refer_to_it_the_page_names_a_few(client_of_fixer, ses
 def test_members_stay_while_they_have_a_session_that_has_not_ended(client_of_fixer, session_in, status):
     session = session_in(status)
     membership = Membership.objects.get(user=session.owner)
-    page = client_of_fixer.post(delete_url(membership), {"post": "yes"})
+    page = delete(client_of_fixer, membership)
     assert Membership.objects.filter(pk=membership.pk).exists() is not session.is_final
     assert (page.status_code == 200 and str(session) in page.content.decode()) is not session.is_final
 
@@ -110,11 +163,12 @@ def test_a_member_added_on_the_projects_page_is_logged(client_of_fixer, project,
     existing = Membership.objects.filter(project=project).order_by("user__username")
     ids = {f"memberships-{index}-id": each.pk for index, each in enumerate(existing)}
     links = {f"memberships-{index}-project": project.pk for index in range(total + 1)}
-    answer = client_of_fixer.post(change_url(project), {**sent, **row, **ids, **links})
+    sent |= {"reason": "joined late", **row, **ids, **links}
+    answer = client_of_fixer.post(change_url(project), sent)
     assert answer.status_code == 302
     membership = Membership.objects.get(user=stranger)
     (entry,) = log_of(membership)
-    assert entry.event == "admin_added"
+    assert (entry.event, entry.reason) == ("admin_added", "joined late")
     assert entry.after == {"project": str(project.pk), "user": str(stranger.pk)}
     assert not log_of(project)
 

@@ -157,6 +157,8 @@ def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
     assert ChangeLog.objects.get(event="definition_status").reason == "tested"
     assert api(admin).post(f"{path}status/", {"status": "active"}).status_code == 409
     assert api(admin).post(f"{path}status/", {"status": "secret"}).status_code == 400
+    bare = api(admin).post(f"{path}status/", {"status": "deprecated"})
+    assert (bare.status_code, list(bare.json()["details"])) == (400, ["reason"])
 
 
 def test_a_change_of_requirements_is_applied(api, admin, path):

@@ -2,7 +2,9 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
+
+from tests.bench.control_plane import ROOT
 
 FLAGS = [
     "--no-sandbox",
@@ -43,6 +45,7 @@ PAGES = [
     "/projects/",
     "/projects/new",
     "/projects/{project}/",
+    "/projects/{project}/members/",
     "/pools/",
     "/pools/new",
     "/pools/{pool}/",
@@ -64,6 +67,7 @@ PAGES = [
     "/usage/",
     "/observers/",
     "/observers/usage-record/",
+    "/observers/runs/",
     "/overview/ticks",
     "/overview/usage",
     "/profile",
@@ -79,9 +83,21 @@ PAGES = [
     "/changes/",
     "/changes/{change}/",
 ]
+# What htmx puts into them later.
+PANELS = [
+    "/pools/{pool}/board",
+    "/queue/ticks",
+    "/observers/board",
+    "/controllers/board",
+    "/sessions/{session}/capacity",
+    "/sessions/{session}/live",
+    "/slots/{slot}/live",
+    "/live/busiest",
+]
 LISTS = {
     "session": "/sessions/?status=RUNNING",
-    "waiting": "/sessions/?status=PENDING",
+    # The one that starts last is not placed while someone looks.
+    "waiting": "/sessions/?status=PENDING&sort=-starts_at",
     "definition": "/definitions/",
     "domain": "/domains/",
     "project": "/projects/",
@@ -97,18 +113,58 @@ LISTS = {
 }
 
 
-def log_in(page: Page, person: str) -> None:
-    """Ends on the overview."""
+def log_in(page: Page, person: str, password: str = "") -> None:
+    """People of the demo need no password here. Ends on the overview."""
     page.goto("/login")
     page.get_by_label("Name").fill(person)
-    page.get_by_label("Password").fill(f"demo-{person}")
+    page.get_by_label("Password").fill(password or f"demo-{person}")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
 
 
 def real_paths(page: Page) -> list[str]:
-    """The pages with ids of things that exist; those of which there is nothing are left out."""
+    """The pages with ids of things that exist; some that the demo may lack are made, others left out."""
+    ask_for_session(page, far_off=True)
+    making = {"job": _start_a_job, "token": _make_a_token}
+    for kind in set(making) - set(places(page)):
+        making[kind](page)
     return filled(places(page))
+
+
+def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
+    """Ends on the session's page; one that is far off waits for its turn."""
+    page.goto("/sessions/new")
+    page.get_by_label("Definition").fill(definition)
+    page.get_by_label("Project").fill("academy / ccna-spring")
+    page.get_by_label("Owner").fill("ccna-spring-01")
+    if far_off:
+        page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
+        page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
+    page.get_by_role("button", name="Ask for session").click()
+    expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
+
+
+def _make_a_token(page: Page) -> None:
+    page.goto("/tokens/new")
+    page.get_by_label("Name").fill("to-look-at")
+    page.get_by_label("Pools").fill("cml-eu")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_label("Key")).to_be_visible()
+
+
+def _start_a_job(page: Page) -> None:
+    page.goto("/definitions/import-many")
+    topology = next((ROOT / "lcm" / "demo" / "topologies").glob("*.yaml")).read_bytes()
+    file: FilePayload = {"name": "to-look-at.yaml", "mimeType": "application/yaml", "buffer": topology}
+    page.get_by_label("YAML files").set_input_files([file])
+    page.get_by_role("button", name="Import files").click()
+    expect(page).to_have_url(re.compile("/jobs/"))
+
+
+def show(page: Page, path: str) -> None:
+    """A page with all of its panels."""
+    page.goto(path)
+    page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
 
 
 def filled(known: dict[str, str]) -> list[str]:

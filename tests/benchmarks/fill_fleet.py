@@ -15,7 +15,10 @@ from django.db.models import Model
 from lcm.actors import SYSTEM
 from lcm.bulk import insert_rows, update_each
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, LabletSession
+from lcm.models import Job, JobState, LabletDefinition, LabletSession, TokenKind
+from lcm.services import importing
+from lcm.services.tokens import create_token
+from observations.models import DriftReview
 from observations.models.aggregates import DefinitionAssessment, Verdict
 from scheduling.models import Phase, Pool, QueueOrder, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool
@@ -48,6 +51,8 @@ def fill_fleet(size: Size) -> None:
     filler.fill(size.sessions)
     _queue(pools, chance, now)
     _ticks(pools, chance, now)
+    _drift(filler.definitions, now)
+    _jobs_and_tokens(now)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE" if connection.vendor == "postgresql" else "PRAGMA optimize=0x10002")
 
@@ -66,6 +71,7 @@ def _definitions(count: int, chance: random.Random, now: datetime) -> list[tuple
                 "name": f"lab-{number:05}",
                 "current_revision_id": None,
                 "needs_review": number % 50 == 0,
+                "review_since": None if number % 50 else now - timedelta(hours=number % 99),
             }
             for number, (key, _) in enumerate(keys)
         ],
@@ -156,3 +162,34 @@ def _ticks(pools: list[Pool], chance: random.Random, now: datetime) -> None:
 
 def _uuid(chance: random.Random) -> UUID:
     return UUID(int=chance.getrandbits(128), version=4)
+
+
+def _drift(definitions: list[tuple[UUID, UUID]], now: datetime) -> None:
+    """A port that leaked in one definition of ten."""
+    DriftReview.objects.bulk_create(
+        [
+            DriftReview(
+                definition_id=key, fingerprint="r1_serial", kind="extra", name="r1_serial", first_seen=now,
+                last_seen=now,
+            )
+            for key, _ in definitions[::10]
+        ],
+        batch_size=2_000,
+    )  # fmt: skip
+
+
+def _jobs_and_tokens(now: datetime) -> None:
+    for number in range(100):
+        Job.objects.create(
+            kind=importing.KIND,
+            title=f"Import {number}",
+            state=JobState.DONE,
+            actor="admin",
+            created_at=now,
+            touched_at=now,
+            finished_at=now,
+        )
+        create_token(
+            name=f"controller-{number}", kind=TokenKind.CONTROLLER, scopes=["pool:pool-0"],
+            expires_at=now + timedelta(days=90), actor=SYSTEM, now=now,
+        )  # fmt: skip

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import Any
 
-from tests.bench.visiting import filled
+from tests.bench.visiting import LISTS, PANELS, filled
 from tests.benchmarks.measuring import measure_page, print_table, start_django
 
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
@@ -54,9 +54,10 @@ def _row(path: str) -> list[str]:
 
 
 def _paths() -> list[str]:
-    """The pages that browser tests walk, with things that exist here."""
+    """The pages that browser tests walk and their panels, with things that exist here."""
     from lcm.lifecycle import SessionStatus
-    from lcm.models import ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
+    from lcm.models import ApiToken, ChangeLog, Domain, Job, LabletDefinition, LabletSession, Project, User
+    from observations.models import DriftReview
     from scheduling.models import Pool, Reservation, Slot, SlotState, TickRun
 
     def one(rows: Any) -> str:
@@ -74,8 +75,12 @@ def _paths() -> list[str]:
         "reservation": one(Reservation.objects.all()),
         "change": one(ChangeLog.objects.all()),
         "person": one(User.objects.filter(username__startswith="student")),
+        "drift": one(DriftReview.objects.all()),
+        "token": one(ApiToken.objects.all()),
+        "job": one(Job.objects.all()),
     }
-    return filled(places)
+    assert set(places) == set(LISTS)
+    return [*filled(places), *(panel.format(**places) for panel in PANELS)]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,29 @@ REPEATED_IDS = """() => {
     return ids.filter((id, place) => ids.indexOf(id) !== place);
 }"""
 
+# Hints wider than their field, tiles wider than their cell, words of the brand under each other.
+CUT_OFF = """() => {
+    const pen = document.createElement("canvas").getContext("2d");
+    const wide = each => {
+        const look = getComputedStyle(each);
+        pen.font = look.font;
+        const room = each.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight);
+        return each.offsetParent && pen.measureText(each.placeholder).width > room;
+    };
+    const hints = [...document.querySelectorAll("main input[placeholder]")].filter(wide);
+    const tiles = [...document.querySelectorAll(".board > li")].filter(
+        each => each.firstElementChild.scrollWidth > each.clientWidth);
+    const brand = [...document.querySelectorAll(".brand")].filter(each => each.clientHeight > 36);
+    const texts = [...tiles, ...brand].map(each => each.textContent.trim());
+    return [...hints.map(each => each.placeholder), ...texts];
+}"""
+
+
+def cut_off(page: Page) -> list[str]:
+    """What does not fit where it stands."""
+    found: list[str] = page.evaluate(CUT_OFF)
+    return found
+
 
 def leave_one_of_each_look(page: Page) -> None:
     page.evaluate(LEAVE_ONE_OF_EACH_LOOK)

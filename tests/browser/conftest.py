@@ -104,6 +104,8 @@ def open_page(
     yield make
     for settings, context in used:
         for page in context.pages[1:]:
+            # One that is on its way to another page may never be closed.
+            page.wait_for_load_state()
             page.close()
         context.clear_cookies()
         spare[settings].append(context)

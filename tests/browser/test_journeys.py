@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lcm.cml.topology import parse_topology
-from tests.browser.asking import ask_for_session
+from tests.bench.visiting import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -189,10 +189,26 @@ def test_bulk_actions_take_all_that_match_when_asked(open_page):
     page.get_by_label(re.compile("All .* matches")).check()
     page.locator(".bulk").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text(re.compile(r"Cancel [\d,]+ sessions\?"))
-    dialog.get_by_label("Reason").fill("Nothing is left to cancel in them")
-    dialog.get_by_role("button", name=re.compile("Cancel .* sessions")).click()
-    expect(page.locator(".toast")).to_contain_text("0 sessions cancelled")
+    expect(dialog).to_contain_text(re.compile(r"None of the [\d,]+ sessions can be cancelled"))
+    expect(dialog.get_by_role("button")).to_have_text(["Back"])
+    dialog.get_by_role("button", name="Back").click()
+    expect(dialog).to_be_hidden()
+
+
+def test_the_change_log_of_a_person_since_a_moment(open_page):
+    page = open_page("admin")
+    name = fresh_name()
+    import_definition(page, name)
+    page.goto("/changes/")
+    page.locator("summary", has_text="Person").click()
+    page.get_by_role("textbox", name="Person").fill("admin")
+    page.get_by_role("textbox", name="Person").press("Enter")
+    expect(page.locator(".chip")).to_have_text("Person: admin")
+    page.locator("summary", has_text="When").click()
+    page.get_by_label("From").fill("2020-01-01T08:30")
+    page.get_by_label("From").press("Tab")
+    expect(page.locator(".chip")).to_have_text(["Person: admin", "From: 2020-01-01 08:30"])
+    expect(page.locator("tbody tr").first).to_contain_text(name)
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])

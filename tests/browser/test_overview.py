@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.bench.visiting import places
 
@@ -14,6 +15,55 @@ pytestmark = pytest.mark.xdist_group("browser")
 ASKED = """() => [
     ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
 ].map(each => ({name: each.name, size: each.encodedBodySize, origin: new URL(each.name).origin}))"""
+UNSEEN = "window.unseen = true; Object.defineProperty(document, 'hidden', {get: () => window.unseen})"
+LOADED_AND_POLLED = """() => {
+    const part = document.createElement("div");
+    part.id = "both";
+    part.setAttribute("hx-get", "/overview/ticks");
+    part.setAttribute("hx-trigger", "load, every 10s");
+    part.setAttribute("hx-select", "h2");
+    document.getElementById("main").append(part);
+    htmx.process(part);
+}"""
+
+
+def asks_for(request: Request, path: str) -> bool:
+    """Whether htmx has asked for exactly this."""
+    return is_from_htmx(request) and urlsplit(request.url).path == path
+
+
+def is_from_htmx(request: Request) -> bool:
+    return request.headers.get("hx-request") == "true"
+
+
+def asked_by_htmx(page: Page) -> list[str]:
+    """What htmx asks for from now on; grows."""
+    asked: list[str] = []
+    page.on(
+        "request",
+        lambda request: asked.append(urlsplit(request.url).path) if is_from_htmx(request) else None,
+    )
+    return asked
+
+
+def come_again(page: Page, panel: Locator, path: str, seconds: int) -> None:
+    """Put the clock forward until another panel is in the place of this one."""
+    panel.evaluate("panel => panel.classList.add('old')")
+    with page.expect_response(lambda answer: asks_for(answer.request, path)):
+        page.clock.fast_forward(seconds * 1000)
+    expect(panel).not_to_contain_class("old")
+
+
+@pytest.fixture
+def timed_page(plane, chromium, open_page):
+    """A viewer's page whose clock can be put forward; no other test gets its browser context."""
+    cookies = open_page("viewer").context.cookies()
+    context = chromium.new_context(base_url=f"http://{plane.address}")
+    context.add_cookies(cookies)
+    page = context.new_page()
+    page.clock.install()
+    yield page
+    context.close()
 
 
 def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
@@ -28,8 +78,60 @@ def test_the_overview_tells_what_needs_someone_and_leads_there(open_page):
 
 def test_the_overview_is_fresh_by_itself(open_page):
     page = open_page("viewer")
-    with page.expect_response(lambda answer: answer.request.headers.get("hx-request") == "true"):
+    fresh = page.locator("#live > header .fresh")
+    before = fresh.inner_text()
+    line = page.locator(".row-link").first
+    line.focus()
+    with page.expect_response(lambda answer: asks_for(answer.request, "/")):
         pass
+    expect(fresh).to_have_text(re.compile(r"as of \d\d:\d\d:\d\d"))
+    expect(fresh).not_to_have_text(before)
+    expect(line).to_be_focused()
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("ticks", 10), ("usage", 60)])
+def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
+    timed_page.goto("/")
+    panel = timed_page.locator(f"#panel-{name}")
+    expect(panel.locator(".fresh")).to_contain_text("as of")
+    come_again(timed_page, panel, f"/overview/{name}", seconds)
+    expect(panel.locator(".fresh")).to_contain_text("as of")
+
+
+def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
+    timed_page.goto("/")
+    panel = timed_page.locator("#panel-ticks")
+    panel.locator("summary").click()
+    come_again(timed_page, panel, "/overview/ticks", 10)
+    expect(panel.locator("details")).to_have_attribute("open", "")
+
+
+def test_panels_load_in_a_tab_nobody_looks_at_and_polls_wait(timed_page):
+    timed_page.add_init_script(UNSEEN)
+    timed_page.goto("/")
+    expect(timed_page.locator("#panel-ticks .fresh")).to_be_visible()
+    expect(timed_page.locator("#panel-usage .fresh")).to_be_visible()
+    asked = asked_by_htmx(timed_page)
+    for _ in range(3):
+        timed_page.clock.fast_forward(61_000)
+    assert asked == []
+    timed_page.evaluate("window.unseen = false")
+    for path in ("/", "/overview/ticks", "/overview/usage"):
+        with timed_page.expect_response(lambda answer, path=path: asks_for(answer.request, path)):
+            timed_page.clock.fast_forward(61_000)
+
+
+def test_what_loads_and_is_polled_loads_once_unseen(timed_page):
+    timed_page.add_init_script(UNSEEN)
+    timed_page.goto("/profile")
+    asked = asked_by_htmx(timed_page)
+    timed_page.evaluate(LOADED_AND_POLLED)
+    expect(timed_page.locator("#both")).to_contain_text("Tick duration")
+    timed_page.clock.fast_forward(11_000)
+    assert asked == ["/overview/ticks"]
+    timed_page.evaluate("window.unseen = false")
+    with timed_page.expect_response("**/overview/ticks"):
+        timed_page.clock.fast_forward(11_000)
 
 
 def test_a_lab_is_found_from_anywhere(open_page):
@@ -58,6 +160,7 @@ def test_times_are_shown_in_the_zone_a_person_chose(open_page):
     page.goto("/profile")
     page.get_by_label("Time zone").select_option("")
     page.get_by_role("button", name="Save profile").click()
+    expect(page.locator(".toast")).to_contain_text("Your profile is saved")
 
 
 def test_an_admin_gives_and_takes_a_role_in_a_dialog(open_page):
@@ -74,7 +177,10 @@ def test_an_admin_gives_and_takes_a_role_in_a_dialog(open_page):
 
 
 def test_usage_is_rebuilt_by_a_job_that_shows_its_progress(open_page):
-    page = open_page("admin", "/fair-share/rebuild")
+    page = open_page("admin", "/observers/usage-record/")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator(".toast")).to_be_visible()
+    page.goto("/fair-share/rebuild")
     page.get_by_label("Reason").fill("After a restore")
     page.get_by_role("button", name="Rebuild usage").click()
     expect(page.get_by_role("heading", name=re.compile("Rebuild usage of"))).to_be_visible()

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.asking import ask_for_session
+from tests.bench.visiting import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -37,3 +37,15 @@ def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
     page.get_by_label("Search waiting reservations").fill("nobody-has-this-name")
     expect(page.locator("#results")).not_to_contain_text("Not yet")
     expect(page).to_have_url(re.compile("q=nobody"))
+
+
+def test_on_a_phone_the_place_in_the_queue_stands_beside_the_box(open_page):
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
+    page.goto("/queue/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    corners = page.locator("tbody tr").first.locator(".card-corner")
+    expect(corners).to_have_count(2)
+    box, place = (corners.nth(number).bounding_box() for number in (0, 1))
+    assert box["x"] + box["width"] <= place["x"]
+    assert place["x"] + place["width"] <= 390

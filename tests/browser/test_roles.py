@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.bench.visiting import places
-from tests.browser.asking import ask_for_session
+from tests.bench.visiting import ask_for_session, places
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -101,6 +101,15 @@ def test_a_pool_is_changed(api, admin, pool):
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
+@pytest.mark.parametrize("change", [{"enabled": False}, {"max_slots": 5}])
+def test_what_reaches_far_needs_a_reason(api, admin, pool, change):
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+    pool.refresh_from_db()
+    assert (pool.enabled, pool.max_slots) == (True, 6)
+    assert api(admin).patch(f"{POOLS}{pool.pk}/", {**change, "reason": "exams"}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

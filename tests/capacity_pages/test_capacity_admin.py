@@ -5,7 +5,7 @@ import pytest
 from lcm.models import ChangeLog
 from lcm.roles import Role
 from scheduling.models import Phase, Pool, PortAllocation, Slot, SlotState
-from tests.admin.browsing import act, add_url, change_url, delete_url, edit, log_of, said
+from tests.admin.browsing import act, add_url, change_url, delete, edit, log_of, said
 from tests.capacity_pages.stage import make_slot, put_on, reserve
 from tests.factories import make_person
 
@@ -43,18 +43,54 @@ def test_a_refusal_is_told_in_the_services_words(fixer, pool):
     assert said(page) == ["cml-eu-01 has a lease: drain it, or stop its sessions first."]
 
 
-def test_a_slots_state_cannot_be_posted(fixer, pool):
+def test_a_slots_state_and_labels_cannot_be_posted(fixer, pool):
     slot = make_slot(pool, 1)
-    edit(fixer, slot, state=S.ERROR, lease_count=7, labels='{"rack": "b"}')
+    assert fixer.get(change_url(slot)).status_code == 200
+    forged = {"state": S.ERROR, "lease_count": 7, "labels": '{"rack": "b"}', "reason": "put right"}
+    assert fixer.post(change_url(slot), forged).status_code == 403
     slot.refresh_from_db()
-    assert (slot.state, slot.lease_count, slot.labels) == (S.READY, 0, {"rack": "b"})
+    assert (slot.state, slot.lease_count, slot.labels) == (S.READY, 0, {})
 
 
-@pytest.mark.parametrize("wrong", ['{"rack": "\\u0000"}', '{"\\ud800": 1}'])
-def test_labels_that_cannot_be_stored_are_refused_at_their_field(fixer, pool, wrong):
+@pytest.mark.parametrize(("text", "labels"), [('{"rack": "b"}', {"rack": "b"}), ("{}", {})])
+def test_labels_are_given_by_the_service_with_a_reason(fixer, pool, text, labels):
+    slots = [make_slot(pool, number, labels={"rack": "a"}) for number in (1, 2)]
+    assert '<textarea name="labels"' in act(fixer, "label", *slots).content.decode()
+    page = act(fixer, "label", *slots, apply="yes", labels=text, reason="moved")
+    assert said(page) == ["2 slots labelled."]
+    for slot in slots:
+        slot.refresh_from_db()
+        assert slot.labels == labels
+        entry = log_of(slot)[-1]
+        assert (entry.event, entry.reason) == ("slot_labelled", "moved")
+
+
+@pytest.mark.parametrize(("second", "begins_with"), [("a", '{"rack": "a"}'), ("b", "")])
+def test_the_form_begins_with_the_labels_that_all_have(fixer, pool, second, begins_with):
+    slots = [make_slot(pool, 1, labels={"rack": "a"}), make_slot(pool, 2, labels={"rack": second})]
+    assert act(fixer, "label", *slots).context["form"]["labels"].value() == begins_with
+
+
+def test_a_slot_without_a_worker_is_not_labelled(fixer, pool):
+    slot = make_slot(pool, 1, S.EMPTY)
+    page = act(fixer, "label", slot, apply="yes", labels='{"rack": "b"}', reason="moved")
+    assert said(page) == ["cml-eu-01 is empty and has no worker to label."]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ("", "This field is required."),
+        ('["a"]', "Labels are names with a text each"),
+        ('{"rack": 7}', "Labels are names with a text each"),
+        ('{"rack": "\\u0000"}', "cannot be stored"),
+        ('{"\\ud800": 1}', "cannot be stored"),
+    ],
+)
+def test_labels_that_are_none_are_refused_at_their_field(fixer, pool, wrong, told):
     slot = make_slot(pool, 1)
-    page = fixer.post(change_url(slot), {"labels": wrong})
-    assert "cannot be stored" in " ".join(page.context["adminform"].form.errors["labels"])
+    page = act(fixer, "label", slot, apply="yes", labels=wrong, reason="moved")
+    assert told in " ".join(page.context["form"].errors["labels"])
     slot.refresh_from_db()
     assert slot.labels == {}
 
@@ -74,23 +110,29 @@ def test_reservations_are_released_and_cancelled(fixer, pool, session, now):
 
 def test_a_pool_is_edited_by_the_service(fixer, pool):
     Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template", failures=2)
-    edit(fixer, pool, max_slots=9, name="other")
+    edit(fixer, pool, max_slots=9, name="other", reason="more room")
     pool.refresh_from_db()
     assert (pool.name, pool.max_slots, pool.stopped_reason, pool.failures) == ("cml-eu", 9, "", 0)
     assert [entry.event for entry in log_of(pool)] == ["pool_created", "pool_edited"]
+    assert log_of(pool)[-1].reason == "more room"
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"runtime_settings": '{"boot_second": 2}'}, "did you mean “boot_seconds”?"),
+        ({"runtime_settings": '["a"]'}, "The settings must be an object"),
         ({"min_slots": 99}, "The minimum cannot exceed the maximum of slots."),
+        ({"spot_policy": "only"}, "This runtime has no spot offering."),
+        ({"scheduler": "actions: [allocate]\nplugins: [gone]\n"}, "There is no plugin “gone”"),
+        ({"reason": " "}, "This field is required."),
     ],
 )
 def test_a_pool_that_cannot_be_is_refused(fixer, pool, change, told):
     page = edit(fixer, pool, **change)
     assert page.status_code == 200
-    assert told in page.content.decode()
+    assert page.content.decode().count(told) == 1
+    assert said(page) == []
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
 
 
@@ -98,9 +140,12 @@ def test_a_leaked_port_can_be_freed_and_a_held_one_not(fixer, pool, session):
     slot = make_slot(pool, 1)
     leaked = PortAllocation.objects.create(slot=slot, port=2000, name="a", leaked=True)
     held = PortAllocation.objects.create(slot=slot, port=2001, name="b", session=session)
-    fixer.post(delete_url(leaked), {"post": "yes"})
-    assert fixer.post(delete_url(held), {"post": "yes"}).status_code == 403
-    act(fixer, "delete_selected", held, post="yes")
+    assert "This field is required." in delete(fixer, leaked, reason=" ").content.decode()
+    assert slot.ports.count() == 2
+    delete(fixer, leaked, reason="seen free")
+    assert (log_of(leaked)[-1].event, log_of(leaked)[-1].reason) == ("admin_deleted", "seen free")
+    assert delete(fixer, held).status_code == 403
+    act(fixer, "delete_selected", held, post="yes", reason="seen free")
     assert list(slot.ports.all()) == [held]
 
 

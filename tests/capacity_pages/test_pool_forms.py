@@ -109,6 +109,21 @@ def test_a_pool_is_edited_with_a_reason(by, admin, pool, edit_url):
     assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
 
 
+def test_a_pool_is_switched_off_with_a_reason(by, admin, pool, edit_url):
+    client = by(admin)
+    form = {**GOOD, "max_slots": "6", "runtime_settings": ""}
+    off = {name: value for name, value in form.items() if name != "enabled"}
+    page = client.post(edit_url, off)
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"reason": ["Say why: it is kept in the change log."]}
+    pool.refresh_from_db()
+    assert pool.enabled
+    assert client.post(edit_url, {**form, "enabled": "on"}).status_code == 302
+    assert client.post(edit_url, {**off, "reason": "Moved"}).status_code == 302
+    pool.refresh_from_db()
+    assert not pool.enabled
+
+
 def test_a_bad_edit_changes_nothing(by, admin, pool, edit_url, words):
     page = by(admin).post(edit_url, {**GOOD, "min_slots": "99", "description": "Changed"})
     assert page.status_code == 422

@@ -25,7 +25,10 @@ def test_the_list_shows_use_demand_and_policy(by, viewer, pool, now, words):
     reserve(pool, now - timedelta(minutes=4))
     page = by(viewer).get("/pools/")
     assert "1 of 6 slots is ready , 1 reservation waits." in words(page)
-    assert "cml-eu Evening courses Enabled cml simulated 1 of 6 1 of 10 1 4 min ago 0 0 6" in words(page)
+    assert (
+        "cml-eu Evening courses Enabled cml simulated 1 offering 1 of 6 1 of 10 1 4 min ago 0 0 6"
+        in words(page)
+    )
 
 
 def test_the_list_says_when_there_is_no_pool(by, viewer, words):
@@ -67,7 +70,7 @@ def test_the_list_is_searched_and_exported(by, viewer, pool):
     client = by(viewer)
     assert [row.name for row in client.get("/pools/?q=gpu").context["rows"].rows] == ["gpu-lab"]
     body = exported(client.get("/pools/?format=csv"))
-    assert body.splitlines()[0].startswith("Pool,State,System,Runtime,Ready slots,Leases used")
+    assert body.splitlines()[0].startswith("Pool,State,System,Runtime,Offerings,Ready slots,Leases used")
     assert len(body.splitlines()) == 3
 
 
@@ -107,7 +110,7 @@ def test_the_sentence_counts(by, viewer, pool, now, words, ready, waiting, said)
         ),
         ({"backoff": 300, "failures": 2}, "Nothing is launched after 2 failures. It goes on by itself at"),
         ({"backoff": 90}, "Nothing is launched, as there was no capacity. It goes on by itself at"),
-        ({"refused": 120}, "m5.metal was refused. There was no capacity for it. It is asked for again in"),
+        ({"refused": 120}, "sim-large was refused. There was no capacity for it. It is asked for again in"),
     ],
 )
 def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now, words, fields, said):
@@ -116,7 +119,7 @@ def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now
         del fields["backoff"]
     if "refused" in fields:
         until = now + timedelta(seconds=fields["refused"])
-        fields = {"refused_offerings": {"m5.metal": until.isoformat()}}
+        fields = {"refused_offerings": {"sim-large": until.isoformat()}}
     Pool.objects.filter(pk=pool.pk).update(**fields)
     assert said in words(by(viewer).get(detail(pool)))
 
@@ -124,10 +127,10 @@ def test_a_pool_that_cannot_launch_says_why_and_what_to_do(by, viewer, pool, now
 def test_what_is_over_is_not_told_any_more(by, viewer, pool, now, words):
     before = now - timedelta(seconds=5)
     Pool.objects.filter(pk=pool.pk).update(
-        backoff_until=before, refused_offerings={"m5.metal": before.isoformat()}
+        backoff_until=before, refused_offerings={"sim-large": before.isoformat()}
     )
     page = by(viewer).get(detail(pool))
-    assert "m5.metal" not in words(page)
+    assert "was refused" not in words(page)
     assert "Nothing is launched" not in words(page)
 
 

@@ -40,6 +40,11 @@ def test_each_state_has_its_words(by, viewer, pool, words, state, said):
     assert said in words(by(viewer).get(url(make_slot(pool, 1, state))))
 
 
+def test_one_lease_is_in_use(by, viewer, slot, now, words):
+    put_on(slot, reserve(slot.pool, now), now)
+    assert "1 of 10 leases is in use." in words(by(viewer).get(url(slot)))
+
+
 def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, session, now, words):
     put_session_on(slot, session, now, 2000, 2001, 2003)
     put_on(slot, reserve(slot.pool, now), now)
@@ -55,6 +60,19 @@ def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, 
     assert "2500 r9_vnc leaked, held back until seen free" in text
     assert "Refused capacity none none left" in text
     assert "CPU 6 / 16" in text
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({}, "Labels none"),
+        ({"rack": "b"}, "Labels rack=b"),
+        (["a"], "Labels ['a'] not labels, read as none"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_shown(by, viewer, slot, words, labels, said):
+    Slot.objects.filter(pk=slot.pk).update(labels=labels)
+    assert said in words(by(viewer).get(url(slot)))
 
 
 def test_deadlines_are_counted_down(by, viewer, pool, now, words):
@@ -175,16 +193,16 @@ def test_slots_are_filtered_and_searched(by, viewer, pool, now):
 def test_a_pool_that_does_not_exist_is_an_error_of_the_filter(by, viewer, pool, words):
     page = by(viewer).get("/slots/?pool=nowhere")
     assert page.status_code == 200
-    assert "pool: Select a valid choice. nowhere is not one of the available choices." in words(page)
+    assert "Pool: Select a valid choice. nowhere is not one of the available choices." in words(page)
 
 
 def test_many_slots_are_drained_at_once(by, operator, pool, words):
     ready, failed = make_slot(pool, 1), make_slot(pool, 2, S.ERROR)
     client = by(operator)
     chosen = {"pk": [str(ready.pk), str(failed.pk)]}
-    assert "Drain 2 slots?" in words(client.post("/slots/drain", chosen))
+    assert "Drain 1 slot?" in words(client.post("/slots/drain", chosen))
     page = client.post("/slots/drain", {**chosen, "reason": "new image"}, follow=True)
-    assert "1 slot set to drain; 1 could not be, as it is now." in words(page)
+    assert "1 slot set to drain." in words(page)
     ready.refresh_from_db()
     assert ready.state == S.DRAINING
 

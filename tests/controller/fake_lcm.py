@@ -53,6 +53,9 @@ class Lcm:
             raise httpx.ConnectError("nobody is there")
         if status:
             return httpx.Response(status, json={"code": "x", "message": "y", "details": {}})
+        if request.method == "POST" and name.endswith("/heartbeat"):
+            self.posts.append(("heartbeat", json.loads(request.content)))
+            return httpx.Response(200, json={})
         if request.method == "POST" and name.startswith("lablet-sessions/"):
             return self.take(name, json.loads(request.content))
         answer = getattr(self, name.replace("/", "_").replace("-", "_"))

@@ -107,6 +107,8 @@ class Plane:
             "LIVE_STATS_CACHE": "0.2",
             "SERVICE_DISCOVERY_INTERVAL": "1",
             "SIMULATOR_URL": self.simulator.url,
+            # Labs of tests live for seconds.
+            "SAMPLE_BOOTED_SECONDS": "2",
             "TICK_INTERVAL": "2",
             "RECONCILE_INTERVAL": "1.5",
             "WEB_WORKERS": "1",

@@ -36,8 +36,8 @@ DUE = [
     ("end-running", S.RUNNING, 134, S.RUNNING),
     ("end-running", S.RUNNING, 135, S.STOPPING),
     ("end-running", S.COLLECTING, 135, S.STOPPING),
-    ("finish-stopping", S.STOPPING, 14, S.STOPPING),
-    ("finish-stopping", S.STOPPING, 15, S.TERMINATED),
+    ("finish-stopping", S.STOPPING, 19, S.STOPPING),
+    ("finish-stopping", S.STOPPING, 20, S.FAILED),
 ]
 
 
@@ -91,7 +91,7 @@ def test_timeouts_are_settings(session_in, clock, settings):
     session = session_in(S.STOPPING)
     clock.advance(seconds=61)
     coordinator.process_handler("finish-stopping", clock)
-    assert status_of(session) == S.TERMINATED
+    assert status_of(session) == S.FAILED
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_sessions_are_looked_at_in_pages(session_in, clock, monkeypatch):
     sessions = [session_in(S.STOPPING) for _ in range(5)]
     clock.advance(hours=1)
     assert coordinator.process_handler("finish-stopping", clock).stale_count == 5
-    assert {status_of(session) for session in sessions} == {S.TERMINATED}
+    assert {status_of(session) for session in sessions} == {S.FAILED}
 
 
 # --- what a handler says, and what the coordinator makes of it -------------------------------------------

@@ -171,12 +171,23 @@ def test_a_definition_moves_to_every_other_status(old, new, db, as_admin):
     assert (entry.before, entry.after, entry.reason) == ({"status": old}, {"status": new}, "new term")
 
 
+@pytest.mark.parametrize("reason", ["", " "])
+def test_a_definition_is_not_deprecated_without_a_reason(definition, as_admin, reason):
+    with pytest.raises(InvalidInput) as error:
+        services.set_definition_status(
+            definition=definition, status=DefinitionStatus.DEPRECATED, actor=as_admin, reason=reason
+        )
+    assert list(error.value.fields) == ["reason"]
+    definition.refresh_from_db()
+    assert definition.status == DefinitionStatus.DRAFT
+
+
 def test_a_status_changed_from_an_old_copy_is_refused(definition, as_admin):
     old_copy = LabletDefinition.objects.get(pk=definition.pk)
     services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
     with pytest.raises(StateConflict, match="changed a moment ago"):
         services.set_definition_status(
-            definition=old_copy, status=DefinitionStatus.DEPRECATED, actor=as_admin
+            definition=old_copy, status=DefinitionStatus.DEPRECATED, reason="old", actor=as_admin
         )
 
 

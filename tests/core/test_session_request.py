@@ -160,7 +160,7 @@ def test_it_pins_the_current_revision_and_stays_pinned(ask, active_definition, a
 def test_what_counts_is_the_definition_as_it_is_now(ask, active_definition, as_admin):
     """The caller's copy may be old: the status and the revision are those of the moment of asking."""
     fresh = LabletDefinition.objects.get(pk=active_definition.pk)
-    set_definition_status(definition=fresh, status=DefinitionStatus.DEPRECATED, actor=as_admin)
+    set_definition_status(definition=fresh, status=DefinitionStatus.DEPRECATED, reason="old", actor=as_admin)
     assert list(refused(ask, definition=active_definition)) == ["definition"]
 
 

@@ -16,6 +16,7 @@ from lcm.models import ApiToken, LabletDefinition, LabletSession
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import find_token
 from scheduling.models import SimulatedInstance, Slot
+from scheduling.selectors.fleet import is_silent
 from tests.factories import WAY_TO
 
 S = SessionStatus
@@ -52,6 +53,10 @@ def test_a_living_fleet_begins_with_people_who_wait_and_a_past(fleet, now):
     assert set(active().values_list("status", flat=True)) == {"PENDING"}
     assert all(session.ends_at > now for session in active())
     assert LabletSession.objects.filter(status__in=FINAL).count() > 30
+
+
+def test_no_worker_is_silent_before_its_controller_can_have_spoken(fleet, now):
+    assert not Slot.objects.filter(is_silent(now)).exists()
 
 
 def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):

@@ -1,5 +1,7 @@
 """Pages that repeat what is elsewhere say the same."""
 
+import re
+
 from tests.bench.control_plane import ROOT
 
 DOCS = ROOT / "docs"
@@ -12,6 +14,14 @@ def test_the_worked_controller_is_the_one_that_is_tested():
 def test_the_index_of_decisions_has_each_record():
     index = (DOCS / "decisions" / "README.md").read_text()
     assert [record.name for record in DOCS.glob("decisions/0*.md") if f"({record.name})" not in index] == []
+
+
+def test_operations_name_every_metric():
+    page = (DOCS / "operations.md").read_text().partition("\n## Metrics\n")[2].partition("\n## ")[0]
+    apps = ("lcm", "scheduling", "fairshare", "observations")
+    sources = "".join((ROOT / app / "metrics.py").read_text() for app in apps)
+    known = set(re.findall(r'"(lcm_[a-z_]+)"', sources))
+    assert set(re.findall(r"lcm_[a-z_]+", page)) == known
 
 
 def test_the_site_shows_the_change_log_itself():

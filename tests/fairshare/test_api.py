@@ -101,6 +101,8 @@ def test_policies(busy, api, admin):
     path = f"/api/fair-share-policies/{busy.pool.pk}"
     moved = client.post(f"{path}/preview", {"half_life_days": 1}).json()
     assert moved["text"].endswith("change place")
+    bare = client.patch(path, {"half_life_days": 1})
+    assert (bare.status_code, list(bare.json()["details"])) == (400, ["reason"])
     saved = client.patch(
         path, {"half_life_days": 1, "resource_weights": {"gpu": 2}, "reason": "exams"}
     ).json()

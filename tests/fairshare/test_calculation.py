@@ -121,7 +121,7 @@ def test_a_policy_takes_effect_at_the_next_calculation_without_a_rebuild(stage, 
     used("cyd", "soc", 8, days_ago=1)
     calculate_pool(stage.pool, now=stage.clock())
     before = share(stage, "cyd", "soc").actual_usage
-    save_policy(pool=stage.pool, half_life_days=1, actor=SYSTEM)
+    save_policy(pool=stage.pool, half_life_days=1, reason="exams", actor=SYSTEM)
     assert share(stage, "cyd", "soc").actual_usage == before
     calculate_pool(stage.pool, now=stage.clock())
     assert share(stage, "cyd", "soc").actual_usage == pytest.approx(4 / 12)
@@ -158,7 +158,7 @@ def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
 
 
 def test_the_classic_order_is_one_number(stage, used):
-    save_policy(pool=stage.pool, order="classic", actor=SYSTEM)
+    save_policy(pool=stage.pool, order="classic", reason="exams", actor=SYSTEM)
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
     found = standings_of(stage.pool)[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
@@ -208,6 +208,7 @@ def test_usage_relative_to_what_the_pool_could_give(stage, used):
         normalisation="capacity",
         lookback_days=1,
         resource_weights={"memory_gb": 0, "gpu": 0},
+        reason="exams",
         actor=SYSTEM,
     )
     used("ann", "ccna", 32_000)
@@ -247,7 +248,7 @@ def test_a_policy_is_saved_with_its_reason(stage, as_admin):
 )
 def test_a_bad_policy_stores_nothing(changes, field, stage):
     with pytest.raises(InvalidInput) as refused:
-        save_policy(pool=stage.pool, actor=SYSTEM, **changes)
+        save_policy(pool=stage.pool, reason="exams", actor=SYSTEM, **changes)
     assert list(refused.value.fields) == [field]
     assert policy_of(stage.pool) == Policy()
     assert not ChangeLog.objects.filter(event="fair_share_policy_saved").exists()
@@ -255,7 +256,7 @@ def test_a_bad_policy_stores_nothing(changes, field, stage):
 
 def test_a_policy_that_nobody_reads_is_warned_of(stage, monkeypatch):
     monkeypatch.setattr(fairness, "is_ordered_by_fair_share", lambda _: False)
-    _, warnings = save_policy(pool=stage.pool, half_life_days=3, actor=SYSTEM)
+    _, warnings = save_policy(pool=stage.pool, half_life_days=3, reason="exams", actor=SYSTEM)
     assert warnings == warnings_for(stage.pool)
     assert "does not use the plugin “fairshare”" in warnings[0]
     assert policy_of(stage.pool).half_life_days == 3

@@ -56,7 +56,7 @@ def test_a_pool_without_the_plugin_places_by_age_and_its_policy_is_warned_of(sta
     second = stage.ask("cyd", "soc")
     tight.clean_tick()
     assert placed(first, second) == [True, False]
-    _, warnings = save_policy(pool=tight.fresh(), half_life_days=3, actor=SYSTEM)
+    _, warnings = save_policy(pool=tight.fresh(), half_life_days=3, reason="exams", actor=SYSTEM)
     assert warnings == warnings_for(tight.pool) != []
 
 

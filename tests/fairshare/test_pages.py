@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -95,8 +96,31 @@ def test_without_usage_everybody_is_at_the_top(stage, as_, viewer):
     assert "Nobody used anything in the window" in text_of(as_(viewer).get(FAIR))
 
 
+def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, viewer, time_machine):
+    calculate_pool(stage.pool, now=stage.clock())
+    stage.start("ann", "ccna")
+    stage.clock.advance(hours=2)
+    stage.run("record", "aggregate")
+    time_machine.move_to(stage.clock(), tick=False)
+    for resource in ("cpu_cores", "gpu"):
+        assert "What was used is not counted yet." in text_of(as_(viewer).get(f"{FAIR}&resource={resource}"))
+
+
+def test_what_was_not_compared_yet_is_checked_now(stage, as_, operator):
+    assert "Check now" in text_of(as_(operator).get(FAIR))
+
+
 def test_without_a_pool_there_is_nothing_to_share(as_, viewer):
     assert "There is no pool yet" in text_of(as_(viewer).get("/fair-share/"))
+
+
+@pytest.mark.parametrize("path", [FAIR, "/usage/?level=user"])
+def test_the_export_menu_is_that_of_the_lists(path, busy, as_, viewer):
+    body = as_(viewer).get(path).content.decode()
+    for kind in ("csv", "json"):
+        link = re.search(rf'href="(\?[^"]*format={kind})" data-export="{kind}"', body)
+        assert link is not None
+        assert as_(viewer).get(path.split("?")[0] + unescape(link[1])).status_code == 200
 
 
 def test_shares_as_csv(busy, as_, viewer):
@@ -105,7 +129,9 @@ def test_shares_as_csv(busy, as_, viewer):
     assert any(line.startswith("cml-eu,user,ann,ccna,") for line in body)
 
 
-@pytest.mark.parametrize("path", [FAIR, "/usage/", "/observers/", "/observers/usage-record/"])
+@pytest.mark.parametrize(
+    "path", [FAIR, "/usage/", "/observers/", "/observers/runs/", "/observers/usage-record/"]
+)
 def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
     UsageCheck.objects.create(
         checked_at=busy.clock(),
@@ -211,6 +237,8 @@ def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
     assert "change place" in text_of(shown)
     assert not FairSharePolicy.objects.exists()
+    bare = client.post(EDIT, POLICY)
+    assert (bare.status_code, list(bare.context["form"].errors)) == (422, ["reason"])
     done = client.post(EDIT, {**POLICY, "gpu": "4", "reason": "shorter memory"})
     assert done.status_code == 302
     saved = FairSharePolicy.objects.get()
@@ -225,13 +253,23 @@ def test_a_preview_works_without_javascript(busy, as_, admin):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [("half_life_days", "0"), ("lookback_days", "0"), ("gpu", "-1"), ("default_weight", "nan")],
+    ("field", "value", "said"),
+    [
+        ("half_life_days", "0", "Half-life, days"),
+        ("lookback_days", "0", "Looks back, days"),
+        ("gpu", "-1", "Resource weights"),
+        ("default_weight", "nan", "Default weight"),
+    ],
 )
-def test_a_bad_policy_is_refused_at_its_field(field, value, busy, as_, admin):
+def test_a_bad_policy_is_refused_at_its_field(field, value, said, busy, as_, admin):
     client = as_(admin)
     assert client.post(EDIT, {**POLICY, field: value}).status_code == 422
-    assert "change place" not in text_of(client.post(EDIT, {**POLICY, field: value, "preview": "1"}))
+    shown = text_of(
+        client.post(EDIT, {**POLICY, field: value, "preview": "1"}, headers={"HX-Request": "true"})
+    )
+    assert "change place" not in shown
+    assert f"{said}: " in shown
+    assert "_" not in shown
     assert not FairSharePolicy.objects.exists()
 
 
@@ -364,6 +402,13 @@ def test_a_chart_is_stacked_from_the_bottom(now):
     assert high.height == pytest.approx(2 * low.height)
     assert [text for _, text in chart.lines] == ["0", "10", "20", "30"]
     assert chart.legend == [(1, "a", "10"), (2, "b", "20")]
+
+
+@pytest.mark.parametrize("most", [0.02, 1, 1.6, 61, 76, 91, 130, 149_000])
+def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
+    chart = stacked(ByDay([now.date()], [Series("a", [most])]), unit="core-hours")
+    highest, axis = chart.columns[0].segments[0].height, 210 - 8
+    assert axis / 1.61 <= highest <= axis + 0.1
 
 
 def test_a_chart_of_nothing(now):

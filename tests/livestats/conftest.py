@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.livestats.stand_in import StandIn, stand_in
+from tests.livestats.stand_in import ENOUGH, StandIn, stand_in
 
 
 @pytest.fixture
 def prometheus(settings: Any) -> Iterator[StandIn]:
     """Known to LCM; every question is asked, none is answered from before."""
     with stand_in() as made:
-        settings.CONFIG |= {"PROMETHEUS_URL": made.url, "LIVE_STATS_CACHE": 0.0, "PROMETHEUS_TIMEOUT": 1.0}
+        settings.CONFIG |= {
+            "PROMETHEUS_URL": made.url,
+            "LIVE_STATS_CACHE": 0.0,
+            "PROMETHEUS_TIMEOUT": ENOUGH,
+        }
         yield made

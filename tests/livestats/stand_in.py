@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+# Seconds in which every answer comes, however busy the machine is.
+ENOUGH = 30.0
 K1, K2, K3 = (f"0f0f0f0f-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 
 

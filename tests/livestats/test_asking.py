@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
+import time_machine
 
 from observations.livestats import client
 from observations.livestats.options import Options
@@ -12,6 +15,7 @@ from observations.livestats.querying import query_kernel_live_stats
 from observations.livestats.states import State
 from tests.certificates import make_certificate
 from tests.livestats.stand_in import (
+    ENOUGH,
     K1,
     K2,
     K3,
@@ -28,14 +32,8 @@ from tests.livestats.stand_in import (
 
 
 def ask(url, *kernels, **options):
-    made = Options(url=url, **{"timeout": 1.0, **options})
+    made = Options(url=url, **{"timeout": ENOUGH, **options})
     return asyncio.run(query_kernel_live_stats(kernels or (K1, K2), made))
-
-
-def timed(call, *arguments):
-    begun = time.perf_counter()
-    call(*arguments)
-    return time.perf_counter() - begun
 
 
 def only(kind, says):
@@ -72,9 +70,15 @@ def test_queries_are_posts_of_forms():
 
 
 def test_three_queries_take_as_long_as_one():
-    with stand_in(lambda asked: Says(usual(asked).body, delay=0.2)) as server:
-        took = [timed(ask, server.url) for _ in range(3)]
-    assert 0.2 <= min(took) < 0.3
+    """None is answered before all three have been asked."""
+    together = threading.Barrier(3, timeout=ENOUGH / 2)
+
+    def answer(asked):
+        together.wait()
+        return usual(asked)
+
+    with stand_in(answer) as server:
+        assert ask(server.url).state == State.OK
 
 
 def test_many_kernels_are_asked_for_in_chunks():
@@ -108,14 +112,22 @@ def test_a_chunk_that_fails_leaves_the_others():
         (Says(b"[" * 100_000), "its answer is not JSON"),
         (Says([]), "its answer is not that of a query"),
         (Says({"status": "success"}), "its answer is not that of a query"),
-        (Says(vector(), delay=1.5), "it did not answer within 0.5 s"),
-        (Says(vector(), drip=0.1), "it did not answer within 0.5 s"),
     ],
-    ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data", "timeout", "drip"],
+    ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data"],
 )
 def test_one_failed_query_keeps_the_others_and_is_named(says, text):
+    check_the_others_are_kept(says, text)
+
+
+@pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
+def test_one_slow_query_keeps_the_others_and_is_named(slow):
+    """The others have three seconds, which is long even on a busy machine."""
+    check_the_others_are_kept(Says(vector(), **slow), "it did not answer within 3 s", timeout=3.0)
+
+
+def check_the_others_are_kept(says, text, **options):
     with stand_in(only("rate", says)) as server:
-        found = ask(server.url, timeout=0.5)
+        found = ask(server.url, **options)
     assert {stats.state for stats in found.kernels.values()} == {State.PARTIAL}
     assert found.missing == ("network traffic",)
     assert found.problems == (text,)
@@ -181,11 +193,11 @@ def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
     content = json.dumps(many).encode()
     assert len(content) > 10_000_000
     with stand_in(only("rate", Says(content))) as server:
-        found = ask(server.url, timeout=20.0)
+        found = ask(server.url)
         assert found.kernels[K1].metrics["net_rx"].rate == 3
         assert found.dropped == 5_000
         monkeypatch.setattr(client, "LARGEST_ANSWER", 8 * 2**20)
-        assert ask(server.url, timeout=20.0).problems == ("its answer is larger than 8 MB",)
+        assert ask(server.url).problems == ("its answer is larger than 8 MB",)
 
 
 @pytest.mark.parametrize(
@@ -215,6 +227,6 @@ def test_old_figures_are_stale():
             return usual(asked)
         return Says(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
 
-    with stand_in(answer) as server:
+    with time_machine.travel(datetime.now(UTC), tick=False), stand_in(answer) as server:
         assert ask(server.url, scrape_interval=15.0).kernels[K1].state == State.STALE
         assert ask(server.url, scrape_interval=16.0).kernels[K1].state == State.OK

@@ -3,13 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from lcm.lifecycle import SessionStatus
 from observations.models import Presence
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
 from observations.selectors.discovery import served_pools
-from scheduling.models import Slot
+from scheduling.models import Slot, SlotState
+from scheduling.selectors.fleet import fleet
 from scheduling.services.controller_leases import hold_pools, release_pools
 from tests.observations.labs import on_slot
 
@@ -65,7 +67,9 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
     assert (eu.state, eu.controller, eu.workers, eu.silent) == ("serving", HOLDER, 1, 0)
     assert (eu.oldest, eu.versions) == (now, ("2.10.0+build.4",))
     assert (us.state, us.workers, us.oldest) == ("unserved", 0, None)
-    assert heartbeats_by_pool({}, now + timedelta(minutes=4))[0].silent == 1
+    late = timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
+    assert heartbeats_by_pool({}, now + late)[0].silent == 0
+    assert heartbeats_by_pool({}, now + late + timedelta(seconds=1))[0].silent == 1
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,36 @@ def test_the_page_begins_with_what_matters(page, worker, now, made, sentence):
 
 def test_workers_without_heartbeats_are_counted(page, worker, now):
     hold(HOLDER, now, "cml-eu")
-    Slot.objects.update(last_heartbeat=None)
-    assert "1 worker without a heartbeat" in page()
+    Slot.objects.update(last_heartbeat=None, last_state_change=now)
+    assert "silent for" not in page(), "it may not have a controller yet"
+    Slot.objects.update(last_state_change=now - timedelta(minutes=3))
+    assert "1 worker is silent for more than 2 min." in page()
+
+
+def test_silent_workers_are_the_same_everywhere(page, worker, now):
+    """The column leads to the slots it counts, and the overview counts as many."""
+    hold(HOLDER, now, "cml-eu")
+    long_ago = now - timedelta(minutes=3)
+    kinds = [(long_ago, long_ago), (None, long_ago), (None, now), (now, now)]
+    for number, (heard, ready) in enumerate(kinds, 2):
+        Slot.objects.create(
+            pool=worker.pool,
+            number=number,
+            state=SlotState.READY,
+            last_heartbeat=heard,
+            last_state_change=ready,
+            max_leases=1,
+            cpu_cores=1,
+            memory_gb=1,
+            storage_gb=1,
+        )
+    link = '<a class="delta-up" href="/slots/?pool=cml-eu&amp;silent=true">2</a>'
+    assert link in page()
+    assert "Overdue" not in page()
+    rows = page("/slots/?pool=cml-eu&silent=true")
+    assert ["cml-eu-02" in rows, "cml-eu-03" in rows, "cml-eu-04" in rows] == [True, True, False]
+    (line,) = [line for line in fleet(now) if line.silent]
+    assert (line.silent, line.silent_since) == (2, long_ago)
 
 
 def test_without_any_controller_it_says_what_to_do(page, admin):

@@ -1,9 +1,11 @@
 """What people see of live statistics."""
 
+import re
 import time
 from datetime import timedelta
 
 import pytest
+import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
@@ -66,8 +68,8 @@ def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheu
     prometheus.answer = answers(running)
     text = panel(viewer_client, running)
     assert "3 nodes together" in text
-    assert "1.50 <small>of 3 cores, 50 %" in text
-    assert "3.0 GB <small>of 6.0 GB, 50 %" in text
+    assert "1.50 <small>of 3 cores, 50\N{NO-BREAK SPACE}%" in text
+    assert "3.0 GB <small>of 6.0 GB, 50\N{NO-BREAK SPACE}%" in text
     assert text.count('aria-label="CPU of ') == 3
     assert 'hx-trigger="every 5s"' in text
     assert "<html" not in text
@@ -94,23 +96,35 @@ def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
     assert "not known" not in text
 
 
-def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(viewer_client, running, prometheus):
+@pytest.fixture
+def a_moment_later():
+    """Moves a clock that stands still: ages are told to the second, however long the test takes."""
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        yield lambda: clock.shift(0.01)
+
+
+def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
+    viewer_client, running, prometheus, a_moment_later
+):
     prometheus.answer = answers(running, age=90)
     panel(viewer_client, running)
     prometheus.answer = always(Says(b"", 502))
+    a_moment_later()
     text = panel(viewer_client, running)
     assert "Prometheus does not answer" in text
     assert "These figures are 1 min 30 s old." in text
     assert "3.0 GB <small>of 6.0 GB" in text
 
 
-def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus):
+def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus, a_moment_later):
     prometheus.answer = answers(running, age=90)
     assert "The newest figures are 1 min 30 s old" in panel(viewer_client, running)
     well = answers(running)
     prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else well(asked)
+    a_moment_later()
     assert "Missing: network traffic. It answered 500." in panel(viewer_client, running)
     prometheus.answer = always(Says(vector()))
+    a_moment_later()
     assert "Prometheus knows nothing of these nodes yet." in panel(viewer_client, running)
 
 
@@ -136,14 +150,18 @@ def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prom
     text = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert running.short_id in text
     assert "1.75" in text
+    assert re.search(r"as of \d\d:\d\d:\d\d", text)
     prometheus.answer = always(Says(b"", 500))
     down = viewer_client.get(reverse("busiest_sessions")).content.decode()
     assert "Prometheus does not answer" in down
     assert running.short_id in down
+    assert 'class="fresh is-late"' in down
 
 
 def test_without_prometheus_the_busiest_say_what_to_set(viewer_client):
-    assert "PROMETHEUS_URL" in viewer_client.get(reverse("busiest_sessions")).content.decode()
+    page = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    assert "PROMETHEUS_URL" in page
+    assert "every 10s" not in page, "there is nothing to ask for again"
 
 
 def test_a_line_has_a_gap_where_nothing_was_measured():

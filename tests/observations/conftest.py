@@ -41,3 +41,11 @@ def observed(project, operator, now: datetime) -> Callable[..., list[LabletSessi
         return sessions
 
     return make
+
+
+@pytest.fixture
+def known(active_definition, observed) -> LabletDefinition:
+    """The small lab of 4 cores, 3.5 GB and 7 GB, of which ten sessions used half the cores."""
+    for hundredths in (150, 160, 170, 180, 190, 200, 150, 160, 170, 300):
+        observed(active_definition, 1, cpu=f"{hundredths / 100:.2f}", memory=2500, storage=5000)
+    return active_definition

@@ -10,8 +10,10 @@ from typing import Any
 from lcm.actors import SYSTEM, Actor
 from lcm.cml.observation import InterfaceObservation, NodeObservation, ResourceObservation
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, LabletSession, Project, SessionTransition, User
+from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, SessionTransition, User
 from lcm.services.sessions import transition_session
+from observations.services.applying import apply_change
+from observations.services.previewing import Choice, Preview, preview_change
 from observations.services.recording import Recorded, record_observation
 from scheduling.capacity import resources_of
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
@@ -154,3 +156,23 @@ def finish(session: LabletSession, now: datetime) -> None:
     """Its lab is torn down."""
     for step in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
+
+
+def preview(definition: LabletDefinition, choices: Mapping[str, Choice], now: datetime) -> Preview:
+    return preview_change(definition=definition, choices=choices, now=now)
+
+
+def apply(
+    definition: LabletDefinition,
+    choices: Mapping[str, Choice],
+    actor: Actor,
+    now: datetime,
+    *,
+    token: str | None = None,
+    reason: str = "ten sessions say so",
+) -> DefinitionRevision:
+    """Apply choices, as they were previewed unless a token is given."""
+    token = preview(definition, choices, now).token if token is None else token
+    return apply_change(
+        definition=definition, choices=choices, token=token, reason=reason, actor=actor, now=now
+    )

@@ -31,7 +31,7 @@ def observed(name: str, count: str, cpu: str, memory: str, storage: str) -> None
     sessions = past_sessions(definition, people, endings, Random(1))
     for session in sessions:
         observe(session, (float(cpu), float(memory), float(storage)), at=session.ends_at, now=now)
-        print(session.pk, session.revision.number)
+        print(session.pk)
     end_sessions(sessions)
 
 

@@ -52,24 +52,63 @@ def test_memory_that_was_exceeded_is_flagged_at_once(active_definition, observed
     assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
 
 
-def test_a_flag_is_cleared_by_a_revision_that_puts_it_right(
-    active_definition, observed, as_admin, now, django_capture_on_commit_callbacks
+@pytest.fixture
+def revise(active_definition, as_admin, now, django_capture_on_commit_callbacks):
+    """`revise(10)`: ask for so many cores from now on."""
+
+    def make(cores):
+        with django_capture_on_commit_callbacks(execute=True):
+            revise_definition(
+                definition=active_definition,
+                requirements={"cpu_cores": Decimal(cores)},
+                based_on=active_definition.current_revision.number,
+                reason="a guess",
+                actor=as_admin,
+                now=now,
+            )
+        active_definition.refresh_from_db()
+
+    return make
+
+
+def reviews_told(definition):
+    rows = ChangeLog.objects.filter(object_id=str(definition.pk), event__startswith="review_")
+    return list(rows.order_by("pk").values_list("event", "message"))
+
+
+RAISED = ("review_raised", "campus v1.0 needs a review")
+CLEARED = ("review_cleared", "campus v1.0 needs no review any more")
+
+
+def test_a_flag_is_raised_by_a_revision_and_cleared_by_one_that_puts_it_right(
+    active_definition, observed, revise
 ):
     observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
     assert assessment_of(active_definition).flags == {}
-    observed(active_definition, 10, cpu="1.00", memory=3000, storage=6500)
-    with django_capture_on_commit_callbacks(execute=True):
-        revise_definition(
-            definition=active_definition,
-            requirements={"cpu_cores": Decimal(10)},
-            based_on=1,
-            reason="a guess",
-            actor=as_admin,
-            now=now,
-        )
+    assert reviews_told(active_definition) == []
+    revise(10)
     assert assessment_of(active_definition).flags == {"cpu_cores": "over"}
-    events = ChangeLog.objects.filter(object_id=str(active_definition.pk)).values_list("event", flat=True)
-    assert "review_raised" in events
+    assert active_definition.review_reasons == ["CPU: 10 cores is too much, 4 cores recommended."]
+    assert reviews_told(active_definition) == [RAISED]
+    revise(4)
+    assert assessment_of(active_definition).flags == {}
+    assert (active_definition.needs_review, active_definition.review_reasons) == (False, [])
+    assert reviews_told(active_definition) == [RAISED, CLEARED]
+
+
+def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definition, observed):
+    observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
+    assert reviews_told(active_definition) == [RAISED]
+    observed(active_definition, 10, cpu="3.40", memory=3000, storage=6500)
+    assert (assessment_of(active_definition).flags, active_definition.needs_review) == ({}, False)
+    assert reviews_told(active_definition) == [RAISED, CLEARED]
+
+
+def test_another_reason_is_not_another_review(active_definition, observed, revise):
+    observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
+    revise(10)
+    assert active_definition.review_reasons == ["CPU: 10 cores is too much, 2.5 cores recommended."]
+    assert reviews_told(active_definition) == [RAISED]
 
 
 def test_waste_is_what_was_asked_for_above_the_peak_while_it_was_held(active_definition, observed):
@@ -111,7 +150,7 @@ def test_an_excluded_session_does_not_count_and_can_be_brought_back(
     assert "memory_gb" not in assessment_of(active_definition).flags
     row = left_out(active_definition)[0]
     assert (row.session_id, row.left_out, row.excluded_by) == (peak.pk, "excluded", "ada")
-    include_session(session=peak, actor=as_admin, now=now)
+    include_session(session=peak, reason="mistake", actor=as_admin, now=now)
     assert assessment_of(active_definition).n == 6
     assert sessions
 
@@ -148,7 +187,7 @@ def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, 
     observed(active_definition, 2, cpu="2.00")
     whole, second = (
         evidence_of(active_definition, now=now),
-        evidence_of(active_definition, now=now, revision=2),
+        evidence_of(active_definition, now=now, revision=active_definition.revisions.get(number=2)),
     )
     assert (whole.digest.n, second.digest.n) == (5, 2)
     assert (whole.views["cpu_cores"].summary.min, second.views["cpu_cores"].summary.min) == (100, 200)
@@ -184,6 +223,23 @@ def test_a_snoozed_review_comes_back_after_its_date(flagged, as_admin, now):
     assert not LabletDefinition.objects.get(pk=flagged.pk).needs_review
     assert sweep_reviews(now=now + timedelta(days=7)) == 1
     assert LabletDefinition.objects.get(pk=flagged.pk).needs_review
+
+
+def test_a_definition_says_since_when_it_waits_for_a_review(
+    flagged, observed, project, operator, as_admin, now
+):
+    assert flagged.review_since == now
+    later = now + timedelta(days=1)
+    post(lived(flagged, project, operator, ended=later), seen(later, memory=4096), later)
+    flagged.refresh_from_db()
+    assert len(flagged.review_reasons) > 1
+    assert flagged.review_since == now, "another reason is no new beginning"
+    snooze_review(
+        definition=flagged, until=later + timedelta(days=7), reason="term ends", actor=as_admin, now=later
+    )
+    assert LabletDefinition.objects.get(pk=flagged.pk).review_since is None
+    sweep_reviews(now=later + timedelta(days=7))
+    assert LabletDefinition.objects.get(pk=flagged.pk).review_since == later + timedelta(days=7)
 
 
 def test_a_dismissed_review_comes_back_when_the_recommendation_moves(flagged, observed, as_admin, now):
@@ -251,7 +307,7 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
             elif what == "exclude":
                 exclude_session(session=session, reason="odd", actor=as_admin, now=now)
             else:
-                include_session(session=session, actor=as_admin, now=now)
+                include_session(session=session, reason="mistake", actor=as_admin, now=now)
         except StateConflict:
             pass
     active_definition.refresh_from_db()

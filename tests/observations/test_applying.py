@@ -1,23 +1,15 @@
 """Previewing, applying what was previewed, and what becomes of a revision."""
 
-from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
-from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StalePreview
-from lcm.lifecycle import SessionStatus
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
-from lcm.services.definitions import revert_definition, revise_definition
-from lcm.services.sessions import transition_session
-from lcm.web.needs import Look
-from observations.pages.needs import needs_of_observations
-from observations.services.applying import apply_change
-from observations.services.previewing import Choice, preview_change
+from observations.services.previewing import Choice
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
-from tests.observations.labs import lived, on_slot, post, seen
+from tests.observations.labs import apply, on_slot, preview
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
 
@@ -34,25 +26,6 @@ def worker(active_definition):
         cpu_cores=16,
         memory_gb=64,
         storage_gb=500,
-    )
-
-
-@pytest.fixture
-def known(active_definition, observed):
-    """The small lab of 4 cores, 3.5 GB and 7 GB, of which ten sessions used half the cores."""
-    for hundredths in (150, 160, 170, 180, 190, 200, 150, 160, 170, 300):
-        observed(active_definition, 1, cpu=f"{hundredths / 100:.2f}", memory=2500, storage=5000)
-    return active_definition
-
-
-def preview(definition, choices, now):
-    return preview_change(definition=definition, choices=choices, now=now)
-
-
-def apply(definition, choices, actor, now, *, token=None, reason="ten sessions say so"):
-    token = preview(definition, choices, now).token if token is None else token
-    return apply_change(
-        definition=definition, choices=choices, token=token, reason=reason, actor=actor, now=now
     )
 
 
@@ -229,137 +202,3 @@ def test_two_administrators_at_once_make_one_revision(known, as_admin, as_operat
     lost = [each for each in results if isinstance(each, StalePreview)]
     assert (len(won), len(lost)) == (1, 1)
     assert "applied revision 2 a moment ago" in lost[0].message
-
-
-# --- what becomes of it ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def revised(known, as_admin, now, django_capture_on_commit_callbacks):
-    """3.5 cores since a moment ago."""
-    with django_capture_on_commit_callbacks(execute=True):
-        apply(known, CPU_RECOMMENDED, as_admin, now)
-    known.refresh_from_db()
-    return known
-
-
-def outcome(definition):
-    return definition.revisions.get(number=2).outcome
-
-
-def test_five_sessions_within_verify_a_revision(revised, observed):
-    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
-    assert outcome(revised) == "watching"
-    observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
-    assert outcome(revised) == "verified"
-    entry = ChangeLog.objects.get(event="revision_outcome")
-    assert entry.message == "campus v1.0: revision 2 verified, 5 of 5 sessions within"
-
-
-def test_sessions_of_the_old_revision_decide_nothing(known, as_admin, project, operator, now):
-    early = [lived(known, project, operator, ended=now) for _ in range(5)]
-    apply(known, CPU_RECOMMENDED, as_admin, now)
-    for session in early:
-        post(session, seen(now, cpu="4.00"), now)
-    assert outcome(known) == "watching"
-
-
-def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
-    observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
-    assert outcome(revised) == "regressed"
-    assert revised.needs_review
-    assert revised.review_reasons[-1] == "Revision 2 was exceeded by the sessions after it."
-    assert [need.text for need in needs_of_observations(Look(now))] == [
-        "**campus v1.0**: revision 2 has regressed"
-    ]
-
-
-def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):
-    observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
-    assert outcome(revised) == "watching"
-    observed(revised, 1, cpu="3.60", memory=2500, storage=5000)
-    assert outcome(revised) == "regressed"
-
-
-def test_a_session_whose_use_was_not_read_counts_neither_for_nor_against(revised, observed, as_admin, now):
-    """What was allocated is another figure than the used one the revision was based on."""
-    apply(revised, {"memory_gb": Choice("recommended")}, as_admin, now)
-    made = revised.revisions.get(number=3)
-    assert (made.memory_gb, made.aggregate["resources"]["memory_gb"]["basis"]) == (Decimal(3), "used")
-    observed(revised, 1, cpu="2.00", memory=None, storage=5000)
-    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
-    made.refresh_from_db()
-    assert made.outcome == "watching"
-    observed(revised, 1, cpu="2.00", memory=2500, storage=5000)
-    made.refresh_from_db()
-    assert made.outcome == "verified"
-
-
-def test_a_revision_by_hand_is_judged_on_the_usual_basis(known, observed, as_admin, now):
-    revise_definition(
-        definition=known,
-        requirements={"memory_gb": Decimal(3)},
-        based_on=1,
-        reason="by hand",
-        actor=as_admin,
-        now=now - timedelta(days=1),
-    )
-    observed(known, 1, cpu="2.00", memory=None, storage=5000)
-    assert outcome(known) == "watching"
-
-
-@pytest.fixture
-def observed_now(revised, observed, project, operator, now):
-    """The fifth session of a revision: observed while it ran, and collecting since a moment ago."""
-    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
-    session = lived(revised, project, operator, ended=now, until=SessionStatus.RUNNING)
-    post(session, seen(now, cpu="2.00", memory=2500, storage=5000), now)
-    later = now + timedelta(minutes=1)
-    transition_session(session=session, to=SessionStatus.COLLECTING, actor=SYSTEM, now=later)
-    assert outcome(revised) == "watching"
-    return session
-
-
-@pytest.mark.parametrize(("memory", "then"), [(2500, "verified"), (4000, "regressed")])
-def test_the_last_observation_of_a_session_decides(revised, observed_now, now, memory, then):
-    later = now + timedelta(minutes=2)
-    post(observed_now, seen(later, cpu="2.00", memory=memory, storage=5000), later)
-    assert outcome(revised) == then
-
-
-def test_a_session_that_is_not_observed_again_decides_when_it_stops(revised, observed_now, now):
-    later = now + timedelta(minutes=2)
-    transition_session(session=observed_now, to=SessionStatus.STOPPING, actor=SYSTEM, now=later)
-    assert outcome(revised) == "verified"
-
-
-def test_an_outcome_is_decided_once(revised, observed):
-    observed(revised, 5, cpu="2.00", memory=2500, storage=5000)
-    observed(revised, 2, cpu="3.60", memory=4000, storage=5000)
-    assert outcome(revised) == "verified"
-
-
-def test_a_revision_that_regressed_is_reverted(
-    revised, observed, as_admin, now, django_capture_on_commit_callbacks
-):
-    observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
-    with django_capture_on_commit_callbacks(execute=True):
-        made = revert_definition(
-            definition=revised, number=1, based_on=2, reason="it ran out", actor=as_admin, now=now
-        )
-    revised.refresh_from_db()
-    assert (made.number, made.cpu_cores, made.reverts.number) == (3, Decimal("4.00"), 2)
-    assert "Revision 2 was exceeded by the sessions after it." not in revised.review_reasons
-
-
-def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_admin, now):
-    revise_definition(
-        definition=active_definition,
-        requirements={"cpu_cores": Decimal(3)},
-        based_on=1,
-        reason="by hand",
-        actor=as_admin,
-        now=now - timedelta(days=1),
-    )
-    observed(active_definition, 5, cpu="2.00")
-    assert outcome(active_definition) == "verified"

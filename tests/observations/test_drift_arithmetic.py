@@ -37,9 +37,9 @@ def test_the_worst_comes_first_and_is_counted():
     assert counted(items) == "1 conflict, 1 extra, 1 changed, 1 missing"
 
 
-def test_what_is_in_use_unplanned_leaks_unless_it_is_another_session_s():
-    items = compare_ports({"c": 2}, {"c": 9, "e": 4, "x": 8}, {8: OTHER})
-    assert leaked_ports(items) == {4: "e", 9: "c"}
+def test_what_is_in_use_unplanned_leaks_whoever_else_has_it():
+    items = compare_ports({"c": 2, "m": 3}, {"c": 9, "e": 4, "x": 8}, {8: OTHER})
+    assert leaked_ports(items) == {4: "e", 8: "x", 9: "c"}
 
 
 def test_the_fingerprint_is_of_the_deviation_and_not_of_its_numbers():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observations.arithmetic.impact import Need, Packing, Room, fits, pack, risk_of, said, saved, worst
+from observations.arithmetic.impact import Need, Packing, Room, pack, risk_of, said, saved, worst
 from observations.arithmetic.measures import CPU, MEMORY, STORAGE
 
 WORKER = Room({CPU: 4800, MEMORY: 19200, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
@@ -32,7 +32,9 @@ def test_the_table_of_packing(asked, sessions, bound):
 
 
 def test_each_limit_is_told():
-    assert fits(need(), WORKER) == {CPU: 8, MEMORY: 6, STORAGE: 15, "ports": 21, "leases": 12}
+    limits = {CPU: 8, MEMORY: 6, STORAGE: 15, "ports": 21, "leases": 12}
+    assert pack(need(), [WORKER]).by_limit == limits
+    assert pack(need(), [WORKER] * 3).by_limit == {name: 3 * limit for name, limit in limits.items()}
 
 
 def test_workers_are_added_up_and_what_binds_most_of_them_is_named():

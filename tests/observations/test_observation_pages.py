@@ -2,16 +2,20 @@
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.models import DefinitionRevision
-from observations.models import DriftReview
+from lcm.models import ChangeLog, DefinitionRevision, Outcome
+from lcm.services.definitions import revert_definition, revise_definition
+from observations.models import DefinitionAssessment, DriftReview
+from observations.selectors.evidence import left_out
+from observations.services.excluding import exclude_session
 from observations.services.requests import request_observation
 from tests.factories import make_definition
-from tests.observations.labs import on_slot, post, seen
+from tests.observations.labs import lived, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
 
@@ -84,6 +88,44 @@ def test_applying_from_the_page(as_, admin, known):
     assert "Revision 2 is being watched: 0 of 5 sessions within so far." in text
 
 
+def lead_in(client, definition):
+    text = client.get(page("definition_review", definition)).content.decode()
+    return text.split('<p class="lead">')[1].split("</p>")[0]
+
+
+def test_the_lead_tells_how_many_had_the_present_revision(
+    as_, viewer, known, observed, as_admin, now, django_capture_on_commit_callbacks
+):
+    client, fits = as_(viewer), "<strong>It asks for what it needs.</strong>"
+    with django_capture_on_commit_callbacks(execute=True):
+        revise_definition(
+            definition=known,
+            requirements={"cpu_cores": Decimal("2.5")},
+            based_on=1,
+            reason="less",
+            actor=as_admin,
+            now=now,
+        )
+    assert lead_in(client, known) == f"{fits} 10 sessions say so, none of them with revision 2."
+    observed(known, 2, cpu="2.00", memory=3000, storage=6500)
+    assert lead_in(client, known) == f"{fits} 12 sessions say so, 2 of them with revision 2."
+    DefinitionRevision.objects.filter(number=2).update(outcome=Outcome.REGRESSED)
+    assert lead_in(client, known) == (
+        "<strong>Revision 2 was exceeded by the sessions after it.</strong> "
+        "Over all 12 sessions it asks for what it needs."
+    )
+
+
+def test_the_lead_of_a_first_revision_counts_its_sessions(as_, viewer, active_definition, observed):
+    client = as_(viewer)
+    observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).startswith("<strong>1 session is too few to say.</strong>")
+    observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).startswith("<strong>2 sessions are too few to say.</strong>")
+    observed(active_definition, 8, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).endswith("</strong> 10 sessions say so.")
+
+
 def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, known, observed):
     client = as_(admin)
     shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
@@ -96,6 +138,57 @@ def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, know
     assert "the proposal was 2.5 cores and is 3.5 cores by now." in text
     assert 'value="they say so"' in text
     assert text.strip().startswith('<div class="stack" id="panel-review">')
+
+
+REVIEW_BACK = "Go back to revision"
+
+
+@pytest.fixture
+def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
+    """`regress(2)`: ask for so many GB, which the next session exceeds; without a number, as revision 1."""
+
+    def apply_and_exceed(memory=None):
+        based_on = known.current_revision.number
+        asked = {"definition": known, "based_on": based_on, "reason": "x", "actor": as_admin, "now": now}
+        with django_capture_on_commit_callbacks(execute=True):
+            if memory is None:
+                revert_definition(number=1, **asked)
+            else:
+                revise_definition(requirements={"memory_gb": Decimal(memory)}, **asked)
+        observed(known, 1, cpu="2.00", memory=4000, storage=6500)
+        assert known.current_revision.outcome == "regressed"
+        return known
+
+    return apply_and_exceed
+
+
+def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, admin, viewer, regress):
+    shown = page("definition_review", regress(2))
+    text = as_(admin).get(shown).content.decode()
+    assert "memory exceeded by 1 of 1 session since it was applied." in text
+    assert "Go back to revision 1…" in text
+    text = as_(viewer).get(shown).content.decode()
+    assert "Revision 2 has regressed:" in text
+    assert REVIEW_BACK not in text
+    assert "Choose other numbers" not in text
+
+
+@pytest.mark.parametrize("second", [None, 3], ids=["a revert", "after a revision that regressed"])
+def test_what_regressed_is_not_offered_again(second, as_, admin, regress):
+    regress(2)
+    text = as_(admin).get(page("definition_review", regress(second))).content.decode()
+    assert "Revision 3 has regressed:" in text
+    assert REVIEW_BACK not in text
+    assert '<a href="#review-form">Choose other numbers</a> below.' in text
+
+
+def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, viewer, regress):
+    definition = regress(2)
+    DefinitionAssessment.objects.filter(definition=definition).update(flags={}, reasons=[])
+    assert "Snooze…" in as_(admin).get(page("definition_review", definition)).content.decode()
+    assert "Snooze…" not in as_(viewer).get(page("definition_review", definition)).content.decode()
+    as_(admin).post(page("review_dismiss", definition), {"reason": "one odd session"})
+    assert DefinitionAssessment.objects.get(definition=definition).set_aside_reason == "one odd session"
 
 
 def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, definition):
@@ -126,7 +219,7 @@ def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
     heads, row = exported(client.get(reverse("definition_list"), {"format": "csv"})).splitlines()
     found = dict(zip(heads.split(","), row.split(","), strict=True))
     assert (found["Class"], found["CPU cores set"], found["CPU cores recommended"]) == (
-        "over",
+        "Over",
         "4.00",
         "2.50",
     )
@@ -173,6 +266,23 @@ def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_o
     assert "answered in 9 s" in client.get(here).content.decode()
 
 
+def test_a_refusal_to_observe_is_shown_in_the_panel_and_nowhere_later(as_, operator, collecting):
+    client, address = as_(operator), reverse("session_observe", args=[collecting.pk])
+    answer = client.post(address, headers=HTMX)
+    text = answer.content.decode()
+    assert (answer.status_code, "<html" in text) == (422, False)
+    notice = text[text.index('role="alert"') :]
+    assert "is collecting; only a running session can be observed." in notice
+    assert "only a running session" not in client.get(reverse("home")).content.decode()
+
+
+def test_without_htmx_a_refusal_to_observe_is_told_on_the_sessions_page(as_, operator, collecting):
+    address = reverse("session_observe", args=[collecting.pk])
+    answer = as_(operator).post(address, follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[collecting.pk])
+    assert "only a running session can be observed." in answer.content.decode()
+
+
 def test_only_a_running_session_offers_to_be_observed(as_, operator, collecting):
     text = as_(operator).get(reverse("session_observed", args=[collecting.pk])).content.decode()
     assert "Observe now" not in text
@@ -187,9 +297,12 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
     client.post(reverse("drift_acknowledge", args=[review.pk]), {"reason": "known", "until": until})
     panel = client.get(reverse("definition_drift", args=[review.definition_id])).content.decode()
     assert "“known”, otto, until" in panel
-    client.post(reverse("drift_reopen", args=[review.pk]))
+    address = reverse("drift_reopen", args=[review.pk])
+    assert client.post(address).status_code == 422
+    client.post(address, {"reason": "it grew"})
     review.refresh_from_db()
     assert review.state == "open"
+    assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
 
 
 def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known):
@@ -199,8 +312,62 @@ def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known)
     text = client.get(page("definition_review", known)).content.decode()
     assert "“a test”" in text
     assert "Bring back…" in text
-    client.post(reverse("session_include", args=[session.pk]))
+    address = reverse("session_include", args=[session.pk])
+    assert client.post(address).status_code == 422
+    client.post(address, {"reason": "it was right"})
+    assert ChangeLog.objects.get(event="evidence_included").reason == "it was right"
     assert "“a test”" not in client.get(page("definition_review", known)).content.decode()
+
+
+def test_an_excluded_session_stays_in_reach_however_many_are_left_out_after_it(
+    as_, admin, known, project, operator, as_admin, now
+):
+    odd = known.sessions.order_by("created_at").first()
+    exclude_session(session=odd, reason="by hand", actor=as_admin, now=now)
+    for _ in range(21):
+        session = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+        post(session, seen(now), now)
+    rows = left_out(known)
+    assert (rows[0].session_id, len(rows)) == (odd.pk, 21)
+    text = as_(admin).get(page("definition_review", known)).content.decode()
+    assert reverse("session_include", args=[odd.pk]) in text
+
+
+def test_admins_exclude_and_bring_back_from_the_list(as_, admin, operator, known):
+    session = known.sessions.first()
+    there = {"session": session.pk}
+    exclude, include = (reverse(f"session_{name}", args=[session.pk]) for name in ("exclude", "include"))
+    text = as_(admin).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (True, False)
+    as_(admin).post(exclude, {"reason": "a test"})
+    text = as_(admin).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (False, True)
+    text = as_(operator).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "least", "said"),
+    [
+        (4, 600, "not up for long enough (up for 4 min, 10 min count)"),
+        (4, 300, "not up for long enough (up for 4 min, 5 min count)"),
+        (8, 300, "not up for long enough (up for 8 min, too short by the rule of that time)"),
+    ],
+)
+def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up(
+    minutes, least, said, as_, viewer, active_definition, project, operator, now, settings
+):
+    session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
+    post(session, seen(now), now)
+    settings.CONFIG = {**settings.CONFIG, "SAMPLE_BOOTED_SECONDS": least}
+    client = as_(viewer)
+    pages = (
+        page("definition_review", active_definition),
+        reverse("session_observed", args=[session.pk]),
+        reverse("evidence_list"),
+    )
+    for address in pages:
+        assert said in client.get(address).content.decode(), address
 
 
 def test_a_review_is_snoozed_from_the_page(as_, admin, known, now):

@@ -1,11 +1,13 @@
 """Observations over the API: who may, what is answered, what is refused."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision
+from lcm.services.definitions import revise_definition
 from observations.models import DriftReview, SessionObservation
 from tests.observations.labs import lived, on_slot, post, seen
 
@@ -115,14 +117,62 @@ def test_the_aggregate_of_a_definition(api, viewer, known):
     assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
 
 
-def test_the_aggregate_of_a_revision_and_a_basis(api, viewer, known):
+def test_the_aggregate_on_another_basis(api, viewer, known):
     path = f"/api/lablet-definitions/{known.pk}/resource-observations"
-    assert api(viewer).get(f"{path}?revision=2").json()["n"] == 0
     held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
     assert (held["basis"], held["max"]) == ("allocated", "4.00")
 
 
-@pytest.mark.parametrize("query", ["revision=two", "by=user", "cpu_cores=guessed", "page=2"])
+def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
+    api, viewer, known, observed, project, operator, as_admin, now
+):
+    revise_definition(
+        definition=known,
+        requirements={"cpu_cores": Decimal(3)},
+        based_on=1,
+        reason="less",
+        actor=as_admin,
+        now=now,
+    )
+    observed(known, 6, cpu="1.00", memory=1000, storage=6500)
+    [odd] = observed(known, 1, cpu="1.00", memory=2000, storage=6500)
+    short = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+    post(short, seen(now), now)
+    path = f"/api/lablet-definitions/{known.pk}/resource-observations?by=node"
+    first, second = (api(viewer).get(f"{path}&revision={number}").json() for number in (1, 2))
+    assert (first["revision"], first["n"], first["resources"]["memory_gb"]["max"]) == (1, 10, "2.93")
+    assert (second["revision"], second["n"], second["resources"]["memory_gb"]["max"]) == (2, 7, "1.96")
+    assert [node["sessions"] for node in first["nodes"]] == [10, 10, 10]
+    assert [(node["sessions"], node["max"]["memory_gb"]) for node in second["nodes"]] == [(7, "0.66")] * 3
+    assert second["drives_the_maximum"]["session"] == str(odd.pk)
+    assert ([each["session"] for each in second["outliers"]], first["outliers"]) == ([str(odd.pk)], [])
+    assert ([each["session"] for each in second["left_out"]], first["left_out"]) == ([str(short.pk)], [])
+    assert api(viewer).get(path).json()["n"] == 17
+
+
+@pytest.mark.parametrize("number", [0, 2, 99])
+def test_a_revision_that_is_not_there_is_404(number, api, viewer, known):
+    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?revision={number}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert answer.json()["message"] == f"{known} has no revision {number}."
+
+
+def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, observed):
+    path = f"/api/lablet-definitions/{active_definition.pk}/resource-observations"
+    observed(active_definition, 2, cpu="1.00", memory=None)
+    waste = {"core_hours": "6.00", "gb_hours": None, "days": 30}
+    basis = {"core_hours": "used", "gb_hours": "allocated"}
+    assert api(viewer).get(path).json()["waste"] == {**waste, "basis": basis}
+
+
+def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, time_machine):
+    path = f"/api/lablet-definitions/{known.pk}/resource-observations"
+    assert api(viewer).get(path).json()["confidence"] == "medium"
+    time_machine.move_to(now + timedelta(days=90))
+    assert api(viewer).get(path).json()["confidence"] == "low"
+
+
+@pytest.mark.parametrize("query", ["revision=two", "revision=", "by=user", "cpu_cores=guessed", "page=2"])
 def test_parameters_that_cannot_be_read_are_refused(query, api, viewer, known):
     answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?{query}")
     assert (answer.status_code, list(answer.json()["details"])) == (400, [query.split("=")[0]])
@@ -185,7 +235,8 @@ def test_evidence_is_excluded_and_brought_back(api, admin, viewer, collecting, n
     out = api(admin).post(f"{path}/exclude", {"reason": "odd"}).json()
     assert (out["counts"], out["left_out_because"]) == (False, "excluded")
     assert api(admin).post(f"{path}/exclude", {"reason": "odd"}).status_code == 409
-    assert api(admin).post(f"{path}/include").json()["counts"] is True
+    assert api(admin).post(f"{path}/include").status_code == 400
+    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counts"] is True
 
 
 def test_definitions_are_listed_by_class(api, viewer, known, definition):
@@ -210,7 +261,8 @@ def test_drift_is_listed_acknowledged_and_opened_again(api, operator, viewer, ru
     DriftReview.objects.update(acknowledged_until=now - timedelta(days=1))
     assert api(viewer).get(path).json()["state"] == "open"
     assert len(api(viewer).get("/api/port-drift/?state=open").json()["results"]) == 1
-    assert api(operator).post(f"{path}/reopen").json()["state"] == "open"
+    assert api(operator).post(f"{path}/reopen").status_code == 400
+    assert api(operator).post(f"{path}/reopen", {"reason": "it grew"}).json()["state"] == "open"
 
 
 def test_a_running_session_is_observed_by_the_api_as_the_controller_would(

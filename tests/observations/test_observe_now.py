@@ -10,8 +10,11 @@ from lcm.models import ChangeLog
 from lcm.signals import observation_requested
 from observations.models import ObservationRequest, RequestState
 from observations.selectors.requests import open_requests
+from observations.services.reading import CLOCK_SKEW
 from observations.services.requests import request_observation
 from tests.observations.labs import post, seen
+
+SECOND = timedelta(seconds=1)
 
 
 def ask(session, actor, now):
@@ -26,6 +29,24 @@ def test_a_request_is_open_until_its_answer_comes(running, as_operator, now):
     made.refresh_from_db()
     assert (made.state, made.answered_at) == (RequestState.ANSWERED, now + timedelta(seconds=6))
     assert open_requests([running.pk]) == {}
+
+
+def test_an_observation_made_before_the_request_does_not_answer_it(running, as_operator, now):
+    made = ask(running, as_operator, now)
+    post(running, seen(now - timedelta(minutes=30)), now + timedelta(seconds=1))
+    made.refresh_from_db()
+    assert (made.state, open_requests([running.pk])) == (RequestState.OPEN, {running.pk: now})
+    post(running, seen(now + timedelta(seconds=2)), now + timedelta(seconds=3))
+    made.refresh_from_db()
+    assert made.state == RequestState.ANSWERED
+
+
+@pytest.mark.parametrize(("behind", "state"), [(CLOCK_SKEW, "answered"), (CLOCK_SKEW + SECOND, "open")])
+def test_the_clock_of_a_controller_may_be_behind_a_little(behind, state, running, as_operator, now):
+    made = ask(running, as_operator, now)
+    post(running, seen(now - behind), now + SECOND)
+    made.refresh_from_db()
+    assert made.state == state
 
 
 def test_a_second_request_returns_the_open_one(running, as_operator, as_admin, now):

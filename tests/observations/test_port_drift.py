@@ -9,15 +9,16 @@ from lcm.errors import InvalidInput, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.session_reports import report_failure
-from lcm.services.sessions import transition_session
+from lcm.services.sessions import move_sessions, transition_session
 from lcm.web.needs import Look
 from observations.models import DriftReview, ReviewState, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.drift import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
+from scheduling.coordinator import coordinator
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.ports import choose_ports, taken_ports
+from scheduling.services.ports import HELD_FOR, choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
 
 PLAN = {"r1_serial": 5041, "host_pat": 2022}
@@ -160,10 +161,19 @@ def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
     slot = Slot.objects.get()
     fail(stuck, now, lab_is_gone=False)
     still = [{"port": 5041, "name": "campus r1 serial:5041"}]
-    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=still)
+    later = now + HELD_FOR
+    note_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, looked_seconds_ago=0)
     assert leaked() == {5041: "r1_serial"}
-    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[])
+    note_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], looked_seconds_ago=0)
     assert not leaked()
+
+
+def test_a_lab_whose_end_nobody_reported_keeps_all_its_ports_too(stuck, now):
+    later = now + timedelta(hours=1)
+    coordinator.process_handler("finish-stopping", lambda: later)
+    stuck.refresh_from_db()
+    assert stuck.status == SessionStatus.FAILED
+    assert sorted(leaked()) == sorted([*PLAN.values(), 6001])
 
 
 def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
@@ -175,6 +185,44 @@ def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
     recorded = post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(neighbour.pk))]
     assert not leaked()
+
+
+def end(session, now):
+    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=session, to=step, actor=SYSTEM, now=now)
+
+
+def test_a_port_in_conflict_is_not_given_out_when_the_session_it_was_given_to_ends(lab, neighbour, now):
+    pool, slot = Pool.objects.get(name=lab.pool), Slot.objects.get()
+    first = pool.first_port
+    PortAllocation.objects.filter(session=neighbour).update(port=first)
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": first}), now)
+    assert drift_of(lab) == [("conflict", "r9_vnc")]
+    end(neighbour, now)
+    held = PortAllocation.objects.get(port=first)
+    assert (held.session_id, held.name, held.leaked) == (lab.pk, "r9_vnc", True)
+    assert choose_ports(pool, taken_ports([slot.pk])[slot.pk], 1) == [first + 1]
+    post(lab, seen(now, ports=PLAN), now)
+    assert choose_ports(pool, taken_ports([slot.pk])[slot.pk], 1) == [first]
+
+
+def test_other_ports_of_a_session_that_ends_are_free(lab, neighbour, now):
+    PortAllocation.objects.create(slot=Slot.objects.get(), session=neighbour, name="host_pat", port=5048)
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    end(neighbour, now)
+    assert not PortAllocation.objects.filter(port=5048).exists()
+    end(lab, now)
+    assert not PortAllocation.objects.exists()
+
+
+def test_with_both_sessions_a_port_in_conflict_is_free(lab, neighbour, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    sessions = [lab, neighbour]
+    old = SessionStatus.RUNNING
+    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        move_sessions(sessions=sessions, old=old, to=step, actor=SYSTEM, now=now)
+        old = step
+    assert not PortAllocation.objects.exists()
 
 
 LEAKING = {**PLAN, "r9_vnc": 6001}
@@ -223,8 +271,7 @@ def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neig
 def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighbour, collecting, now):
     on_slot(collecting, number=2, ports={})
     assert post(collecting, seen(now, ports={"r9_vnc": 5047}), now).drift[0].kind == "extra"
-    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
-        transition_session(session=neighbour, to=step, actor=SYSTEM, now=now)
+    end(neighbour, now)
     assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
 
 
@@ -271,6 +318,15 @@ def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
     assert drift_of(neighbour) == [("extra", "r9_vnc")]
     post(apart, seen(now + MINUTE, ports=APART), now + MINUTE)
     assert PortAllocation.objects.get(leaked=True).slot.number == 1
+
+
+def test_what_it_shows_of_a_neighbour_that_ends_is_held_where_the_node_is(apart, neighbour, now):
+    """The number the neighbour has on the first worker is another port on the second."""
+    post(apart, seen(now, ports={**APART, "r1_vnc": 5047}), now)
+    assert drift_of(apart) == [("conflict", "r1_vnc")]
+    end(neighbour, now)
+    held = PortAllocation.objects.get(leaked=True)
+    assert (held.slot.number, held.port, held.session_id) == (1, 5047, apart.pk)
 
 
 # --- reviews --------------------------------------------------------------------------------------
@@ -335,9 +391,9 @@ def test_an_acknowledgement_survives_being_seen_again(review, lab, as_admin, now
 
 def test_it_can_be_opened_again_by_hand(review, as_admin, now):
     acknowledge(review, as_admin, now)
-    assert reopen_drift(review=review, actor=as_admin, now=now).state == ReviewState.OPEN
+    assert reopen_drift(review=review, reason="mistake", actor=as_admin, now=now).state == ReviewState.OPEN
     with pytest.raises(StateConflict, match="not acknowledged"):
-        reopen_drift(review=review, actor=as_admin, now=now)
+        reopen_drift(review=review, reason="mistake", actor=as_admin, now=now)
 
 
 def test_two_clean_observations_resolve_it(review, lab, now):

@@ -180,6 +180,36 @@ def test_a_larger_sample_never_takes_the_under_flag_of_memory_away(values, requi
         assert flag([*values, max(values) + more]).direction == "under"
 
 
+def cpu_of(rows):
+    """What is recommended and flagged over (value, day) rows, with 4 cores asked for."""
+    digest = Digest()
+    for value, day in rows:
+        digest.add({(CPU, "used"): value}, day)
+    summary = summarize(digest.of(CPU, "used"), None)
+    flag = flag_of(CPU, summary=summary, basis="used", required=400)
+    return summary.decayed_p95, propose(CPU, "recommended", summary, "used").value, flag.direction
+
+
+cpu_samples = st.tuples(st.integers(1, 1000), st.integers(DAY - 100, DAY))
+
+
+@given(st.lists(cpu_samples, min_size=1, max_size=40), st.integers(0, 500), st.integers(DAY - 100, DAY + 30))
+def test_a_sample_not_below_the_decayed_p95_never_takes_the_under_flag_of_cpu_away(rows, more, day):
+    """Whenever it is from: all that lies below that value weighs as much as before, of more."""
+    p95, recommended, direction = cpu_of(rows)
+    p95_after, recommended_after, direction_after = cpu_of([*rows, (p95 + more, day)])
+    assert (p95_after >= p95, recommended_after >= recommended) == (True, True)
+    if direction == "under":
+        assert direction_after == "under"
+
+
+def test_a_sample_below_the_decayed_p95_may_take_the_under_flag_of_cpu_away():
+    """Larger than all but one: of twenty the 19th counts."""
+    rows = [(100, DAY)] * 18 + [(900, DAY)]
+    assert cpu_of(rows) == (900, 1050, "under")
+    assert cpu_of([*rows, (300, DAY)]) == (300, 350, "")
+
+
 def test_weights_do_not_depend_on_the_day_of_asking():
     assert decay_weight(DAY) * 2 == decay_weight(DAY + 14)
     assert amount(150) * 2 == amount(300)

@@ -1,15 +1,73 @@
 """Observations that come at the same moment."""
 
-import pytest
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event
 
-from lcm.models import LabletSession
+import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletDefinition, LabletSession
+from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.services.aggregates import rebuild_definition
+from observations.services.previewing import Choice
+from observations.services.recording import record_observation
 from observations.services.requests import request_observation
-from scheduling.models import PortAllocation
-from tests.observations.labs import lived, on_slot, post, seen
+from scheduling.models import PortAllocation, Slot
+from tests.observations.labs import CONTROLLER, apply, lived, on_slot, post, seen
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+TOO_MUCH_CPU = {"cpu": "2.00", "memory": 3000, "storage": 6500}
+
+
+def in_a_thread(threads, work):
+    """Whatever it returns, from a connection of its own."""
+
+    def run():
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    return threads.submit(run)
+
+
+@contextmanager
+def locked(slot):
+    """Whoever wants the slot waits until the block ends."""
+    has_it, let_go = Event(), Event()
+
+    def hold():
+        with transaction.atomic():
+            list(Slot.objects.select_for_update().filter(pk=slot.pk))
+            has_it.set()
+            let_go.wait(30)
+
+    with ThreadPoolExecutor(1) as threads:
+        holding = in_a_thread(threads, hold)
+        try:
+            assert has_it.wait(10)
+            yield
+        finally:
+            let_go.set()
+        holding.result(10)
+
+
+def wait_until_someone_waits(count=1):
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    for _ in range(400):
+        with connection.cursor() as cursor:
+            cursor.execute(waiting + " AND datname = current_database()")
+            if cursor.fetchone()[0] >= count:
+                return
+        time.sleep(0.05)
+    raise AssertionError("nobody waits")
 
 
 def test_the_same_observation_sent_by_two_at_once_counts_once(collecting, now, at_once):
@@ -44,7 +102,94 @@ def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
     results = at_once(*(lambda s=s: post(s, seen(now, ports={"r9_vnc": 6001}), now) for s in sessions))
     assert all(result.was_new for result in results), results
     assert PortAllocation.objects.filter(leaked=True, port=6001).count() == 1
-    assert DriftReview.objects.filter(kind="extra").count() <= 1
+    assert DriftReview.objects.filter(kind="extra").count() == 1
+
+
+def test_a_port_seen_in_use_while_its_session_ends_stays_taken(active_definition, project, operator, now):
+    lab, other = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    slot = on_slot(lab, ports={})
+    on_slot(other, ports={"r1_serial": 5047})
+    move(other, SessionStatus.STOPPING, now)
+    with ThreadPoolExecutor(2) as threads:
+        with locked(slot):
+            posted = in_a_thread(threads, lambda: post(lab, seen(now, ports={"r9_vnc": 5047}), now))
+            ended = in_a_thread(threads, lambda: move(other, SessionStatus.TERMINATED, now))
+            wait_until_someone_waits(2)
+        assert posted.result(30).was_new
+        ended.result(30)
+    held = PortAllocation.objects.get()
+    assert (held.port, held.session_id, held.leaked) == (5047, lab.pk, True)
+
+
+def move(session, to, now):
+    transition_session(session=LabletSession.objects.get(pk=session.pk), to=to, actor=SYSTEM, now=now)
+
+
+def events(name):
+    return ChangeLog.objects.filter(event=name).count()
+
+
+def test_a_recording_that_waited_is_assessed_by_the_revision_applied_meanwhile(
+    active_definition, project, operator, observed, as_admin, now
+):
+    observed(active_definition, 12, **TOO_MUCH_CPU)
+    late = lived(active_definition, project, operator, ended=now)
+    slot, leaking = on_slot(late, ports={}), seen(now, **TOO_MUCH_CPU, ports={"r9_vnc": 6001})
+    choices = {"cpu_cores": Choice("recommended")}
+    with ThreadPoolExecutor(1) as threads:
+        with locked(slot):
+            posted = in_a_thread(threads, lambda: post(late, leaking, now))
+            wait_until_someone_waits()
+            assert apply(active_definition, choices, as_admin, now).number == 2
+        assert posted.result(30).was_new
+    kept = DefinitionAssessment.objects.get(definition=active_definition)
+    assert (kept.n, kept.verdict, kept.flags) == (13, "optimized", {})
+    definition = LabletDefinition.objects.get(pk=active_definition.pk)
+    assert not definition.needs_review
+    assert (events("review_raised"), events("review_cleared")) == (1, 1)
+    assert rebuild_definition(definition=definition, now=now, check=True) == []
+
+
+def test_sessions_that_end_together_raise_one_review(
+    active_definition, project, operator, observed, now, at_once
+):
+    observed(active_definition, 9, **TOO_MUCH_CPU)
+    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(6)]
+    results = at_once(*(lambda s=s: post(s, seen(now, **TOO_MUCH_CPU), now) for s in sessions))
+    assert all(result.was_new for result in results), results
+    assert LabletDefinition.objects.get(pk=active_definition.pk).needs_review
+    assert events("review_raised") == 1
+
+
+def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
+    active_definition, project, operator, observed, as_admin, now
+):
+    observed(active_definition, 10, **TOO_MUCH_CPU)
+    apply(active_definition, {"cpu_cores": Choice("recommended")}, as_admin, now)
+    observed(active_definition, 3, **TOO_MUCH_CPU)
+    before = now - timedelta(minutes=1)
+    first, second = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    for session in (first, second):
+        post(session, seen(before, **TOO_MUCH_CPU), before)
+    revision = active_definition.revisions.get(number=2)
+    assert revision.outcome == "watching"
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            move(first, SessionStatus.STOPPING, now)
+            stopped = in_a_thread(threads, lambda: move(second, SessionStatus.STOPPING, now))
+            wait_until_someone_waits()
+        stopped.result(30)
+    revision.refresh_from_db()
+    assert revision.outcome == "verified"
+
+
+def test_a_post_goes_to_the_database_three_times(active_definition, project, operator, observed, now):
+    observed(active_definition, 1)
+    session = lived(active_definition, project, operator, ended=now)
+    body = seen(now)
+    with CaptureQueriesContext(connection) as queries:
+        record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
+    assert len([each for each in queries if each["sql"] not in ("BEGIN", "COMMIT")]) == 3
 
 
 def test_two_who_ask_at_once_share_a_request(running, as_operator, as_admin, now, at_once):

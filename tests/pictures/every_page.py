@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import FloatRect, Page
 
-from tests.bench.control_plane import ROOT
-from tests.bench.visiting import log_in, real_paths
+from tests.bench.control_plane import ROOT, wait_until
+from tests.bench.visiting import log_in, places, real_paths, show
 from tests.pictures.stage import demo, page_on
 
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
@@ -26,10 +26,10 @@ def take(page: Page, folder: Path, wanted: str) -> int:
     page.goto("/login")
     taken = _all_looks(page, folder, "login")
     log_in(page, "admin")
+    wait_until(lambda: "session" in places(page), "a session of the demo runs", pause=1)
     for number, path in enumerate(real_paths(page)):
         if re.search(wanted, path):
-            page.goto(path)
-            page.wait_for_load_state("networkidle")
+            show(page, path)
             taken += _all_looks(page, folder, f"{number:02}-{name_of(path)}")
     return taken
 

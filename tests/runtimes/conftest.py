@@ -85,6 +85,13 @@ def ec2_settings(moto_url: str) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(autouse=True)
+def installation(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which LCM the runtimes of a test belong to, without a database; a test can make one another's."""
+    monkeypatch.setattr(Ec2Runtime, "installation", "lcm-here")
+    return "lcm-here"
+
+
 @pytest.fixture
 def runtime(ec2: Any, ec2_settings: dict[str, Any], unique: str) -> Ec2Runtime:
     return Ec2Runtime(unique, ec2_settings)

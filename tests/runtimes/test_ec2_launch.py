@@ -48,6 +48,7 @@ def test_the_tags_come_with_the_launch(ec2_settings, ec2, sent, unique, spot_and
     assert {key: value for key, value in tags.items() if not key.startswith("aws:")} == {
         "Name": "cml-eu-01",
         "cost-centre": "labs",
+        "lcm:installation": "lcm-here",
         "lcm:pool": unique,
         "lcm:slot": "slot-1",
         "lcm:token": "token-1",
@@ -158,9 +159,35 @@ def test_only_this_pools_instances_are_seen(runtime, ec2, ec2_settings, spot_and
     mine = runtime.launch(request_for(spot_and_on_demand[1], "mine"))
     other = Ec2Runtime(f"{runtime.pool}-2", ec2_settings)
     theirs = other.launch(request_for(spot_and_on_demand[1], "theirs"))
+    elsewhere = Ec2Runtime(runtime.pool, ec2_settings)
+    elsewhere.installation = "lcm-elsewhere"
+    of_another_lcm = elsewhere.launch(request_for(spot_and_on_demand[1], "elsewhere"))
     ec2.run_instances(LaunchTemplate={"LaunchTemplateName": "cml"}, MinCount=1, MaxCount=1)
     assert [each.id for each in runtime.describe()] == [mine.id]
     assert [each.id for each in other.describe()] == [theirs.id]
+    assert [each.id for each in elsewhere.describe()] == [of_another_lcm.id]
+
+
+def test_what_names_no_lcm_is_seen_until_one_claims_it(runtime, ec2, ec2_settings, spot_and_on_demand):
+    old = runtime.launch(request_for(spot_and_on_demand[1]))
+    assert old.claimed
+    ec2.delete_tags(Resources=[old.id], Tags=[{"Key": "lcm:installation"}])
+    elsewhere = Ec2Runtime(runtime.pool, ec2_settings)
+    elsewhere.installation = "lcm-elsewhere"
+    for each in (runtime, elsewhere):
+        assert [(found.id, found.claimed) for found in each.describe()] == [(old.id, False)]
+    runtime.claim([old.id])
+    assert [(found.id, found.claimed) for found in runtime.describe()] == [(old.id, True)]
+    assert list(elsewhere.describe()) == []
+
+
+def test_very_many_are_claimed_in_several_calls(runtime, spot_and_on_demand, hooked, monkeypatch):
+    monkeypatch.setattr(Ec2Runtime, "page_size", 5)
+    calls = []
+    hooked("before-parameter-build.ec2.CreateTags", lambda params, **_: calls.append(params["Resources"]))
+    ids = [runtime.launch(request_for(spot_and_on_demand[1], f"token-{n}")).id for n in range(7)]
+    runtime.claim(ids)
+    assert calls == [ids[:5], ids[5:]]
 
 
 def test_terminating_twice_is_fine(runtime, ec2, spot_and_on_demand):

@@ -20,7 +20,8 @@ FULL: dict[str, Any] = {
     "format": 1,
     "pool": "lab",
     "now": 1700000000.25,
-    "template": {"name": "lab-new", "capacity": {"cpu_cores": 8}},
+    "templates": [{"name": "lab-new", "capacity": {"cpu_cores": 8}}],
+    "coming": [{"name": "lab-03", "capacity": {"cpu_cores": 2}, "labels": {"zone": "b"}}],
     "max_nodes": 3,
     "nodes": [
         {
@@ -82,11 +83,9 @@ FULL: dict[str, Any] = {
 
 def test_every_field_is_read():
     snapshot = snapshot_from(FULL)
-    assert (snapshot.pool, snapshot.now, snapshot.template) == (
-        "lab",
-        1700000000.25,
-        Node("lab-new", (800, 0, 0, 0)),
-    )
+    assert (snapshot.pool, snapshot.now) == ("lab", 1700000000.25)
+    assert snapshot.templates == [Node("lab-new", (800, 0, 0, 0))]
+    assert snapshot.coming == [Node("lab-03", (200, 0, 0, 0), labels={"zone": "b"})]
     assert snapshot.nodes[0] == Node(
         name="lab-01", capacity=(450, 800, 10_000, 150), id="f00", system="cml", labels={"zone": "a"},
         spot=True, cordoned=True, until=1700003600, max_leases=3, ports=10, leaked=2, devices=(100, 50),
@@ -172,7 +171,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("nodes.0.taken_devices", [0], "nodes[0].taken_devices", "a list of pairs"),
         ("nodes.0.labels", {"a": 1}, "nodes[0].labels", "must be an object of names and texts"),
         ("nodes.1.id", "f00", "nodes[1]", "“f00” is already nodes[0]."),
-        ("template.capacity.gpu", -2, "template.capacity.gpu", "zero or more, but is -2."),
+        ("templates.0.capacity.gpu", -2, "templates[0].capacity.gpu", "zero or more, but is -2."),
+        ("coming.0.devices", [1], "coming[0].devices", "The devices make 1 GPUs, but the capacity says 0."),
         (
             "queues.1.parent",
             "unu",

@@ -16,7 +16,7 @@ from tests.scheduler.scenario import configuration_of
 
 def why(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
 
-    world = replace(snapshot(nodes, [waiting]), template=template)
+    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [])
     (verdict,) = run_cycle(world, configuration_of()).verdicts
     return verdict
 
@@ -51,8 +51,16 @@ def test_the_sentence_of_the_handbook():
             job("j"),
             "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core asked, at most 0.5 cores free.",
         ),
-        ([node("a", spot=True)], job("j"), "The only READY slot is a spot slot."),
-        ([node("a", spot=True), node("b", spot=True)], job("j"), "2 of 2 READY slots are spot slots."),
+        (
+            [node("a", spot=True)],
+            job("j"),
+            "The only READY slot is a spot slot, and it cannot be interrupted.",
+        ),
+        (
+            [node("a", spot=True), node("b", spot=True)],
+            job("j"),
+            "2 of 2 READY slots are spot slots, and it cannot be interrupted.",
+        ),
         ([node("a", max_leases=0)], job("j"), "The only READY slot has no lease left."),
         (
             [node("a", max_leases=0), node("b", max_leases=0)],
@@ -124,6 +132,25 @@ def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, t
     assert why(nodes, waiting, template).outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ({"templates": [node("new"), node("other", labels={"zone": "a"})]}, Outcome.WAITING),
+        ({"templates": [node("new")], "coming": [node("b", labels={"zone": "a"})]}, Outcome.WAITING),
+        ({"templates": [node("new")], "coming": [node("b", 0.5, labels={"zone": "a"})]}, Outcome.IMPOSSIBLE),
+        ({"templates": [node("new"), node("other")]}, Outcome.IMPOSSIBLE),
+    ],
+    ids=["a kind that could be launched", "a slot on its way", "one that is too small", "none"],
+)
+@pytest.mark.parametrize("of", ["one", "a gang"])
+def test_any_kind_that_could_be_launched_or_is_on_its_way_makes_it_possible(more, outcome, of):
+    labels = (("zone", "a"),)
+    waiting = job("j", labels=labels) if of == "one" else gang(1, 1, labels=labels)
+    world = replace(snapshot([node("a")], [waiting]), max_nodes=2, **more)
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    assert verdict.outcome is outcome
+
+
 def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
@@ -187,7 +214,7 @@ def test_gangs_of_one_shape_share_one_explanation():
 def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
     nodes, waiting, template, most, outcome
 ):
-    world = replace(snapshot(nodes, [waiting]), template=template, max_nodes=most)
+    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [], max_nodes=most)
     (verdict,) = run_cycle(world, configuration_of()).verdicts
     assert verdict.outcome is outcome
 

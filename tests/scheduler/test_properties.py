@@ -128,8 +128,8 @@ def test_a_document_is_the_snapshot(snapshot):
     again = read_snapshot(write_snapshot(snapshot))
     assert write_snapshot(again) == write_snapshot(snapshot)
     assert as_result(run_cycle(again, PACKED)) == as_result(run_cycle(snapshot, PACKED))
-    assert (again.now, again.nodes, again.queues, again.template, again.pool) == (
-        snapshot.now, snapshot.nodes, snapshot.queues, snapshot.template, snapshot.pool,
+    assert (again.now, again.nodes, again.queues, again.templates, again.pool) == (
+        snapshot.now, snapshot.nodes, snapshot.queues, snapshot.templates, snapshot.pool,
     )  # fmt: skip
     assert [_values(job) for job in again.jobs] == [_values(job) for job in snapshot.jobs]
 

@@ -144,7 +144,7 @@ def snapshots(
         nodes=[draw(slots(number)) for number in range(draw(st.integers(0, max_nodes)))],
         queues=draw(queues()),
         jobs=[draw(jobs(number, LEAVES)) for number in range(draw(st.integers(0, max_jobs)))],
-        template=draw(st.one_of(st.none(), nodes(99))),
+        templates=draw(st.lists(nodes(99), max_size=2)),
         pool="pool",
     )
 
@@ -160,11 +160,11 @@ def busy_snapshots(draw: st.DrawFn, **sizes: Any) -> Snapshot:
     )
     for job in begun.jobs:
         job.leaving = bool(job.parts) and draw(st.sampled_from([False, False, True]))
-    return Snapshot(first.now, first.nodes, first.queues, [*begun.jobs, *newer], first.template, first.pool)
+    return Snapshot(first.now, first.nodes, first.queues, [*begun.jobs, *newer], first.templates, first.pool)
 
 
 def _only(snapshot: Snapshot, some: Any) -> Snapshot:
-    return Snapshot(snapshot.now, snapshot.nodes, snapshot.queues, some, snapshot.template, snapshot.pool)
+    return Snapshot(snapshot.now, snapshot.nodes, snapshot.queues, some, snapshot.templates, snapshot.pool)
 
 
 def of_one_plugin(name: str, **arguments: Any) -> Configuration:

@@ -10,6 +10,14 @@ from scheduling.models import Pool, Reservation, Slot, SlotState
 from tests.factories import make_definition
 from tests.scheduling.scheduler_stage import FAILING, RECLAIM, Party
 
+TWO_BIG_NODES = """
+lab: {title: Big, version: 0.2.1}
+nodes:
+  - {id: n0, label: a, node_definition: ubuntu, cpus: 10, ram: 512}
+  - {id: n1, label: b, node_definition: ubuntu, cpus: 10, ram: 512}
+links: []
+"""
+
 
 @pytest.fixture
 def why(api, viewer):
@@ -176,7 +184,7 @@ def test_a_quota_that_is_used_up(tuned, why):
     party = Party(fleet, "one", make_definition(pool="cml-eu"))
     party.runs(slot)
     found = why(party.asks())
-    assert found["sentence"] == "academy has 1 of the 1 sessions it may have at once."
+    assert found["sentence"] == "academy has the only session it may have at once."
     assert kinds(found) == ["quota"]
 
 
@@ -206,6 +214,16 @@ def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
     fleet.slot(cpu_cores=1)
     found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
     assert found["sentence"].startswith("Its node r1 finds no place: the only READY slot lacks CPU: 2 cores")
+
+
+def test_the_slots_of_a_spread_session_say_what_the_sentence_says(tuned, why):
+    """Two nodes of 10 cores and one slot of 16: the second finds no room beside the first."""
+    fleet = tuned(max_slots=1, max_leases=4)
+    fleet.slot()
+    big = make_definition(pool="cml-eu", topology=TWO_BIG_NODES, placement="spread")
+    found = why(Party(fleet, "apart", big).asks(), "?slots=true")
+    assert "with 1 of its 2 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores asked, 6 cores free"]]
 
 
 def test_a_plugin_that_fails_is_named(tuned, lab, why):

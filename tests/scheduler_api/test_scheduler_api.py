@@ -66,13 +66,13 @@ def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
 
 
 def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
-    (warning,) = change(scheduler=LIMITED).json()["warnings"]
+    (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
     assert warning == "There is no queue “academy / nobody”: such a limit limits nobody."
 
 
 def test_limits_of_people_are_known(change, project, operator):
     text = LIMITED.replace("academy / nobody", "academy / ccna/otto")
-    assert change(scheduler=text).json()["warnings"] == []
+    assert change(scheduler=text, reason="exams").json()["warnings"] == []
 
 
 def test_a_tick_shows_its_plugins_and_its_decisions(tuned, lab, api, viewer):

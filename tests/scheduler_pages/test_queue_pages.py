@@ -37,6 +37,13 @@ def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, 
     assert "No cycle has looked at it yet." in said
 
 
+def test_a_queue_without_anybody_says_so_and_has_one_primary_button(tuned, by, admin, words):
+    tuned()
+    page = by(admin).get(reverse("queue_list"))
+    assert "Nothing waits Whoever asks for a session" in words(page)
+    assert page.content.decode().count("button-primary") == 1
+
+
 def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
     lab()
     stands = Standing(0.5, 0.25, 0.125)
@@ -100,7 +107,7 @@ def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
     lab()
     fleet.clean_tick()
     said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
-    assert "placed 1" in said
+    assert "Placed 1 , in " in said
     assert "binpack" in said
     assert "cml-eu-01" in said
     assert "RuntimeError: the licence server does not answer" in said

@@ -30,14 +30,14 @@ def test_a_scheduler_is_saved_as_browsers_send_it(by, admin, address, pool):
 
 
 def test_the_usual_one_is_not_stored(by, admin, address, pool):
-    by(admin).post(address, {"scheduler": TEXT})
-    by(admin).post(address, {"scheduler": DEFAULT})
+    by(admin).post(address, {"scheduler": TEXT, "reason": "exams"})
+    by(admin).post(address, {"scheduler": DEFAULT, "reason": "over"})
     pool.refresh_from_db()
     assert pool.scheduler == ""
 
 
 def test_what_is_wrong_is_said_with_its_line(by, admin, address, pool, words):
-    answer = by(admin).post(address, {"scheduler": TEXT.replace("name: spot", "name: spod")})
+    answer = by(admin).post(address, {"scheduler": TEXT.replace("name: spot", "name: spod"), "reason": "x"})
     line = TEXT.splitlines().index("  - name: spot") + 1
     assert answer.status_code == 422
     assert f"Line {line}: There is no plugin “spod”; did you mean “spot”?" in words(answer)
@@ -47,7 +47,8 @@ def test_what_is_wrong_is_said_with_its_line(by, admin, address, pool, words):
 
 def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words):
     limits = "  - name: quota\n    arguments: {limits: {nowhere: {sessions: 1}}}\n"
-    answer = by(admin).post(address, {"scheduler": DEFAULT.replace("  - name: quota\n", limits)})
+    text = DEFAULT.replace("  - name: quota\n", limits)
+    answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
     said = [str(message) for message in get_messages(answer.wsgi_request)]
     assert "There is no queue “nowhere”: such a limit limits nobody." in said
     assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
@@ -79,7 +80,7 @@ def test_django_admin_refuses_a_wrong_scheduler(by, admin, pool):
     address = reverse("admin:scheduling_pool_change", args=[pool.pk])
     form = client.get(address).context["adminform"].form
     data = {name: field for name, field in form.initial.items() if name in form.fields and field is not None}
-    data |= {"scheduler": "plugins: []", "runtime_settings": "{}"}
+    data |= {"scheduler": "plugins: []", "runtime_settings": "{}", "reason": "put right"}
     page = client.post(address, data)
     assert page.status_code == 200
     assert page.context["adminform"].form.errors["scheduler"] == ["Line 1: “actions” is missing."]

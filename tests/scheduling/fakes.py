@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -88,6 +88,13 @@ class FakeRuntime(RuntimeAdapter):
             if self.boots and instance.state == InstanceState.PENDING:
                 self.turn(instance.id, InstanceState.RUNNING)
         return list(self.made.values())
+
+    def claim(self, instance_ids: Sequence[str]) -> None:
+        self.calls.append(("claim", " ".join(instance_ids)))
+        if self.error is not None:
+            raise self.error
+        for key in instance_ids:
+            self.made[key] = replace(self.made[key], claimed=True)
 
     def terminate(self, instance_id: str) -> None:
         self.calls.append(("terminate", instance_id))

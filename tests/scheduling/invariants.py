@@ -29,6 +29,7 @@ def check_rows(pool: Pool) -> None:
     slots = list(Slot.objects.filter(pool=pool))
     check_leases(slots)
     check_limits(pool, slots)
+    check_markets(slots)
     check_ports(pool)
     check_sessions(pool)
     check_attempts(slots)
@@ -55,6 +56,14 @@ def check_limits(pool: Pool, slots: list[Slot]) -> None:
     for row in used.order_by():
         for name in NAMES:
             assert row[f"sum_{name}"] <= capacity[row["slot_id"]][name], f"too much {name} on a slot"
+
+
+def check_markets(slots: list[Slot]) -> None:
+    """Nothing that cannot be interrupted is on a spot slot, and no such slot comes of a launch for it."""
+    held = Reservation.objects.filter(slot__in=slots, phase=Phase.READY)
+    assert not held.filter(preemptible=False, slot__is_spot=True).exists()
+    filled = {slot.instance_id for slot in slots if slot.is_spot}
+    assert not LaunchAttempt.objects.filter(on_demand_only=True, instance_id__in=filled - {""}).exists()
 
 
 def check_ports(pool: Pool) -> None:

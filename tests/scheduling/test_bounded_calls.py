@@ -71,6 +71,19 @@ def test_launches_that_fail_together_are_one_failure(tuned):
     assert {slot.state_deadline for slot in fleet.slots(S.ERROR)} == {fleet.pool.backoff_until}
 
 
+@pytest.mark.parametrize("error", [Throttled("slow down"), RuntimeFailure("strange")])
+def test_a_wait_that_is_made_longer_began_before(fleet, error):
+    fleet.slot(S.LAUNCHING)
+    LaunchAttempt.objects.update(offering="large")
+    since = fleet.clock() - timedelta(minutes=4)
+    Pool.objects.update(backoff_since=since, backoff_until=fleet.clock() + timedelta(seconds=1))
+    fleet.runtime.error = error
+    (attempt,) = LaunchAttempt.objects.all()
+    perform_launch(attempt.pk, fleet.runtime, fleet.clock)
+    assert fleet.fresh().backoff_until > fleet.clock() + timedelta(seconds=1)
+    assert fleet.pool.backoff_since == since
+
+
 @pytest.mark.parametrize("error", [Throttled("slow down"), CapacityRefused("none left")])
 def test_a_short_wait_does_not_end_a_longer_one(fleet, error):
     slots = [fleet.slot(S.LAUNCHING), fleet.slot(S.LAUNCHING)]

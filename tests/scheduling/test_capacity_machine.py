@@ -45,6 +45,7 @@ from scheduling.models import (
     Reservation,
     Slot,
     SlotState,
+    SpotPolicy,
 )
 from scheduling.reconciler import ORPHAN_GRACE
 from scheduling.runtimes.base import (
@@ -52,6 +53,7 @@ from scheduling.runtimes.base import (
     Instance,
     InstanceState,
     LaunchRequest,
+    Market,
     Offering,
     QuotaExceeded,
     RuntimeFailure,
@@ -109,8 +111,11 @@ class CapacityMachine(RuleBasedStateMachine):
         self.undo.enter_context(ids_in_order())
         self.undo.enter_context(transaction.atomic())
 
-    @initialize(floor=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 2), (2, 1)]))
-    def begin(self, floor: tuple[int, int]) -> None:
+    @initialize(
+        floor=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 2), (2, 1)]),
+        policy=st.sampled_from([SpotPolicy.NEVER, SpotPolicy.FALLBACK]),
+    )
+    def begin(self, floor: tuple[int, int], policy: str) -> None:
         minimum, warm = floor
         pool = create_pool(
             name="cml-eu",
@@ -123,13 +128,18 @@ class CapacityMachine(RuleBasedStateMachine):
             first_port=2000,
             last_port=2005,
             idle_seconds=300,
+            spot_policy=policy,
+            runtime_settings={"spot": True},
         )
         self.clock = Clock()
-        self.runtime = FakeRuntime(self.clock)
+        self.runtime = FakeRuntime(self.clock, Offering("large-spot", Market.SPOT), Offering("large"))
         self.fleet = Fleet(pool, self.clock, self.runtime)
         self.owner = make_person("otto")
         self.project = make_project("academy", "ccna", self.owner)
-        self.lab = make_definition("campus", pool="cml-eu", now=self.clock())
+        self.labs = [
+            make_definition(name, pool="cml-eu", preemptible=name == "practice", now=self.clock())
+            for name in ("exam", "practice")
+        ]
 
     # --- demand -----------------------------------------------------------------------------------
 
@@ -137,9 +147,9 @@ class CapacityMachine(RuleBasedStateMachine):
     def claim(self, cpu: int, ttl: int) -> None:
         self.fleet.reservation(cpu, ttl=ttl)
 
-    @rule()
-    def ask_for_a_session(self) -> None:
-        make_session(self.lab, self.project, self.owner, now=self.clock())
+    @rule(preemptible=st.booleans())
+    def ask_for_a_session(self, preemptible: bool) -> None:
+        make_session(self.labs[preemptible], self.project, self.owner, now=self.clock())
 
     @precondition(lambda self: self.bare())
     @rule(number=which)
@@ -373,10 +383,10 @@ def test_whatever_happens_a_pool_keeps_its_promises_and_settles():
 def test_every_reservation_of_a_busy_day_ends(db):
     """A fixed walk through all of it, so that the machine's parts are seen to work on every run."""
     machine = CapacityMachine()
-    machine.begin((1, 1))
+    machine.begin((1, 1), SpotPolicy.FALLBACK)
     for turn in range(8):
         machine.claim(3, 400)
-        machine.ask_for_a_session()
+        machine.ask_for_a_session(turn % 2 == 0)
         machine.two_ticks_at_once()
         machine.promises_are_kept()
         if machine.fleet.open_attempts():

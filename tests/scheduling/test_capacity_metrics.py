@@ -25,6 +25,7 @@ def test_slots_reservations_leases_and_the_queue_are_counted(tuned):
     fleet.slot(), fleet.slot(SlotState.BOOTING)
     fleet.put(fleet.reservation(), slot)
     fleet.reservation(), fleet.reservation()
+    TickRun.objects.create(pool=fleet.pool, started_at=START, duration_ms=1, counts={"unmet": 2})
     seen = figures()
     assert seen["lcm_slots"] == {("cml-eu", "READY"): 2, ("cml-eu", "BOOTING"): 1}
     assert seen["lcm_reservations"] == {("cml-eu", "PENDING"): 2, ("cml-eu", "READY"): 1}

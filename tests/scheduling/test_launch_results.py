@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from lcm.models import ChangeLog
-from scheduling.launching import backoff, open_offerings, perform_launch, record_launch, refuse_offering
+from scheduling.launching import backoff, perform_launch, record_launch, refuse_offering
 from scheduling.models import AttemptOutcome, Phase, SlotState, SpotPolicy
+from scheduling.offerings import open_offerings
 from scheduling.runtimes.base import (
     AnswerLost,
     Market,
@@ -48,7 +49,7 @@ def test_offerings_follow_the_spot_policy_in_their_order(tuned, policy, names):
 
 
 def test_a_launch_boots_and_says_what_it_is(tuned):
-    fleet = tuned(spot_policy=SpotPolicy.ONLY, failures=3)
+    fleet = tuned(spot_policy=SpotPolicy.ONLY)
     fleet.runtime.on_offer = [SPOT]
     slot = fleet.slot(S.LAUNCHING)
     fleet.launch()
@@ -58,7 +59,6 @@ def test_a_launch_boots_and_says_what_it_is(tuned):
     assert attempt.outcome == AttemptOutcome.LAUNCHED
     assert attempt.instance_id == slot.instance_id == fleet.runtime.alive[0].id
     assert fleet.runtime.alive[0].token == attempt.token
-    assert fleet.fresh().failures == 0
 
 
 def test_launching_an_attempt_twice_asks_once(fleet):
@@ -121,6 +121,7 @@ def test_throttled_counts_no_failure_and_is_tried_again_soon(fleet):
     fleet.launch()
     assert (fleet.attempts(), fleet.states()) == ([("failed", "throttled")], [S.EMPTY])
     assert (fleet.fresh().failures, phases([claim])) == (0, [Phase.PENDING])
+    assert fleet.pool.backoff_since == fleet.clock()
     fleet.clock.advance(seconds=15)
     assert len(fleet.tick().attempts) == 1
 
@@ -140,6 +141,7 @@ def test_quota_and_unknown_errors_back_off_from_five_to_thirty_minutes(fleet, er
     for _ in range(5):
         assert len(fleet.tick().attempts) == 1
         fleet.launch()
+        assert fleet.fresh().backoff_since == fleet.clock(), "each wait has its own beginning"
         waited.append((fleet.fresh().backoff_until - fleet.clock()).total_seconds() / 60)
         slot = fleet.slots(S.ERROR)[-1]
         assert slot.state_deadline == fleet.pool.backoff_until
@@ -150,7 +152,7 @@ def test_quota_and_unknown_errors_back_off_from_five_to_thirty_minutes(fleet, er
     assert fleet.runtime.count("launch") == 5
 
 
-def test_a_launch_that_works_ends_the_back_off(fleet):
+def test_a_launch_that_works_ends_the_back_off_once_its_worker_is_ready(fleet):
     fleet.reservation(ttl=86_400)
     fleet.runtime.error = RuntimeFailure("strange")
     fleet.tick()
@@ -159,7 +161,20 @@ def test_a_launch_that_works_ends_the_back_off(fleet):
     fleet.clock.advance(minutes=5)
     fleet.tick()
     fleet.launch()
-    assert (fleet.fresh().failures, fleet.pool.backoff_until) == (0, None)
+    assert fleet.fresh().failures == 1
+    fleet.reconcile()
+    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY, S.BINDING], 1)
+    fleet.reconcile()
+    assert (fleet.fresh().failures, fleet.pool.backoff_until, fleet.pool.backoff_since) == (0, None, None)
+
+
+def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off(fleet):
+    fleet.slot(S.BINDING), fleet.slot(S.LAUNCHING)
+    fleet.runtime.error = QuotaExceeded("no more vCPUs")
+    fleet.launch()
+    fleet.reconcile()
+    assert fleet.states() == [S.READY, S.ERROR]
+    assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
 
 
 def test_a_wrong_configuration_stops_the_pool_until_it_is_mended(fleet, as_admin):
@@ -168,11 +183,13 @@ def test_a_wrong_configuration_stops_the_pool_until_it_is_mended(fleet, as_admin
     fleet.tick()
     fleet.launch()
     assert fleet.fresh().stopped_reason == "There is no launch template “cml”."
+    assert fleet.pool.stopped_at == fleet.clock()
     assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
     fleet.clock.advance(hours=12)
     assert fleet.tick().attempts == []
     fleet.runtime.error = None
-    update_pool(pool=fleet.fresh(), actor=as_admin, runtime_settings={"launch_seconds": 1})
+    mended = {"runtime_settings": {"launch_seconds": 1}}
+    update_pool(pool=fleet.fresh(), actor=as_admin, reason="mended", **mended)
     for _ in range(4):
         fleet.round()
     assert phases([claim]) == [Phase.READY]

@@ -72,6 +72,32 @@ def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
     assert launched(fleet, launch_for_demand) == 1
 
 
+def test_a_slot_on_its_way_that_will_take_nothing_does_not_count(fleet, as_operator):
+    slot = fleet.slot(S.BOOTING)
+    cordon_slot(slot=slot, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
+    fleet.reservation()
+    assert launched(fleet, launch_for_demand) == 1
+
+
+@pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 300), (S.BINDING, 180)])
+@pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
+def test_a_slot_on_its_way_counts_until_its_deadline_and_no_longer(tuned, state, seconds, step):
+    """A launch a minute longer: what became of it is looked for once more."""
+    fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
+    fleet.slot(state)
+    fleet.reservation(ttl=86_400)
+    fleet.clock.advance(seconds=seconds - 1)
+    assert launched(fleet, step) == 0
+    fleet.clock.advance(seconds=1)
+    assert launched(fleet, step) == 1
+
+
+def test_a_slot_on_its_way_counts_for_what_it_will_hold(fleet):
+    fleet.slot(S.BOOTING, cpu_cores=2)
+    fleet.reservation(2), fleet.reservation(1)
+    assert launched(fleet, launch_for_demand) == 1
+
+
 def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
     fleet.reservation(12)
     tuned(cpu_cores=8)

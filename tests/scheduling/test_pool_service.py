@@ -76,14 +76,17 @@ def test_a_change_is_logged_with_before_and_after(pool, as_admin):
 def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, as_admin):
     fleet = tuned(
         stopped_reason="wrong image",
+        stopped_at="2026-12-31T00:00:00Z",
         backoff_until="2027-01-01T00:00:00Z",
+        backoff_since="2026-12-31T00:00:00Z",
         failures=3,
         refused_offerings={"large": "2027-01-01T00:00:00+00:00"},
     )
-    update_pool(pool=fleet.pool, actor=as_admin, runtime_settings={"launch_seconds": 1})
+    mended = {"runtime_settings": {"launch_seconds": 1}}
+    update_pool(pool=fleet.pool, actor=as_admin, reason="the right image", **mended)
     pool = fleet.fresh()
     assert (pool.stopped_reason, pool.backoff_until, pool.failures) == ("", None, 0)
-    assert pool.refused_offerings == {}
+    assert (pool.stopped_at, pool.backoff_since, pool.refused_offerings) == (None, None, {})
 
 
 def test_saving_a_stopped_pool_as_it_is_starts_it_again(tuned, as_admin):
@@ -97,6 +100,32 @@ def test_a_change_of_nothing_changes_nothing(tuned, as_admin):
     fleet = tuned()
     update_pool(pool=fleet.pool, actor=as_admin, max_slots=4)
     assert not ChangeLog.objects.filter(event="pool_edited").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"enabled": False},
+        {"max_slots": 3},
+        {"runtime_settings": {"launch_seconds": 1}},
+        {"scheduler": "actions: [allocate]\nplugins: [resources]\n"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_reaches_far_needs_a_reason(tuned, as_admin, change):
+    fleet = tuned()
+    with pytest.raises(InvalidInput) as error:
+        update_pool(pool=fleet.fresh(), actor=as_admin, description="Changed", **change)
+    assert list(error.value.fields) == ["reason"]
+    assert fleet.fresh().description != "Changed"
+    update_pool(pool=fleet.fresh(), actor=as_admin, reason="exams", **change)
+    assert ChangeLog.objects.get(event="pool_edited").reason == "exams"
+
+
+@pytest.mark.parametrize("change", [{"max_slots": 9}, {"description": "Courses"}, {"idle_seconds": 60}])
+def test_other_changes_of_a_pool_need_none(tuned, as_admin, change):
+    update_pool(pool=tuned().fresh(), actor=as_admin, **change)
+    assert ChangeLog.objects.get(event="pool_edited").reason == ""
 
 
 def test_the_floor_is_the_larger_of_minimum_and_warm():
@@ -115,7 +144,8 @@ def test_a_pool_of_listed_workers_has_no_more_slots_than_workers(db, as_admin):
     pool = create_pool(**ask, runtime_settings=workers("a", "b"), max_slots=2)
     with pytest.raises(InvalidInput, match="1 worker is listed"):
         update_pool(pool=pool, actor=as_admin, runtime_settings=workers("a"))
-    update_pool(pool=pool, actor=as_admin, runtime_settings=workers("a"), max_slots=1)
+    fewer = {"runtime_settings": workers("a"), "max_slots": 1}
+    update_pool(pool=pool, actor=as_admin, reason="b is sold", **fewer)
     assert Pool.objects.get().max_slots == 1
 
 
@@ -146,3 +176,58 @@ def test_two_edits_at_once_are_checked_together(pool, as_admin):
     with pytest.raises(InvalidInput, match="The minimum cannot exceed the maximum"):
         update_pool(pool=stale, actor=as_admin, max_slots=2)
     assert Pool.objects.values_list("min_slots", "max_slots").get() == (4, 4)
+
+
+SAME = [
+    "https://a.example.org",
+    "https://A.example.org/",
+    "https://a.example.org:443",
+    "https://a.example.org.",
+]
+OTHER = [
+    "https://b.example.org",
+    "https://a.example.org:8443",
+    "https://a.example.org/two",
+    "http://a.example.org",
+]
+
+
+def listed(*addresses):
+    return {"workers": [{"name": f"w{number}", "endpoint": each} for number, each in enumerate(addresses, 1)]}
+
+
+@pytest.mark.parametrize("address", SAME)
+def test_a_worker_is_listed_once_however_its_address_is_written(db, as_admin, address):
+    ask = {"name": "lab", "runtime": "static", "max_slots": 1, "actor": as_admin}
+    with pytest.raises(InvalidInput, match="w1 and w2 have the same address") as error:
+        create_pool(**ask, runtime_settings=listed(SAME[0], address))
+    assert list(error.value.fields) == ["runtime_settings.workers"]
+    assert not Pool.objects.exists()
+
+
+@pytest.mark.parametrize("address", SAME)
+def test_a_worker_is_in_one_pool_only(db, as_admin, address):
+    ask = {"runtime": "static", "max_slots": 1, "actor": as_admin}
+    create_pool(name="lab", **ask, runtime_settings=listed(OTHER[0], SAME[0]))
+    with pytest.raises(InvalidInput, match="w1 and w2 of the pool lab have the same address"):
+        create_pool(name="other", **ask, runtime_settings=listed(address))
+    other = create_pool(name="other", **ask, runtime_settings=listed("https://c.example.org"))
+    with pytest.raises(InvalidInput, match="w1 and w2 of the pool lab have the same address"):
+        update_pool(pool=other, actor=as_admin, runtime_settings=listed(address))
+    other.refresh_from_db()
+    assert other.runtime_settings == listed("https://c.example.org")
+
+
+@pytest.mark.parametrize("address", OTHER)
+def test_workers_at_other_addresses_are_others(db, as_admin, address):
+    ask = {"runtime": "static", "max_slots": 1, "actor": as_admin}
+    create_pool(name="lab", **ask, runtime_settings=listed(SAME[0]))
+    create_pool(name="other", **ask, runtime_settings=listed(address))
+
+
+def test_pools_that_share_a_worker_already_can_still_be_switched_off(db, as_admin):
+    fields = {"runtime": "static", "runtime_settings": listed(SAME[0]), "max_slots": 1}
+    first = Pool.objects.create(name="lab", **fields)
+    Pool.objects.create(name="other", **fields)
+    update_pool(pool=first, actor=as_admin, enabled=False, reason="they share a worker")
+    assert not Pool.objects.get(name="lab").enabled

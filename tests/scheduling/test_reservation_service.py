@@ -196,7 +196,8 @@ def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
 def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     tuned(first_port=2000, last_port=2001)
     roomy = create_pool(name="cml-roomy", actor=SYSTEM)
-    few, many = ({"name": "", "system": "cml", "asked": Resources(), "ports": count} for count in (2, 3))
+    usual = {"name": "", "system": "cml", "asked": Resources(), "now": fleet.clock()}
+    few, many = ({**usual, "ports": count} for count in (2, 3))
     fleet.reservation(pool="cml-roomy")
     assert pool_for(**few) == fleet.pool
     assert pool_for(**many) == roomy

@@ -11,6 +11,7 @@ from lcm.services.sessions import cancel_session, transition_session
 from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Decision, Slot, SlotState
 from scheduling.runtimes.static import StaticRuntime
+from scheduling.selectors.explaining import explain_session
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import label_slot, move_slot
 from scheduling.steps import placing
@@ -71,6 +72,27 @@ def test_a_pool_that_labels_its_slots_is_launched_for(tuned, labelled):
     assert [slot.labels for slot in fleet.slots()] == [{"rack": "b"}]
 
 
+@pytest.mark.parametrize("wrong", [["a"], "a", 7, {"rack": 7}, {"rack": ["b"]}], ids=str)
+@pytest.mark.parametrize("state", [SlotState.READY, SlotState.BOOTING])
+def test_labels_that_cannot_be_read_are_none_and_stop_nothing(tuned, labelled, state, wrong):
+    fleet = tuned(max_slots=2)
+    odd = fleet.slot(state, labels=wrong)
+    right = fleet.slot(labels={"rack": "b"})
+    session = labelled.asks()
+    fleet.clean_tick()
+    assert slot_of(session) == right.pk
+    whole = [fleet.reservation(16, ttl=600) for _ in range(2)]
+    fleet.clean_tick()
+    for each in whole:
+        each.refresh_from_db()
+    taken = [each.slot for each in whole if each.slot]
+    assert taken == ([odd] if state == SlotState.READY else [])
+    sessions = [labelled.asks() for _ in range(4)]
+    fleet.clean_tick()
+    (waits,) = [each for each in sessions if status_of(each) == S.PENDING]
+    assert explain_session(waits, now=fleet.clock()).reasons[0].code == "cpu_cores"
+
+
 def test_the_next_worker_of_a_slot_has_labels_of_its_own(fleet, as_operator):
     slot = fleet.slot()
     label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=as_operator, now=fleet.clock())
@@ -95,8 +117,8 @@ def test_what_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
 
 
 def test_a_pool_of_spot_slots_alone_can_never_hold_what_must_not_be_interrupted(tuned, lab):
-    fleet = tuned(spot_policy="only")
     session = lab()
+    fleet = tuned(spot_policy="only")
     report = fleet.clean_tick()
     assert active_of(session).verdict.startswith("impossible:")
     assert "launched_for_demand" not in report.counts

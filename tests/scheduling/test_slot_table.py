@@ -156,9 +156,9 @@ def test_a_slot_that_got_a_session_a_moment_ago_is_not_terminated(fleet, as_oper
 
 def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
     slot = tuned().slot(S.ERROR)
-    fleet = tuned(backoff_until="2027-01-01T00:00:00Z", failures=4)
+    fleet = tuned(backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4)
     retry_slot(slot=slot, reason="mended", actor=as_operator, now=fleet.clock())
-    assert (fleet.fresh().backoff_until, fleet.pool.failures) == (None, 0)
+    assert (fleet.fresh().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (None, None, 0)
 
 
 def test_a_heartbeat_is_kept(fleet):

@@ -52,7 +52,7 @@ def test_its_parts_are_what_is_taken_of_each_slot(apart):
     fleet.clean_tick()
     used = use_of(fleet.pool, slots)
     assert sorted(use.taken.cpu_cores for use in used.values()) == [1, 3]
-    assert figures_of(fleet.pool).taken.cpu_cores == 4
+    assert figures_of(fleet.pool, fleet.clock()).taken.cpu_cores == 4
 
 
 def test_a_second_one_waits_as_a_whole(apart):

@@ -6,13 +6,19 @@ from functools import partial
 
 import pytest
 
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.definitions import update_definition
 from scheduling import launching
 from scheduling.capacity import resources_of
 from scheduling.launching import perform_launch
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
 from scheduling.runtimes.base import Health
 from scheduling.runtimes.static import StaticRuntime
-from tests.scheduling.fleet import Fleet, phases
+from scheduling.selectors.explaining import explain_session
+from scheduling.services.slots import label_slot
+from tests.scheduling.fleet import Fleet, active_of, phases
 
 S = SlotState
 
@@ -43,6 +49,7 @@ def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_g
     """The second chooses before the first has written down which it took."""
     claims = [shifted.reservation(16, ttl=9999) for _ in range(3)]
     first, second = shifted.tick().attempts
+    LaunchAttempt.objects.update(worker="b")
     real = launching._request
 
     def choose_early(attempt, offering):
@@ -69,6 +76,94 @@ def test_all_workers_are_used_and_none_twice(static):
         static.round(5)
     assert phases(claims) == [Phase.READY] * 3
     assert sorted(slot.instance_id for slot in static.slots(S.READY)) == ["a", "b", "c"]
+
+
+def test_every_launch_is_meant_for_a_worker_of_its_own(shifted):
+    """The worker of its number where that is free."""
+    for _ in range(3):
+        shifted.reservation(16, ttl=9999)
+    shifted.tick()
+    assert [(slot.number, slot.attempts.get().worker) for slot in shifted.slots(S.LAUNCHING)] == [
+        (1, "c"),
+        (2, "b"),
+    ]
+
+
+@pytest.fixture
+def labelled(static) -> Fleet:
+    """The second and third worker have labels of their own."""
+    listed = static.pool.runtime_settings["workers"]
+    listed[1]["labels"], listed[2]["labels"] = {"rack": "b"}, {"rack": "c"}
+    type(static.pool).objects.update(runtime_settings={"workers": listed})
+    static.runtime = StaticRuntime("cml-eu", {"workers": listed})
+    static.runtime.probe = lambda _: Health(True, version="2.9.1")
+    return static
+
+
+@pytest.fixture
+def asks(labelled, lab, active_definition):
+    """`asks(rack)`: a session for slots with this label."""
+
+    def ask(rack, **fields):
+        update_definition(definition=active_definition, slot_labels={"rack": rack}, actor=SYSTEM)
+        return lab(**fields)
+
+    return ask
+
+
+@pytest.mark.parametrize("minimum", [0, 2, 3])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_worker_with_labels_of_its_own_is_launched_for_whom_they_suit(tuned, asks, minimum, most):
+    """Whatever else is kept, and even where fewer slots than workers are allowed."""
+    fleet = tuned(min_slots=min(minimum, most - 1), max_slots=most)
+    session = asks("c")
+    for _ in range(10):
+        fleet.clean_tick()
+        session.refresh_from_db()
+        if session.status != SessionStatus.PENDING:
+            break
+        found = explain_session(session, now=fleet.clock())
+        assert (found.outcome, active_of(session).verdict.split(":")[0]) == ("waiting", "waiting")
+        fleet.launch()
+        fleet.reconcile()
+        fleet.clock.advance(seconds=5)
+    assert session.status == SessionStatus.SCHEDULED
+    assert fleet.slots()[0].pool.slots.get(lease_count=1).instance_id == "c"
+
+
+def test_no_more_is_launched_than_there_are_workers_with_the_labels(labelled, asks):
+    sessions = [asks("b") for _ in range(6)]
+    for _ in range(6):
+        labelled.round(5)
+    assert labelled.states() == [S.READY]
+    assert {session.status for session in LabletSession.objects.all()} == {"PENDING", "SCHEDULED"}
+    (waits,) = [each for each in sessions if active_of(each).phase == Phase.PENDING][:1]
+    found = explain_session(waits, now=labelled.clock())
+    assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it has a slot already."]
+
+
+def test_each_gets_the_worker_that_suits_it_whoever_asks_first(labelled, asks, lab):
+    plain = labelled.reservation(16, ttl=9999)
+    racks = {rack: asks(rack) for rack in ("c", "b")}
+    labelled.tick()
+    assert [slot.attempts.get().worker for slot in labelled.slots(S.LAUNCHING)] == ["a", "b", "c"]
+    for _ in range(3):
+        labelled.round(5)
+    assert {rack: active_of(each).slot.instance_id for rack, each in racks.items()} == {"b": "b", "c": "c"}
+    plain.refresh_from_db()
+    assert plain.slot.instance_id == "a"
+
+
+def test_a_label_given_by_hand_to_a_slot_that_boots_makes_it_possible(fleet, lab, active_definition):
+    slot = fleet.slot(S.BOOTING)
+    update_definition(definition=active_definition, slot_labels={"rack": "b"}, actor=SYSTEM)
+    session = lab()
+    fleet.tick()
+    assert active_of(session).verdict.startswith("impossible")
+    label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=SYSTEM, now=fleet.clock())
+    report = fleet.clean_tick()
+    assert active_of(session).verdict.startswith("waiting")
+    assert "launched_for_demand" not in report.counts
 
 
 @pytest.mark.postgres

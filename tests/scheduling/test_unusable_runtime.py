@@ -85,6 +85,6 @@ def test_mending_it_starts_it_again(real_time, tuned, as_admin, sent):
     tuned(runtime_settings={"nonsense": 1})
     tasks.tick_pool(str(fleet.pool.pk))
     assert sent == []
-    update_pool(pool=fleet.fresh(), actor=as_admin, runtime_settings={})
+    update_pool(pool=fleet.fresh(), actor=as_admin, reason="mended", runtime_settings={})
     tasks.tick_pool(str(fleet.pool.pk))
     assert (fleet.fresh().stopped_reason, len(sent)) == ("", 1)

@@ -23,11 +23,10 @@ def test_capacity_in_flight_counts_against_demand_per_pool_until_its_deadline(fl
     fleet.launch()
     for _ in range(4):
         fleet.clock.advance(seconds=60)
-        fleet.reconcile()
         assert fleet.tick().attempts == []
     fleet.clock.advance(seconds=60)
-    fleet.reconcile()
     assert len(fleet.tick().attempts) == 1
+    assert fleet.states() == [S.BOOTING, S.LAUNCHING]
 
 
 def test_one_cap_for_demand_minimum_and_warm_together(tuned):

@@ -254,6 +254,18 @@ def test_leaked_ports_are_kept_off_until_they_are_seen_clean(api, controller, sl
     assert ChangeLog.objects.filter(event="slot_leaked_ports").count() == 3
 
 
+def test_an_old_look_gives_back_no_port_held_since(api, controller, slot, on_slot, time_machine, now):
+    session, client = on_slot(S.STOPPING), api(controller)
+    given = sorted(PortAllocation.objects.filter(session=session).values_list("port", flat=True))
+    failed = {"reason": "stuck", "lab_is_gone": False}
+    client.post(f"/api/internal/lablet-sessions/{session.pk}/failures", failed, format="json")
+    beat(client, slot, leaked_ports=[], looked_seconds_ago=12.5)
+    assert leaked(slot) == given
+    time_machine.move_to(now + timedelta(minutes=7))
+    beat(client, slot, leaked_ports=[], looked_seconds_ago=12.5)
+    assert leaked(slot) == []
+
+
 def test_a_leaked_port_is_not_given_out(api, controller, slot, on_slot):
     first = slot.pool.first_port
     beat(api(controller), slot, leaked_ports=[{"port": first, "name": "x"}, {"port": first + 1, "name": "y"}])
@@ -268,6 +280,8 @@ def test_a_leaked_port_is_not_given_out(api, controller, slot, on_slot):
         {"leaked_ports": [{"port": 0, "name": "x"}]},
         {"leaked_ports": [{"port": 70_000, "name": "x"}]},
         {"leaked_ports": [{"port": 5}]},
+        {"leaked_ports": [], "looked_seconds_ago": -1},
+        {"leaked_ports": [], "looked_seconds_ago": "just now"},
         {"capacity": {"cpu": 4}},
         {"load": 3},
     ],
@@ -349,10 +363,15 @@ def test_the_key_ends_with_the_instance(api, slot, launched, now):
     assert ApiToken.objects.get(launch_attempts=launched).revoked_at == now
 
 
-@pytest.mark.parametrize("wrong", ["", "t" * 32, "0" * 64])
+@pytest.mark.parametrize("wrong", ["", "t" * 32, "0" * 64, "tök€n", "\N{SNOWMAN}" * 64])
 def test_a_wrong_boot_token_gets_nothing(api, slot, launched, wrong):
     assert redeem(api, slot, wrong).status_code in (400, 404)
     assert not ApiToken.objects.exists()
+
+
+def test_half_a_character_is_no_boot_token(api, slot, launched):
+    body = f'{{"slot_id": "{slot.pk}", "token": "\\ud800"}}'
+    assert api(None).generic("POST", "/api/internal/boot", body, "application/json").status_code == 400
 
 
 def test_the_token_of_an_earlier_launch_gets_nothing(api, slot, launched, now):

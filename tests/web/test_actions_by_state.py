@@ -23,8 +23,10 @@ from lcm.models.jobs import JobState
 from lcm.services.definitions import revise_definition
 from observations.models import DefinitionAssessment, DriftReview
 from observations.models.drift import ReviewState
+from observations.services.excluding import exclude_session
 from scheduling.models import Pool, SlotState
 from tests.capacity_pages.stage import make_slot
+from tests.observations.labs import lived, post, seen
 
 RANKS = ("viewer", "operator", "admin")
 
@@ -71,7 +73,14 @@ DRIFT = [
     action("drift_acknowledge", "operator", "open acknowledged"),
     action("drift_reopen", "operator", "acknowledged"),
 ]
-REVIEW = [action("review_snooze", "admin", "flagged"), action("review_dismiss", "admin", "flagged")]
+REVIEW = [
+    action("review_snooze", "admin", "flagged regressed"),
+    action("review_dismiss", "admin", "flagged regressed"),
+]
+EVIDENCE = [
+    action("session_exclude", "admin", "counts too_short"),
+    action("session_include", "admin", "excluded"),
+]
 REVISION = [action("definition_revert", "admin", "older", based_on="2")]
 
 
@@ -175,8 +184,10 @@ def test_port_drift(people, active_definition, state, now):
     assert walk(people, until_next_week(DRIFT, now), state, page, placed(drift.pk)) == []
 
 
-@pytest.mark.parametrize("state", ["flagged", "fine"])
+@pytest.mark.parametrize("state", ["flagged", "regressed", "fine"])
 def test_a_review(people, active_definition, state, now):
+    if state == "regressed":
+        active_definition.revisions.update(outcome="regressed")
     flags = {"cpu_cores": "over"} if state == "flagged" else {}
     DefinitionAssessment.objects.update_or_create(
         definition=active_definition,
@@ -190,6 +201,16 @@ def test_a_review(people, active_definition, state, now):
     page = reverse("definition_review", args=[active_definition.pk])
     actions = until_next_week(REVIEW, now)
     assert walk(people, actions, state, page, placed(active_definition.pk)) == []
+
+
+@pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
+def test_an_observed_session(people, active_definition, project, operator, state, now):
+    length = timedelta(minutes=5 if state == "too_short" else 60)
+    session = lived(active_definition, project, operator, ended=now, length=length)
+    post(session, seen(now), now)
+    if state == "excluded":
+        exclude_session(session=session, reason="By hand", actor=SYSTEM, now=now)
+    assert walk(people, EVIDENCE, state, reverse("evidence_list"), placed(session.pk)) == []
 
 
 @pytest.mark.parametrize("state", ["older", "current"])

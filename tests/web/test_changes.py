@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import html
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
 import pytest
 from django.urls import reverse
 
@@ -78,6 +82,67 @@ def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, sessi
 def _page_of(client, message: str) -> str:
     change = ChangeLog.objects.get(message=message)
     return client.get(reverse("change_detail", args=[change.pk])).content.decode()
+
+
+@pytest.fixture
+def three_changes(session, operator, admin, now):
+    """By otto two days ago, by ada yesterday, by nobody an hour ago."""
+    for actor, ago in ((Actor.person(operator), 48), (Actor.person(admin), 24), (SYSTEM, 1)):
+        log_change(
+            session, actor=actor, event="tried", message=f"tried {ago}", now=now - timedelta(hours=ago)
+        )
+
+
+def found(client, **query):
+    answer = client.get(reverse("change_list"), {**query, "q": "tried"})
+    return answer, [row.message for row in answer.context["rows"].rows]
+
+
+def test_what_a_person_did_is_found_by_their_name(client, viewer, three_changes):
+    client.force_login(viewer)
+    answer, rows = found(client, person="otto")
+    assert rows == ["tried 48"]
+    assert [chip["text"] for chip in answer.context["chips"]] == ["Person: otto"]
+    assert 'type="text" name="person" value="otto"' in answer.content.decode()
+    assert found(client, person="ADA")[1] == ["tried 24"]
+    answer, rows = found(client, person="nobody")
+    assert rows == []
+    assert "Person: There is no “nobody”." in html.unescape(answer.content.decode())
+    assert 'name="person" value="nobody"' in answer.content.decode()
+
+
+def test_what_was_done_is_found_by_time(client, viewer, three_changes, now):
+    viewer.time_zone = "America/New_York"
+    viewer.save()
+    client.force_login(viewer)
+
+    def typed(hours):
+        local = (now - timedelta(hours=hours)).astimezone(ZoneInfo("America/New_York"))
+        return local.strftime("%Y-%m-%dT%H:%M")
+
+    assert found(client, since=typed(30))[1] == ["tried 1", "tried 24"]
+    assert found(client, until=typed(30))[1] == ["tried 48"]
+    answer, rows = found(client, since=typed(30), until=typed(5))
+    assert rows == ["tried 24"]
+    for name, hours in (("since", 30), ("until", 5)):
+        assert f'type="datetime-local" name="{name}" value="{typed(hours)}"' in answer.content.decode()
+    assert [chip["text"] for chip in answer.context["chips"]] == [
+        f"From: {typed(30).replace('T', ' ')}",
+        f"To: {typed(5).replace('T', ' ')}",
+    ]
+    assert found(client, at="24h", until=typed(0))[1] == ["tried 1"]
+    assert "From: Enter a valid" in found(client, since="yesterday")[0].content.decode()
+
+
+def test_the_api_takes_the_same_filters(api, viewer, three_changes, now):
+    def messages(query):
+        rows = api(viewer).get("/api/changes/", {**query, "q": "tried"}).json()["results"]
+        return [row["message"] for row in rows]
+
+    assert messages({"person": "otto"}) == ["tried 48"]
+    assert messages({"since": (now - timedelta(hours=30)).isoformat()}) == ["tried 1", "tried 24"]
+    answer = api(viewer).get("/api/changes/", {"person": "nobody"})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["person"])
 
 
 def test_jobs_can_be_filtered_by(client, viewer, session, now):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.charts.dots import Dot, dot_chart
-from lcm.web.charts.lines import Point, line_chart, sparkline
+from lcm.web.charts.lines import Point, line_chart
 from lcm.web.charts.scales import places_along, scale_over, times_along, told
+from lcm.web.charts.sparklines import sparkline
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -71,7 +72,7 @@ def test_a_line_goes_through_its_points_in_order_of_time():
 
 def test_a_chart_of_nothing_is_none():
     assert line_chart([], title="t", unit="ms") is None
-    assert sparkline([3], title="t") is None
+    assert sparkline([(0, 3)], title="t") is None
 
 
 def test_a_long_table_says_what_it_leaves_out():
@@ -81,7 +82,14 @@ def test_a_long_table_says_what_it_leaves_out():
 
 
 def test_a_spark_reaches_the_top_where_it_is_highest():
-    assert sparkline([0, 10, 5], title="t").line == "0.0,26.0 60.0,2.0 120.0,14.0"
+    spark = sparkline([(0, 0), (1, 10), (2, 5)], title="t")
+    assert spark.strokes == ["0.0,34.0 120.0,2.0 240.0,18.0"]
+    assert spark.areas == ["0.0,36 0.0,34.0 120.0,2.0 240.0,18.0 240.0,36"]
+
+
+def test_a_spark_has_a_gap_where_points_are_far_apart_and_a_scale_that_is_given():
+    spark = sparkline([(10, 5), (11, 5), (18, 5)], title="t", span=(0, 20), gap=1.5, most=10)
+    assert spark.strokes == ["120.0,18.0 132.0,18.0", "216.0,18.0"]
 
 
 def test_segments_are_as_wide_as_their_numbers():

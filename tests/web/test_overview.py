@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.web.needs import Look, needs
 from scheduling.models import ObserverRun, Pool, Slot, SlotState, TickRun
-from scheduling.services.pools import create_pool
+from scheduling.services.pools import create_pool, stop_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
 
 LIMIT = 12
@@ -57,16 +58,21 @@ def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
 
 
 def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
-    Pool.objects.filter(pk=pool.pk).update(stopped_reason="no such image")
+    stop_pool(pool=pool, reason="no such image", now=now - timedelta(hours=3))
     (need,) = needs(Look(now))
     assert (need.tone, need.text) == ("bad", "Pool **cml-eu** launches nothing")
     assert need.more.startswith("no such image.")
+    assert need.since == now - timedelta(hours=3)
+    stop_pool(pool=pool, reason="no such key", now=now)
+    assert needs(Look(now)) == [need], "the first reason stays, and so does its time"
 
 
 def test_a_pool_that_backs_off_says_when_it_goes_on(pool, on_time, now):
-    Pool.objects.filter(pk=pool.pk).update(backoff_until=now + timedelta(minutes=5), failures=3)
+    since, until = now - timedelta(minutes=15), now + timedelta(minutes=5)
+    Pool.objects.filter(pk=pool.pk).update(backoff_since=since, backoff_until=until, failures=3)
     (need,) = needs(Look(now))
     assert need.more == "3 launches failed; it goes on by itself in 5 min"
+    assert need.since == since
 
 
 def test_slots_in_error_overdue_and_silent(pool, on_time, now):
@@ -79,6 +85,11 @@ def test_slots_in_error_overdue_and_silent(pool, on_time, now):
         "**1 slot** in error",
         "**1 slot** not heard of: is the controller running?",
         "**1 slot** past the time for its step",
+    ]
+    assert [need.since for need in needs(Look(now))] == [
+        now,
+        now - timedelta(minutes=5),
+        now - timedelta(minutes=1),
     ]
 
 
@@ -94,6 +105,7 @@ def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_ti
         make_slot(pool, now, number, state=SlotState.READY, last_heartbeat=now - timedelta(hours=1))
     make_slot(pool, now, 9, state=SlotState.READY)
     make_slot(pool, now, 10, state=SlotState.READY, last_heartbeat=None)
+    make_slot(pool, now - timedelta(hours=1), 11, state=SlotState.READY, last_heartbeat=None)
     client.force_login(viewer)
     found = {}
     for need in needs(Look(now)):
@@ -101,8 +113,8 @@ def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_ti
         found[need.text] = sorted(slot.number for slot in answer.context["rows"].rows)
     assert found == {
         "**1 slot** in error": [1],
-        "**2 slots** past the time for its step": [2, 5],
-        "**3 slots** not heard of: is the controller running?": [6, 7, 8],
+        "**2 slots** past the time for their step": [2, 5],
+        "**4 slots** not heard of: is the controller running?": [6, 7, 8, 11],
     }
 
 
@@ -187,8 +199,8 @@ def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, sess
     assert len(few) == len(many) <= LIMIT
 
 
-@pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
-def test_what_loads_later_is_a_panel_and_a_page(name, client, viewer, pool):
+@pytest.mark.parametrize(("name", "every"), [("overview_ticks", "10s"), ("overview_usage", "60s")])
+def test_what_loads_later_is_a_panel_and_a_page_and_stays_fresh(name, every, client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     with CaptureQueriesContext(connection) as captured:
@@ -197,6 +209,8 @@ def test_what_loads_later_is_a_panel_and_a_page(name, client, viewer, pool):
     assert "<html" in page
     assert "<html" not in panel
     assert 'class="panel"' in panel
+    assert f'hx-get="{reverse(name)}" hx-trigger="every {every}"' in panel
+    assert re.search(r"as of \d\d:\d\d:\d\d", panel)
     assert len(captured) <= LIMIT
 
 

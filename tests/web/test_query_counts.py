@@ -56,6 +56,7 @@ def test_pages_ask_the_same_for_few_and_many_rows(client, admin, session):
     }
     limits = {reverse(name): LIST_LIMIT for name in LISTS}
     limits |= {reverse(f"{kind}_detail", args=[key]): DETAIL_LIMIT for kind, key in keys.items()}
+    limits[reverse("member_list", args=[session.project_id])] = LIST_LIMIT
     fill(session, 3)
     few = {address: queries_for(client, address) for address in limits}
     fill(session, 12)

@@ -1,23 +1,45 @@
-"""Pages that end something ask why, and keep the answer."""
+"""Pages that end something or reach far ask why, and keep the answer."""
 
 import pytest
 from django.urls import reverse
 
 from lcm.models import ChangeLog
+from scheduling.framework.configuration import DEFAULT
+from scheduling.models import Pool
 from tests.factories import DomainFactory, make_project
 
 
 @pytest.fixture
-def addresses(project, viewer, controller) -> dict[str, str]:
+def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
+    pool = Pool.objects.get(name="cml-eu")
     return {
         "domain_deleted": reverse("domain_delete", args=[DomainFactory(name="empty").pk]),
         "project_deleted": reverse("project_delete", args=[make_project("academy", "empty").pk]),
         "member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
         "token_revoked": reverse("token_revoke", args=[controller.token.pk]),
+        "definition_status": reverse("definition_status", args=[active_definition.pk]),
+        "pool_edited": reverse("pool_scheduler", args=[pool.pk]),
+        "fair_share_policy_saved": f"{reverse('fair_share_policy')}?pool={pool.name}",
     }
 
 
-EVENTS = ("domain_deleted", "project_deleted", "member_removed", "token_revoked")
+# What is filled in beside the reason.
+FORMS: dict[str, dict[str, str]] = {
+    "domain_deleted": {},
+    "project_deleted": {},
+    "member_removed": {},
+    "token_revoked": {},
+    "definition_status": {"status": "deprecated"},
+    "pool_edited": {"scheduler": DEFAULT.replace("[allocate]", "[allocate, reclaim]")},
+    "fair_share_policy_saved": {
+        "half_life_days": "3",
+        "lookback_days": "14",
+        "normalisation": "relative",
+        "order": "classic",
+        "default_weight": "1",
+    },
+}
+EVENTS = tuple(FORMS)
 
 
 @pytest.fixture
@@ -34,14 +56,21 @@ def test_the_page_asks_first(event, as_admin, addresses):
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_nothing_happens_without_a_reason(event, as_admin, addresses):
-    assert as_admin.post(addresses[event], {"reason": " "}).status_code == 422
+    assert as_admin.post(addresses[event], {**FORMS[event], "reason": " "}).status_code == 422
     assert not ChangeLog.objects.filter(event=event).exists()
 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
-    assert as_admin.post(addresses[event], {"reason": "over"}).status_code == 302
+    assert as_admin.post(addresses[event], {**FORMS[event], "reason": "over"}).status_code == 302
     assert ChangeLog.objects.get(event=event).reason == "over"
+
+
+def test_other_statuses_need_no_reason(as_admin, definition):
+    address = reverse("definition_status", args=[definition.pk])
+    assert as_admin.post(address, {"status": "active"}).status_code == 302
+    definition.refresh_from_db()
+    assert definition.status == "active"
 
 
 def test_a_token_is_rotated_with_a_reason(as_admin, controller):

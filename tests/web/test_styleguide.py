@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from django.contrib.staticfiles import finders
 from django.urls import reverse
 
 from lcm.web.stylesheet import INDEX, NAME, StyleSheetFinder
 
 ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "templates"
+COMPONENTS = sorted(
+    path.relative_to(TEMPLATES).as_posix()
+    for folder in ("components", "charts")
+    for path in (TEMPLATES / folder).glob("*.html")
+)
 
 
 def test_it_is_there_with_debug_only(client, viewer, settings):
@@ -34,6 +41,21 @@ def test_it_shows_every_chart(client, viewer, settings):
         "portmap",
     ):
         assert mark in page, mark
+
+
+def test_it_shows_every_component_that_there_is(client, viewer, settings):
+    settings.DEBUG = True
+    client.force_login(viewer)
+    shown = {template.name for template in client.get(reverse("styleguide")).templates}
+    assert {name for name in COMPONENTS if name not in shown} == set()
+
+
+@pytest.mark.parametrize(
+    "mark", ['class="chart sparkline', "<progress", 'class="empty', 'class="toast ', 'class="bulk{']
+)
+def test_a_part_is_written_in_one_place(mark):
+    written = [path for path in TEMPLATES.rglob("*.html") if mark in path.read_text()]
+    assert [path.parent.name in ("components", "charts") for path in written] == [True], written
 
 
 def test_one_style_sheet_has_every_file_once_in_its_layer():

@@ -12,6 +12,8 @@ from lcm.web.charts.tables import ChartTable
 LEFT, TOP, BOTTOM = 44.0, 8.0, 210.0
 WIDTH = 760.0
 LABELS = 14
+# Times a power of ten: where the axis may end.
+TOPS = (1.2, 1.5, 2.4, 3.0, 4.5, 6.0, 7.5, 9.0, 12.0)
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,8 @@ def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[Segmen
 
 
 def _round_up(value: float) -> float:
-    """The next 3, 6, 15 or 30 times a power of ten: divisible by three into round numbers."""
+    """The next number that three divides into round ones."""
     if value <= 0:
         return 3.0
     power = 10.0 ** math.floor(math.log10(value))
-    return next(each * power for each in (1.5, 3.0, 6.0, 15.0) if each * power >= value)
+    return next(each * power for each in TOPS if each * power >= value)

@@ -1,4 +1,4 @@
-"""A value over time as a line, and the same without axes as a sparkline."""
+"""A value over time as a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ WIDTH, HEIGHT = 380, 150
 LEFT, RIGHT, TOP, BOTTOM = 42, 372, 8, 128
 MARKED = 120
 ROWS = 100
-SPARK_WIDTH, SPARK_HEIGHT = 120, 28
 
 
 @dataclass(frozen=True)
@@ -74,27 +73,6 @@ def line_chart(points: Sequence[Point], *, title: str, unit: str) -> LineChart |
         ],
         table=_table(shown, unit),
     )
-
-
-@dataclass(frozen=True)
-class Sparkline:
-    title: str
-    line: str
-    width: int = SPARK_WIDTH
-    height: int = SPARK_HEIGHT
-
-
-def sparkline(values: Sequence[float], *, title: str) -> Sparkline | None:
-    """The last values from left to right, in one glance; nothing for fewer than two."""
-    if len(values) < 2:
-        return None
-    most = max(values) or 1
-    step = SPARK_WIDTH / (len(values) - 1)
-    places = (
-        f"{round(number * step, 1)},{round(SPARK_HEIGHT - 2 - value / most * (SPARK_HEIGHT - 4), 1)}"
-        for number, value in enumerate(values)
-    )
-    return Sparkline(title, " ".join(places))
 
 
 def _table(shown: Sequence[Point], unit: str) -> ChartTable:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lcm.web.wording import counted
+
 WIDTH, HEIGHT = 420, 260
 MARGIN_X, MARGIN_Y = 44, 30
 
@@ -27,7 +29,7 @@ class Picture:
 
     @property
     def described(self) -> str:
-        return f"{len(self.nodes)} nodes and {len(self.links)} links"
+        return f"{counted(len(self.nodes), 'node')} and {counted(len(self.links), 'link')}"
 
 
 def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:

@@ -15,8 +15,8 @@ from lcm.access import ADMIN, VIEWER
 from lcm.api.schema import ErrorSerializer
 from lcm.api.serializers import ReasonSerializer, RevisionSerializer
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import InvalidInput
-from lcm.models import LabletDefinition
+from lcm.errors import InvalidInput, NotFound
+from lcm.models import DefinitionRevision, LabletDefinition
 from observations.api import serializers as s
 from observations.api import shown
 from observations.arithmetic.measures import BASES, MEASURED
@@ -50,7 +50,11 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("revision", int, description="Only sessions of this revision."),
+            OpenApiParameter(
+                "revision",
+                int,
+                description="Only sessions of this revision. Class, flags and waste stay the definition's.",
+            ),
             OpenApiParameter(
                 "by", str, enum=["node"], description="Also each node, over the newest sessions."
             ),
@@ -65,7 +69,8 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     def resource_observations(self, request: Request, pk: str) -> Response:
         """The aggregate: figures by resource, recommendation, outliers, and what was left out and why."""
         definition, asked = self.get_object(), _asked(request)
-        evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=asked["revision"])
+        revision = _revision(definition, asked["revision"])
+        evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=revision)
         answer: dict[str, Any] = shown.evidence_json(evidence)
         answer["outliers"] = [shown.outlier_json(each) for each in outliers_of(evidence)]
         answer["drives_the_maximum"] = shown.drivers_json(drivers_of(evidence))
@@ -75,7 +80,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
                 "because": row.left_out or "other_epoch",
                 "reason": row.excluded_reason,
             }
-            for row in left_out(definition)
+            for row in left_out(definition, revision=revision)
         ]
         if asked["by"] == "node":
             answer["nodes"] = [shown.node_json(node) for node in node_aggregates(evidence)]
@@ -131,11 +136,20 @@ def _asked(request: Request) -> dict[str, Any]:
     wrong |= {
         name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
     }
-    revision = given.get("revision", "0")
-    if not revision.isdecimal() or len(revision) > 9:
+    revision = given.get("revision", "")
+    if "revision" in given and (not revision.isdecimal() or len(revision) > 9):
         wrong["revision"] = "This is the number of a revision."
     if given.get("by", "") not in ("", "node"):
         wrong["by"] = "This is “node”."
     if wrong:
         raise InvalidInput(wrong)
-    return {"bases": bases, "revision": int(revision), "by": given.get("by", "")}
+    return {"bases": bases, "revision": int(revision) if revision else None, "by": given.get("by", "")}
+
+
+def _revision(definition: LabletDefinition, number: int | None) -> DefinitionRevision | None:
+    if number is None:
+        return None
+    found = definition.revisions.filter(number=number).first()
+    if found is None:
+        raise NotFound(f"{definition} has no revision {number}.")
+    return found

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.access import OPERATOR, VIEWER
+from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import ReadViewSet
 from observations.api import serializers as s
 from observations.filters import DriftFilter
@@ -38,8 +39,10 @@ class DriftReviewViewSet(ReadViewSet[DriftReview]):
         review = acknowledge_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)
 
-    @extend_schema(request=None, responses=s.DriftReviewSerializer)
+    @extend_schema(request=ReasonSerializer, responses=s.DriftReviewSerializer)
     @action(detail=True, methods=["post"])
     def reopen(self, request: Request, pk: str) -> Response:
-        review = reopen_drift(review=self.get_object(), actor=self.actor, now=self.now())
+        """Take an acknowledgement back."""
+        data = self.taken(ReasonSerializer, request)
+        review = reopen_drift(review=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(self.get_serializer(review).data)

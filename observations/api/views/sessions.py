@@ -112,11 +112,12 @@ class SessionObservationViewSet(ScopedSessions):
         exclude_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
 
-    @extend_schema(request=None, responses=s.SessionEvidenceSerializer)
+    @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations/include")
     def include(self, request: Request, pk: str) -> Response:
         """Bring an excluded session back."""
-        include_session(session=self.get_object(), actor=self.actor, now=self.now())
+        data = self.taken(ReasonSerializer, request)
+        include_session(session=self.get_object(), **data, actor=self.actor, now=self.now())
         return self._evidence(self.get_object())
 
     def _evidence(self, session: LabletSession) -> Response:

@@ -1,0 +1,34 @@
+"""Why something is changed or deleted: asked for first, kept in the change log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, QueryDict
+
+
+class ReasonForm(forms.Form):
+    required_css_class = "required"
+    reason = forms.CharField(
+        max_length=500,
+        widget=forms.Textarea(attrs={"rows": 3, "cols": 60}),
+        help_text="Kept in the change log with your name.",
+    )
+
+
+def asking_why(form: type[Any]) -> type[Any]:
+    """The same form of a model with a field for the reason."""
+    return type(form.__name__, (form, ReasonForm), {})
+
+
+def confirmed(request: HttpRequest, *, said_yes: bool) -> ReasonForm:
+    """The reason for what is confirmed. Without one nothing is: the page that asks is shown again."""
+    form = ReasonForm(request.POST if said_yes else None)
+    if said_yes and not form.is_valid():
+        request.POST = QueryDict()
+    return form
+
+
+def reason_of(request: HttpRequest) -> str:
+    return request.POST.get("reason", "").strip()

@@ -1,0 +1,70 @@
+"""Filters by what a person types: a moment, or who did it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import django_filters as df
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django_filters.fields import IsoDateTimeField
+
+from lcm.models import User
+
+
+class Typed:
+    """A filter that may have an input on the page: in the menu of the filter that `menu` names."""
+
+    input_type = "text"
+
+    def __init__(self, *, menu: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.menu = menu
+
+    def as_typed(self, value: Any) -> str:
+        """What the input shows of a value."""
+        return str(value)
+
+    def as_said(self, value: Any) -> str:
+        return self.as_typed(value)
+
+
+class MomentField(IsoDateTimeField):  # type: ignore[misc]
+    """A moment in UTC; some at the ends of the calendar are not in it."""
+
+    def clean(self, value: Any) -> datetime | None:
+        moment: datetime | None = super().clean(value)
+        try:
+            return moment.astimezone(UTC) if moment else None
+        except OverflowError as error:
+            raise ValidationError("This moment is too far away.") from error
+
+
+class MomentFilter(Typed, df.IsoDateTimeFilter):  # type: ignore[misc]
+    field_class = MomentField
+    input_type = "datetime-local"
+
+    def as_typed(self, value: datetime) -> str:
+        return f"{timezone.localtime(value):%Y-%m-%dT%H:%M}"
+
+    def as_said(self, value: datetime) -> str:
+        return f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
+
+
+class LogInField(forms.CharField):
+    """The person of a log-in name, whether or not they may still log in."""
+
+    def clean(self, value: Any) -> User | None:
+        name = super().clean(value)
+        if not name:
+            return None
+        found = User.objects.filter(username__iexact=name).order_by("username").first()
+        if found is None:
+            raise ValidationError(f"There is no “{name}”.")
+        return found
+
+
+class LogInFilter(Typed, df.CharFilter):  # type: ignore[misc]
+    field_class = LogInField

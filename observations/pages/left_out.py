@@ -1,0 +1,24 @@
+"""Why a session does not count, in words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from lcm.web.wording import duration_text
+from observations.models import LeftOut, SessionObservation
+
+
+def why_left_out(row: SessionObservation) -> str:
+    """Nothing for one that counts; how long its nodes were up where that was too short."""
+    words: str = row.get_left_out_display()
+    return f"{words} ({_up_for(row.booted_seconds)})" if row.left_out == LeftOut.TOO_SHORT else words
+
+
+def _up_for(seconds: int) -> str:
+    least = settings.CONFIG["SAMPLE_BOOTED_SECONDS"]
+    up = f"up for {duration_text(timedelta(seconds=seconds))}"
+    if seconds >= least:
+        return f"{up}, too short by the rule of that time"
+    return f"{up}, {duration_text(timedelta(seconds=least))} count"

@@ -1,0 +1,82 @@
+"""Where a pool's workers come from, in words: what it asks for, or the workers that are listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from lcm.web.wording import amount_text, counted
+from scheduling.models import Pool
+from scheduling.offerings import Offered, offered
+from scheduling.runtimes.base import ListedWorker, RuntimeFailure
+from scheduling.runtimes.registry import runtime_for
+
+MOST_WORKERS = 50
+# Settings that have a table of their own.
+TABLES = ("offerings", "workers")
+UNITS = {"seconds": "s", "percent": "%"}
+_USER_IN_ADDRESS = re.compile(r"//[^/@\s]*@")
+_SECRET = re.compile(r"password|secret|token|credential")
+
+
+@dataclass(frozen=True)
+class Supply:
+    """What a pool may ask for, in its order; or the workers it has; or why it has neither."""
+
+    offerings: Sequence[Offered] = ()
+    workers: Sequence[ListedWorker] = ()
+    problem: str = ""
+    hidden: int = field(default=0, kw_only=True)
+
+    @property
+    def refused(self) -> list[Offered]:
+        return [each for each in self.offerings if each.refused_until]
+
+    @property
+    def all_refused(self) -> bool:
+        return not any(each.is_open for each in self.offerings)
+
+
+def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> Supply:
+    """Read from the pool's settings alone; the provider is not asked."""
+    try:
+        runtime = runtime_for(pool)
+        workers = runtime.workers()
+        return Supply(offered(pool, runtime, now), workers[:most], hidden=max(len(workers) - most, 0))
+    except RuntimeFailure as error:
+        return Supply(problem=str(error))
+
+
+def supply_text(supply: Supply) -> str:
+    """“2 offerings, 1 refused”"""
+    if supply.problem:
+        return "wrong settings"
+    if supply.workers:
+        return f"{counted(len(supply.workers) + supply.hidden, 'worker')} listed"
+    refused = f", {len(supply.refused)} refused" if supply.refused else ""
+    return f"{counted(sum(each.wanted for each in supply.offerings), 'offering')}{refused}"
+
+
+def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each setting with its value in words; no password, and not what a table shows."""
+    for name, value in settings.items():
+        if name not in TABLES:
+            yield name, "set, not shown" if _SECRET.search(name) else _shown(name, value)
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None or value in ("", [], {}):
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{amount_text(Decimal(str(value)))} {UNITS.get(name.rpartition('_')[2], '')}".rstrip()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_shown(str(key), each)}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(name, each) for each in value)
+    return _USER_IN_ADDRESS.sub("//", str(value))

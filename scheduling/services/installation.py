@@ -1,0 +1,30 @@
+"""The id that tells this LCM's instances from those of another one in the same account."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from lcm.actors import Actor
+from lcm.services.changelog import log_change
+from lcm.services.validation import need_reason
+from scheduling.models import Installation
+from scheduling.models.installation import new_key
+
+
+def installation_id() -> str:
+    """Made when it is asked for first, and kept."""
+    return Installation.objects.get_or_create(pk=Installation.ONLY)[0].key
+
+
+def renew_installation(*, reason: str, actor: Actor) -> str:
+    """Become another LCM, for a copy of a database: what was launched so far is the original's."""
+    need_reason(reason)
+    with transaction.atomic():
+        installation, _ = Installation.objects.select_for_update().get_or_create(pk=Installation.ONLY)
+        before, installation.key = installation.key, new_key()
+        installation.save(update_fields=["key"])
+        log_change(
+            installation, actor=actor, event="installation_renewed", message="another installation id",
+            reason=reason, before={"key": before}, after={"key": installation.key},
+        )  # fmt: skip
+    return installation.key

@@ -1,0 +1,74 @@
+"""What a look at a worker finds, and how old it is when LCM is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lcm.controller.heartbeats import Heartbeats, Looked
+from lcm.controller.surveying import Survey
+
+
+def surveying(scene):
+    scene.world.is_known = True
+    heartbeats = Heartbeats(scene.desk, scene.leases, scene.client)
+    return heartbeats, Survey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+
+
+def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.world.sessions[scene.key].allocated_ports.pop("r1_serial")
+        heartbeats, survey = surveying(scene)
+        await survey.look_over()
+        await asyncio.sleep(0.3)
+        await heartbeats.beat()
+        await heartbeats.beat()
+        first, second = scene.said("heartbeat")
+        assert [port["port"] for port in first["leaked_ports"]] == [2001]
+        assert 0.3 <= first["looked_seconds_ago"] < 30
+        assert "leaked_ports" not in second
+        assert "looked_seconds_ago" not in second
+
+    play(part)
+
+
+def test_a_look_that_lcm_did_not_hear_of_is_told_later_and_is_older_then(play):
+    async def part(scene):
+        heartbeats, survey = surveying(scene)
+        await survey.look_over()
+        scene.lcm.is_away = True
+        await heartbeats.beat()
+        scene.lcm.is_away = False
+        await asyncio.sleep(0.5)
+        await heartbeats.beat()
+        (told,) = scene.said("heartbeat")
+        assert told["leaked_ports"] == []
+        assert told["looked_seconds_ago"] >= 0.5
+
+    play(part)
+
+
+def test_a_look_counts_from_its_beginning(play):
+    """What was put onto the worker while we looked may not have been seen."""
+
+    async def part(scene):
+        heartbeats, survey = surveying(scene)
+        worker = scene.world.worker("slot-1")
+        listed = worker.labs
+
+        async def slowly():
+            found = await listed()
+            await asyncio.sleep(0.5)
+            return found
+
+        worker.labs = slowly
+        await survey.look_over()
+        (looked,) = heartbeats.looked.values()
+        assert looked.as_body()["looked_seconds_ago"] >= 0.5
+
+    play(part)
+
+
+def test_an_age_is_never_below_zero():
+    assert Looked([], began=float("inf")).as_body() == {"leaked_ports": [], "looked_seconds_ago": 0.0}

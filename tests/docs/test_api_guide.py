@@ -1,0 +1,33 @@
+"""The table of filters and sorts in docs/api.md is that of the lists there are."""
+
+import re
+
+from fairshare.api import urls as fairshare
+from lcm.api import urls as core
+from observations.api import urls as observations
+from scheduling.api import urls as capacity
+from tests.bench.control_plane import ROOT
+
+
+def documented():
+    """By list: its filters and its sorts."""
+    lists = (ROOT / "docs" / "api.md").read_text().partition("\n## Lists\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split("|") for line in lists.splitlines() if line.startswith("| `")]
+    return {
+        re.search("`(.+?)`", name)[1]: (set(re.findall("`(.+?)`", filters)), re.findall("`(.+?)`", sorts))
+        for name, filters, sorts in rows
+    }
+
+
+def real():
+    registered = [each for app in (core, capacity, fairshare, observations) for each in app.router.registry]
+    lists = {name: view for name, view, _ in registered if hasattr(view, "list")}
+    return {
+        name: (set(view.filterset_class.base_filters), list(view.sorts))
+        for name, view in lists.items()
+        if getattr(view, "filterset_class", None)
+    }
+
+
+def test_the_guide_has_every_list_with_its_filters_and_sorts():
+    assert documented() == real()

@@ -1,0 +1,48 @@
+"""The list of runs of observers and lifecycle handlers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from scheduling.models import ObserverRun
+from scheduling.pages.observers import RUNS_SHOWN
+
+
+@pytest.fixture
+def runs(db, now):
+    """More of one observer than its page shows, and two of another; one of each kind of failure."""
+    rows = [("usage-record", number, {}) for number in range(RUNS_SHOWN + 5)]
+    rows += [("end-running", 0, {"error": "no broker"}), ("end-running", 1, {"failure_count": 2})]
+    ObserverRun.objects.bulk_create(
+        ObserverRun(observer=name, started_at=now - timedelta(minutes=number), duration_ms=number, **fields)
+        for name, number, fields in rows
+    )
+
+
+def test_an_observers_page_leads_to_all_its_runs(by, viewer, runs):
+    client = by(viewer)
+    body = client.get("/observers/usage-record/").content.decode()
+    assert body.count('data-label="Duration"') == RUNS_SHOWN
+    here = f"{reverse('run_list')}?observer=usage-record"
+    assert f'href="{here}"' in body
+    page = client.get(here)
+    assert page.context["total"] == RUNS_SHOWN + 5
+    assert {row.observer for row in page.context["rows"].rows} == {"usage-record"}
+    assert reverse("run_list") in client.get("/observers/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("failed=true", 2), ("failed=false", RUNS_SHOWN + 5), ("q=broker", 1), ("observer=end-running", 2)],
+)
+def test_runs_are_filtered(by, viewer, runs, query, count):
+    assert by(viewer).get(f"{reverse('run_list')}?{query}").context["total"] == count
+
+
+def test_runs_are_paged(by, viewer, runs):
+    page = by(viewer).get(f"{reverse('run_list')}?size=25")
+    assert len(page.context["rows"].rows) == 25
+    assert page.context["next_query"]

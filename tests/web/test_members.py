@@ -1,0 +1,95 @@
+"""Domains with many projects, projects with many members, and who is added to them."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from lcm.models import Membership, Project, User
+from lcm.pages.members import MEMBERS_SHOWN
+from lcm.pages.organisation import PROJECTS_SHOWN
+
+
+@pytest.fixture
+def as_admin_page(client, admin):
+    client.force_login(admin)
+    return client
+
+
+@pytest.fixture
+def crowded(project):
+    """Three more members than the project's page shows, person-000 the first."""
+    people = User.objects.bulk_create(
+        User(username=f"person-{number:03}", last_name=f"Number {number}")
+        for number in range(MEMBERS_SHOWN + 3)
+    )
+    Membership.objects.filter(project=project).delete()
+    Membership.objects.bulk_create(Membership(project=project, user=user) for user in people)
+    return project
+
+
+def test_a_domain_counts_all_its_projects_and_leads_to_them(as_admin_page, project):
+    domain = project.domain
+    Project.objects.filter(domain=domain).delete()
+    Project.objects.bulk_create(
+        Project(domain=domain, name=f"project-{number:03}") for number in range(PROJECTS_SHOWN + 2)
+    )
+    page = as_admin_page.get(reverse("domain_detail", args=[domain.pk])).content.decode()
+    assert "<strong>102 projects.</strong>" in page
+    assert page.count('<td class="card-title">') == PROJECTS_SHOWN
+    assert "2 more projects are in the whole list." in page
+    whole = f"{reverse('project_list')}?domain={domain.name}"
+    assert f'href="{whole}"' in page
+    assert "of 102 projects" in as_admin_page.get(whole).content.decode()
+
+
+def test_a_member_that_the_project_does_not_show_is_found_and_removed(as_admin_page, crowded):
+    here, whole = reverse("project_detail", args=[crowded.pk]), reverse("member_list", args=[crowded.pk])
+    page = as_admin_page.get(here).content.decode()
+    assert "person-101" not in page
+    assert "3 more members are in the whole list" in page
+    assert f'href="{whole}"' in page
+    found = as_admin_page.get(whole, {"q": "person-101"}).content.decode()
+    last = User.objects.get(username="person-101")
+    remove = reverse("member_remove", args=[crowded.pk, last.pk])
+    assert found.count('<td class="card-title">') == 1
+    assert f'href="{remove}"' in found
+    as_admin_page.post(remove, {"reason": "left the course"})
+    assert not Membership.objects.filter(project=crowded, user=last).exists()
+
+
+def test_the_members_are_paged_and_of_this_project_alone(as_admin_page, crowded, stranger):
+    other = Project.objects.create(domain=crowded.domain, name="other")
+    Membership.objects.create(project=other, user=stranger)
+    whole = reverse("member_list", args=[crowded.pk])
+    page = as_admin_page.get(whole).content.decode()
+    assert "1–25 of 103 members" in page
+    assert crowded.path in page
+    assert "No member matches" in as_admin_page.get(whole, {"q": stranger.username}).content.decode()
+    latest = as_admin_page.get(whole, {"sort": "-user__username"}).context["rows"].rows
+    assert [row.user.username for row in latest[:2]] == ["person-102", "person-101"]
+
+
+def test_a_viewer_sees_the_members_and_cannot_remove_them(client, viewer, crowded):
+    client.force_login(viewer)
+    page = client.get(reverse("member_list", args=[crowded.pk])).content.decode()
+    assert "person-001" in page
+    assert "Remove…" not in page
+
+
+def test_a_wrong_name_stays_in_the_form_with_what_is_wrong(as_admin_page, project):
+    answer = as_admin_page.post(reverse("member_add", args=[project.pk]), {"person": "nobbody"})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert 'value="nobbody"' in page
+    assert 'aria-invalid="true"' in page
+    assert "There is no “nobbody”." in page
+    later = as_admin_page.get(reverse("project_detail", args=[project.pk])).content.decode()
+    assert "nobbody" not in later
+
+
+def test_a_right_name_is_added_and_told(as_admin_page, project, stranger):
+    address = reverse("member_add", args=[project.pk])
+    page = as_admin_page.post(address, {"person": stranger.username}, follow=True).content.decode()
+    assert f"{stranger} is a member of {project.path} now." in page
+    assert Membership.objects.filter(project=project, user=stranger).exists()
