@@ -217,6 +217,11 @@ class Plane:
         wait_until(lambda: self.workers(pool), f"{pool} has a worker", 60, self.logs)
         return next(iter(self.workers(pool)))
 
+    def serving(self, pool: str = "cml-eu") -> None:
+        """Wait until a worker of the pool takes sessions."""
+        ready = f"slots/?pool={pool}&state=READY"
+        wait_until(lambda: self.call("GET", ready).json()["results"], f"{pool} serves", 90, self.logs)
+
     def labs(self, session_id: str = "") -> list[str]:
         """Titles of labs on any worker, of a session or all of ours."""
         everything = self.simulator.admin.controllers().values()
