@@ -35,7 +35,7 @@ def _show_on_pages() -> None:
     from lcm.web import filters, navigation, needs, overview, panels, search
     from lcm.web.lists import replace_list
     from scheduling.pages import bulk, bulk_claims, lists
-    from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part
+    from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
     from scheduling.pages.search import find_pools, find_slots
 
     bulk.register_actions()
@@ -46,7 +46,7 @@ def _show_on_pages() -> None:
     needs.register_needs("capacity", needs_of_capacity)
     overview.register_part(overview.Part("pools", "wide", "overview/pools.html", pools_part))
     overview.register_part(overview.LaterPart("ticks", "side", "Tick duration", "overview_ticks"))
-    overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part))
+    overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part, waiting_clause))
 
     queue = navigation.Entry(
         "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"

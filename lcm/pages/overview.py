@@ -16,7 +16,7 @@ from lcm.selectors.sessions import active_by_status
 from lcm.web.access import role_required
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.needs import Look, Need, needs
-from lcm.web.overview import later_parts, parts
+from lcm.web.overview import clauses, later_parts, parts
 
 NEEDS_SHOWN = 12
 CHANGES_SHOWN = 6
@@ -30,7 +30,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
     found, counts = needs(look), active_by_status()
     context: dict[str, Any] = {
         "now": look.now,
-        "sentence": _sentence(found, counts),
+        "sentence": _sentence(found, counts[SessionStatus.RUNNING], clauses(look)),
         "needs": found[:NEEDS_SHOWN],
         "hidden_needs": max(len(found) - NEEDS_SHOWN, 0),
         "active": sum(counts.values()),
@@ -48,14 +48,12 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return render(request, "overview/page.html", {**context, **later})
 
 
-def _sentence(found: list[Need], counts: dict[str, int]) -> str:
+def _sentence(found: list[Need], running: int, more: list[str]) -> str:
     """“**7 things need you, 2 of them now.** 1,284 sessions run, 37 wait for a place.”"""
-    running, waiting = counts[SessionStatus.RUNNING], counts[SessionStatus.PENDING]
     runs = (
         f"{running:,} {'session runs' if running == 1 else 'sessions run'}" if running else "No session runs"
     )
-    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
-    return f"**{_needed(found)}** {runs}, {waits}."
+    return f"**{_needed(found)}** {', '.join([runs, *more])}."
 
 
 def _needed(found: list[Need]) -> str:

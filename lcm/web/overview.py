@@ -13,12 +13,13 @@ Column = Literal["wide", "side"]
 
 @dataclass(frozen=True)
 class Part:
-    """A panel that is fresh with every look: its template and what that shows."""
+    """A panel that is fresh with every look: its template, what that shows, what it adds to the lead."""
 
     name: str
     column: Column
     template: str
     read: Callable[[Look], Mapping[str, Any]]
+    clause: Callable[[Look], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ def register_part(part: Part | LaterPart) -> None:
 def parts(look: Look, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
     """The fresh parts of a column: template and context each."""
     return [(part.template, part.read(look)) for part in _parts.values() if part.column == column]
+
+
+def clauses(look: Look) -> list[str]:
+    """What the fresh parts add to the sentence at the top."""
+    return [part.clause(look) for part in _parts.values() if part.clause]
 
 
 def later_parts(column: Column) -> list[LaterPart]:

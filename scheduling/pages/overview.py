@@ -60,6 +60,14 @@ def queue_part(look: Look) -> Mapping[str, Any]:
     }
 
 
+def waiting_clause(look: Look) -> str:
+    """Who booked ahead does not wait yet."""
+    waiting = sum(line.pool.waiting for line in look.once(fleet))
+    if not waiting:
+        return "nobody waits"
+    return f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place"
+
+
 @require_GET
 @role_required(Role.VIEWER)
 def overview_ticks(request: HttpRequest) -> HttpResponseBase:

@@ -13,7 +13,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.web.needs import Look
 from scheduling.metrics import capacity_figures
 from scheduling.models import Pool, Reservation, TickRun
-from scheduling.pages.overview import needs_of_capacity, queue_part
+from scheduling.pages.overview import needs_of_capacity, queue_part, waiting_clause
 from scheduling.pages.wording import pool_sentence
 from scheduling.selectors.capacity import figures_of, pools
 from scheduling.services.losing import lose_sessions
@@ -88,6 +88,10 @@ def test_the_overview_names_a_pool_only_when_someone_waits_too_long_after_their_
     assert texts == [[], [], ["1 waits, the oldest for 16 min; promised are 15 min"]]
     queue = queue_part(Look(start + HOUR))
     assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
+    assert [waiting_clause(Look(start + after)) for after in (HOUR, DAY)] == [
+        "nobody waits",
+        "1 waits for a place",
+    ]
 
 
 def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer, time_machine):
