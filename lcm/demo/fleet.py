@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 from django.db import transaction
+from django.utils import timezone
 
 from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
@@ -19,6 +20,7 @@ from lcm.lifecycle import SessionStatus as S
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
 from lcm.services.definitions import import_definition, read_topology
 from lcm.services.sessions import create_session, transition_session
+from scheduling.coordinator import Clock, coordinator
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
 POOLS = ("cml-eu", "cml-us")
@@ -73,6 +75,12 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
             continue
         _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
     make_drift(now=now)
+
+
+def count_usage(clock: Clock = timezone.now) -> None:
+    """One run of each observer, in order: beat starts them together, and sums usage an hour later again."""
+    for name in coordinator.observers:
+        coordinator.process_observer(name, clock)
 
 
 def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:

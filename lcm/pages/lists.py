@@ -14,12 +14,12 @@ from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 
 def _sessions_lead() -> str:
     counts = sessions.active_by_status()
-    active, waiting = sum(counts.values()), counts[SessionStatus.PENDING]
+    active, running = sum(counts.values()), counts[SessionStatus.RUNNING]
     if not active:
         return "**No session is waiting or running.** Those that have ended are below."
     verb = "session has" if active == 1 else "sessions have"
-    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "none waits"
-    return f"**{active:,} {verb} not ended**, {waits} for a place."
+    runs = f"{running:,} {'runs' if running == 1 else 'run'}" if running else "none runs"
+    return f"**{active:,} {verb} not ended**, {runs}."
 
 
 def _definitions_lead() -> str:

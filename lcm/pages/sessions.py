@@ -46,6 +46,7 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "session": session,
         "timeline": timeline_of(session, transitions, now=now),
         "waited": now - session.status_since,
+        "is_ahead": session.starts_at > now,
         "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
         "kernels": session.kernels.all(),

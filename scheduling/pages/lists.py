@@ -17,6 +17,7 @@ from scheduling.models import Phase, Reservation, Slot, SlotState
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.selectors import capacity
 from scheduling.selectors.for_controllers import slots_of_sessions
+from scheduling.turns import in_turn
 
 
 def _pools_lead() -> str:
@@ -45,7 +46,7 @@ def _slots_lead() -> str:
 
 
 def _reservations_lead() -> str:
-    waiting = Reservation.objects.filter(phase=Phase.PENDING).count()
+    waiting = Reservation.objects.filter(in_turn(timezone.now()), phase=Phase.PENDING).count()
     count = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
     return f"**{count} for a place.** Each is a claim on capacity."
 

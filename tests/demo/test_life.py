@@ -8,8 +8,9 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.utils import timezone
 
+from fairshare.models import FairShare, UsageBucket
 from lcm.demo import life
-from lcm.demo.fleet import MISJUDGED, load_demo
+from lcm.demo.fleet import MISJUDGED, count_usage, load_demo
 from lcm.demo.workers import controller_key, point_workers_at
 from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models import ApiToken, LabletDefinition, LabletSession
@@ -123,3 +124,10 @@ def test_without_the_demo_nothing_lives(settings):
     settings.DEMO = False
     with pytest.raises(CommandError, match="demo only"):
         call_command("live_demo")
+
+
+def test_the_usage_of_the_past_weeks_is_counted_before_anyone_looks(fleet, now):
+    count_usage(lambda: now)
+    assert UsageBucket.objects.filter(level="user").exists()
+    shares = FairShare.objects.filter(level="user")
+    assert shares.filter(factor__lt=1).exists()

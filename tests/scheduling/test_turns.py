@@ -102,6 +102,17 @@ def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer,
     assert "1 session waits, for 0 s, 2 are booked ahead" in pool_sentence(pool, figures, now=fleet.clock())
     client.force_login(viewer)
     assert ", 2 booked ahead" in client.get(f"/pools/{pool.pk}/").content.decode()
+    assert "1 waits for a place." in client.get("/reservations/").content.decode()
+
+
+def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(
+    fleet, lab, booked, client, viewer, time_machine
+):
+    time_machine.move_to(fleet.clock(), tick=False)
+    client.force_login(viewer)
+    said = [client.get(f"/sessions/{each.pk}/").content.decode() for each in (lab(), booked())]
+    assert "Waiting for a place for 0 s." in said[0]
+    assert "Booked ahead; its timeslot begins" in said[1]
 
 
 def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):

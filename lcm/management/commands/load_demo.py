@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from lcm.demo.fleet import is_empty, load_demo
+from lcm.demo.fleet import count_usage, is_empty, load_demo
 
 
 class Command(BaseCommand):
@@ -18,3 +18,4 @@ class Command(BaseCommand):
         if is_empty():
             self.stdout.write("Loading the demo fleet …")
             load_demo(now=timezone.now(), live=settings.CONFIG["DEMO_LIVE"])
+            count_usage()
