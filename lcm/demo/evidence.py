@@ -8,6 +8,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
+from fairshare.services.allocations import close_allocations, open_allocations
 from lcm.actors import Actor
 from lcm.cml.observation import NodeObservation, ResourceObservation
 from lcm.lifecycle import SessionStatus as S
@@ -48,6 +49,7 @@ def make_evidence(
             for index in range(int(count))
         ]
         sessions = past_sessions(definition, people, endings, chance)
+        charge(sessions)
         for session in sessions:
             noise = [share * chance.lognormvariate(0, 0.07) for share in shares]
             observe(session, noise, at=session.ends_at, now=session.ends_at)
@@ -127,6 +129,13 @@ def observe(
     """Record what a controller would have seen when the lab used these shares of what it asks for."""
     body: Any = _seen(session, shares, at=at, ports=ports).to_dict()
     record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
+
+
+def charge(sessions: Sequence[LabletSession]) -> None:
+    """They held what they asked for while they ran."""
+    for session in sessions:
+        open_allocations([session.pk], now=session.starts_at)
+        close_allocations([session.pk], now=session.ends_at)
 
 
 def end_sessions(sessions: Sequence[LabletSession]) -> None:
