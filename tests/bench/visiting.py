@@ -102,7 +102,8 @@ LISTS = {
     "domain": "/domains/",
     "project": "/projects/",
     "pool": "/pools/",
-    "slot": "/slots/?state=READY",
+    # One that has sessions to show.
+    "slot": "/slots/?state=READY&sort=-lease_count",
     "tick": "/ticks/",
     "reservation": "/reservations/",
     "change": "/changes/",
