@@ -24,7 +24,5 @@ class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):
         yield from TargetKind
 
     def execute(self, target: TargetKind, now: datetime) -> ObserverResult:
-        """A kind at a time: what cannot be read leaves the list of that kind as it was."""
-        found = candidates(target, now)
-        keep_targets(target, found, now=now)
-        return ObserverResult(success_count=len(found))
+        """A kind at a time: what cannot be read leaves the list of that kind as it was; changes count."""
+        return ObserverResult(success_count=keep_targets(target, candidates(target, now), now=now))

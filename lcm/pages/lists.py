@@ -129,6 +129,7 @@ DOMAINS = ListPage(
     search_hint="Name, description",
     icon="building-office-2",
     empty_hint="A domain is the top of the tree: an organisation or a part of one.",
+    lead=lambda: "**Who shares the fleet.** Fair share divides between domains first, then between projects.",
     actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
 )
 
@@ -150,6 +151,7 @@ PROJECTS = ListPage(
     search_hint="Name, description, domain",
     icon="folder",
     empty_hint="Sessions are asked for in a project; it belongs to a domain and has members.",
+    lead=lambda: "**What sessions are asked for in.** A project belongs to a domain; its members may ask.",
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
@@ -217,6 +219,7 @@ TOKENS = ListPage(
     search_hint="Name, person",
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
+    lead=lambda: "**What controllers and programs log in with.** A key is shown once, when it is made.",
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
     bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
 )

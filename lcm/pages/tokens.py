@@ -74,7 +74,8 @@ def token_create(request: HttpRequest) -> HttpResponseBase:
         made.append(services.create_token(**plain, scopes=form.scopes(), actor=actor_of(request), now=now))
         return Done("", "")
 
-    page = FormPage("New token", TokenForm, "Create token", save, reverse("token_list"), crumbs=crumbs)
+    text = "Its key is shown once, on the next page."
+    page = FormPage("New token", TokenForm, "Create token", save, reverse("token_list"), text, crumbs=crumbs)
     form = TokenForm(
         request.POST if request.method == "POST" else None,
         initial={"expires_at": now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])},

@@ -65,14 +65,23 @@ def test_slots_are_listed_with_pool_and_system(api, prometheus_token, ready, now
 
 def test_a_slot_is_listed_while_it_is_ready_and_alive(ready, now):
     later = now + timedelta(minutes=5)
-    assert observe(now).success_count == 1
+    def is_listed(at):
+        observe(at)
+        return ScrapeTarget.objects.exists()
+
+    assert is_listed(now)
     Kernel.objects.update(status="RUNNING")
-    assert observe(later).success_count == 1
+    assert is_listed(later)
     Kernel.objects.update(status="TERMINATED")
-    assert observe(later).success_count == 0
+    assert not is_listed(later)
     Slot.objects.update(last_heartbeat=later, state=SlotState.DRAINING)
-    assert observe(later).success_count == 0
-    assert not ScrapeTarget.objects.exists()
+    assert not is_listed(later)
+
+
+def test_only_what_changes_on_the_list_is_counted(ready, now):
+    assert [observe(now).success_count for _ in range(3)] == [1, 0, 0]
+    Slot.objects.update(state=SlotState.DRAINING)
+    assert [observe(now).success_count for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ PICTURES: dict[str, Callable[[Page], None]] = {
     "sessions": at("/sessions/"),
     "waiting": first_of("/sessions/?status=PENDING"),
     "pool": first_of("/pools/"),
-    "slot": first_of("/slots/?state=READY"),
+    "slot": first_of("/slots/?state=READY&sort=-lease_count"),
     "queue": at("/queue/"),
     "fair-share": at("/fair-share/"),
     "observers": at("/observers/"),
