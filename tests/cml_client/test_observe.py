@@ -264,11 +264,11 @@ def test_a_lab_of_fifty_nodes_costs_few_calls(version, most):
 
 
 def test_calls_go_out_together():
-    controller = simulated(latency_seconds=0.1)
+    controller = simulated(latency_seconds=0.5)
     _, exchanges, seconds = observing(controller)
     assert len(exchanges) == 6
-    # Logging in, the version, and then all the rest at once.
-    assert seconds < 0.5
+    # Logging in, the version, and then all the rest at once: three times the latency instead of six.
+    assert seconds < 2.75
 
 
 @pytest.mark.parametrize("version", ["2.9", "2.10"])

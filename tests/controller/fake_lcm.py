@@ -25,6 +25,12 @@ def session(status="RUNNING", slot="slot-1", key=None, **fields):
     }
 
 
+async def until(condition):
+    """Whoever calls this has a deadline."""
+    while not condition():
+        await asyncio.sleep(0.01)
+
+
 class Lcm:
     """LCM's internal API in memory."""
 

@@ -11,7 +11,7 @@ from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, Too
 from lcm.controller.leasing import TRUSTED_SECONDS, Leases
 from lcm.controller.model import Session
 from lcm.controller.world import World
-from tests.controller.fake_lcm import Lcm, session
+from tests.controller.fake_lcm import Lcm, session, until
 
 
 @pytest.fixture
@@ -36,11 +36,6 @@ def follow(lcm, scene, **settings):
             await world.aclose()
 
     asyncio.run(wrapped())
-
-
-async def until(condition):
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 def test_what_is_there_is_listed_and_what_comes_is_watched(lcm):

@@ -65,6 +65,7 @@ def test_slots_are_listed_with_pool_and_system(api, prometheus_token, ready, now
 
 def test_a_slot_is_listed_while_it_is_ready_and_alive(ready, now):
     later = now + timedelta(minutes=5)
+
     def is_listed(at):
         observe(at)
         return ScrapeTarget.objects.exists()

@@ -83,7 +83,7 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
         hub = Hub()
         feed.add()
         mine = asyncio.create_task(watch(hub, ["eu"], 1, 5))
-        other = asyncio.create_task(watch(hub, ["us"], 1, 0.6))
+        other = asyncio.create_task(watch(hub, ["us"], 1, 1.5))
         await asyncio.sleep(0.1)
         feed.add("eu")
         first, second = await mine, await other
