@@ -3,6 +3,7 @@
 import fcntl
 import http.client
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -12,7 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,11 +26,17 @@ MARK = "LCM_BENCH_MARK"
 START_SECONDS = 150.0
 
 
+# Below those that the system gives to who calls someone: nobody gets one between its choice and its use.
+PORTS = range(15_000, 32_000)
+
+
 def free_address() -> Address:
     """A loopback address nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", probe.getsockname()[1])
+    while True:
+        port = PORTS[secrets.randbelow(len(PORTS))]
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return Address("127.0.0.1", port)
 
 
 def wait_until(

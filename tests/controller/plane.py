@@ -85,7 +85,7 @@ class ControllerProcess:
         return (self.folder / "log").read_text(errors="replace")
 
     def metrics(self) -> str:
-        return httpx.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5).text
+        return httpx.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30).text
 
     def spooled(self) -> int:
         return len(list((self.folder / "spool").glob("*.json")))

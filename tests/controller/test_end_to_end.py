@@ -120,7 +120,7 @@ def test_a_lab_edited_behind_our_back_drifts_and_its_port_is_not_given_out(plane
         assert sorted(plane.ports_of(session)) == [HIGHEST - 2, HIGHEST - 1]
         plane.simulator.admin.edit_lab(worker, lab_id, "add_node")
         assert plane.call("POST", f"lablet-sessions/{session}/observe-resources").status_code == 202
-        wait_until(lambda: plane.session(session)["port_drift_detected"], "the drift shows", 15, plane.logs)
+        wait_until(lambda: plane.session(session)["port_drift_detected"], "the drift shows", 60, plane.logs)
         leaked = [(port["port"], port["session"]) for port in ports_on(plane, worker) if port["leaked"]]
         assert (HIGHEST, session) in leaked
         following = plane.ask()
@@ -167,8 +167,9 @@ def test_an_extension_is_kept_to(plane, controller):
     new = (ends + timedelta(seconds=4)).isoformat()
     assert plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new}).status_code == 200
     until = datetime.fromisoformat(new).timestamp()
-    while time.time() < until - 0.5:
-        assert plane.status(session) in ("READY", "RUNNING")
+    # An answer that comes after the end says nothing.
+    while (status := plane.status(session)) and time.time() < until:
+        assert status in ("READY", "RUNNING")
         time.sleep(0.3)
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
 

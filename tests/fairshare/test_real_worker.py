@@ -118,5 +118,5 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     )
     told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
     wait_until(told.exists, "Prometheus is told of the worker", details=log)
-    assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=10).text
+    assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=30).text
     assert not ObserverRun.objects.exclude(error="").exists()
