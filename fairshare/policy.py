@@ -29,6 +29,11 @@ class Policy:
     default_weight: float = 1.0
 
     @property
+    def decay(self) -> tuple[float, int]:
+        """What usage of a day counts is a matter of these alone."""
+        return self.half_life_days, self.lookback_days
+
+    @property
     def weights(self) -> list[float]:
         """One weight a resource: the policy's own, else the default."""
         return [float(self.resource_weights.get(name, DEFAULT_RESOURCE_WEIGHTS[name])) for name in RESOURCES]

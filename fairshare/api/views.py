@@ -18,7 +18,7 @@ from fairshare.models import FairShare, UsageBucket
 from fairshare.selectors.names import with_names
 from fairshare.selectors.previews import preview
 from fairshare.selectors.shares import calculation_of, shares
-from fairshare.selectors.trees import SubjectKey
+from fairshare.selectors.trees import SubjectKey, policy_read_with
 from fairshare.services.policies import changed_policy, checked_weights, save_policy, set_weights
 from lcm.access import ADMIN, VIEWER
 from lcm.api.views.base import LcmViewSet, ReadViewSet
@@ -112,5 +112,5 @@ class PolicyViewSet(ReadViewSet[Pool]):
     def preview(self, request: Request, pk: str) -> Response:
         """Who would move with these values; nothing is changed."""
         pool = self.get_object()
-        changed = changed_policy(pool, self.given(s.PolicyChangeSerializer, request))
+        changed = changed_policy(policy_read_with(pool), self.given(s.PolicyChangeSerializer, request))
         return Response(s.PreviewSerializer(preview(pool, now=self.now(), policy=changed)).data)

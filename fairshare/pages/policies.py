@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 from fairshare.models import Normalisation, Order
 from fairshare.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
 from fairshare.selectors.previews import preview
-from fairshare.selectors.trees import policy_of
+from fairshare.selectors.trees import Rules, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import changed_policy, save_policy, warnings_for
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.errors import InvalidInput
@@ -70,8 +70,9 @@ class PolicyForm(PageForm):
 @role_required(Role.ADMIN)
 def policy_edit(request: HttpRequest) -> HttpResponseBase:
     """The form; with `preview` it answers with who would move, else it saves."""
-    pool = get_object_or_404(Pool, name=request.GET.get("pool", ""))
-    form = PolicyForm(request.POST if request.method == "POST" else None, initial=_initial(policy_of(pool)))
+    pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.GET.get("pool", ""))
+    present = policy_read_with(pool)
+    form = PolicyForm(request.POST if request.method == "POST" else None, initial=_initial(present))
     back = f"{reverse('fair_share')}?pool={pool.name}"
     context: dict[str, Any] = {
         "pool": pool,
@@ -82,7 +83,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     }
     if form.is_bound and "preview" in request.POST:
         form.fields["reason"].required = False
-        context["preview"] = _previewed(pool, form)
+        context["preview"] = _previewed(pool, present, form)
         if request.htmx:  # type: ignore[attr-defined]
             return render(request, "fairshare/preview.html", context)
     elif form.is_bound:
@@ -101,12 +102,13 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     return render(request, "fairshare/policy.html", context)
 
 
-def _previewed(pool: Pool, form: PolicyForm) -> Any:
+def _previewed(pool: Pool, present: Policy, form: PolicyForm) -> Any:
     """Who would move; None when the form cannot be taken, with the errors at their fields."""
     if not form.is_valid():
         return None
     try:
-        return preview(pool, now=timezone.now(), policy=changed_policy(pool, form.changes))
+        changed = changed_policy(present, form.changes)
+        return preview(pool, now=timezone.now(), policy=changed, stored=Rules(present, weights_of(pool)))
     except InvalidInput as error:
         add_errors(form, error)
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -19,9 +19,9 @@ from fairshare.levels import Level
 from fairshare.pages.lists import SHARES
 from fairshare.pages.wording import sentence, weights_text
 from fairshare.selectors.names import with_names
-from fairshare.selectors.shares import branches, calculation_of, first_opened, search, shares
-from fairshare.selectors.trees import policy_of
-from fairshare.selectors.usage import buckets, last_check, usage_by_day
+from fairshare.selectors.shares import branches, pools_to_share, search, shares
+from fairshare.selectors.trees import policy_read_with
+from fairshare.selectors.usage import buckets, last_check, top_of, usage_by_day
 from fairshare.services.checking import ask_for_check
 from fairshare.services.policies import warnings_for
 from fairshare.services.rebuilding import start_rebuild
@@ -41,7 +41,7 @@ CHART_DAYS = 14
 @require_GET
 @role_required(Role.VIEWER)
 def fair_share(request: HttpRequest) -> HttpResponseBase:
-    pools = list(Pool.objects.order_by("name"))
+    pools = list(pools_to_share())
     if not pools:
         return render(request, "fairshare/empty.html", {"crumbs": [("Fair share", "")]})
     pool = next((each for each in pools if each.name == request.GET.get("pool")), pools[0])
@@ -91,36 +91,34 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
 def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     """The lines of the tree: opened branches, or what is searched for."""
     query = request.GET.get("q", "").strip()[:100]
-    opened = _opened(request, pool)
-    found = search(pool, query) if query else branches(pool, opened)
+    found = search(pool, query) if query else branches(pool, _opened(request))
     return {
         "pool": pool,
-        "policy": policy_of(pool),
+        "policy": policy_read_with(pool),
         "query": query,
         "export_query": urlencode({"pool": pool.name}),
         "tree": found,
-        "lines": [(row, _toggled(request, pool, opened, row.share.subject_id)) for row in found.rows],
+        "lines": [(row, _toggled(request, pool, found.opened, row.share.subject_id)) for row in found.rows],
     }
 
 
 def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     """What stands beside the tree."""
-    pool: Pool = shown["pool"]
+    pool = shown["pool"]
     now = timezone.now()
     resource = request.GET.get("resource", "")
     resource = resource if resource in RESOURCES else RESOURCES[0]
     today = now.astimezone(UTC).date()
     first = today - timedelta(days=CHART_DAYS - 1)
     rows = buckets(pool=pool.name, level=Level.DOMAIN, first=first, last=today)
-    calculation = calculation_of(pool)
-    chart = stacked(usage_by_day(rows, resource, first, today), unit=HOUR_NAMES[resource])
+    top = top_of(rows, resource)
+    chart = stacked(usage_by_day(rows, resource, top, first, today), unit=HOUR_NAMES[resource])
     own, default = weights_text(shown["policy"])
     return {
         "resources": [(name, LABELS[name]) for name in RESOURCES],
         "resource": resource,
         "chart": chart,
-        "calculation": calculation,
-        "sentence": sentence(shown["tree"].rows, calculation, used=rows.exists()),
+        "sentence": sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),
@@ -128,9 +126,9 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _opened(request: HttpRequest, pool: Pool) -> list[UUID]:
+def _opened(request: HttpRequest) -> list[UUID] | None:
     if "open" not in request.GET:
-        return first_opened(pool)
+        return None
     keys = []
     for text in request.GET["open"].split(",")[:200]:
         try:
@@ -140,7 +138,7 @@ def _opened(request: HttpRequest, pool: Pool) -> list[UUID]:
     return keys
 
 
-def _toggled(request: HttpRequest, pool: Pool, opened: list[UUID], key: UUID) -> str:
+def _toggled(request: HttpRequest, pool: Pool, opened: Sequence[UUID], key: UUID) -> str:
     """The address of this page with a branch opened or closed."""
     keys = [each for each in opened if each != key] if key in opened else [*opened, key]
     query = request.GET.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, timedelta
 from typing import Any
 
@@ -40,11 +41,10 @@ class ExplorerForm(PageForm):
     resource = forms.ChoiceField(choices=list(LABELS.items()), required=False)
     pool = forms.ChoiceField(required=False)
 
-    def __init__(self, *args: Any, today: date, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, today: date, pools: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.today = today
-        names = Pool.objects.order_by("name").values_list("name", flat=True)
-        self.fields["pool"].choices = [("", "All pools"), *((name, name) for name in names)]  # type: ignore[attr-defined]
+        self.fields["pool"].choices = [("", "All pools"), *((name, name) for name in pools)]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
@@ -62,7 +62,8 @@ class ExplorerForm(PageForm):
 @role_required(Role.VIEWER)
 def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     today = timezone.now().astimezone(UTC).date()
-    form = ExplorerForm(request.GET, today=today)
+    pools = list(Pool.objects.order_by("name").values_list("name", flat=True))
+    form = ExplorerForm(request.GET, today=today, pools=pools)
     if not form.is_valid():
         context = {"form": form, "crumbs": [("Usage", "")]}
         return render(request, "fairshare/usage.html", context, status=422)
@@ -72,19 +73,20 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
         return export(BUCKETS, with_names(rows), sort="-day", wanted=wanted)
-    found, count = usage_by_subject(rows, resource, SUBJECTS)
-    shown = ExplorerForm(initial=data, today=today)
+    used = usage_by_subject(rows, resource, SUBJECTS)
+    by_day = usage_by_day(rows, resource, used.top, first, last)
+    shown = ExplorerForm(initial=data, today=today, pools=pools)
     context = {
         "form": shown,
-        "chart": stacked(usage_by_day(rows, resource, first, last), unit=HOUR_NAMES[resource], width=WIDE),
+        "chart": stacked(by_day, unit=HOUR_NAMES[resource], width=WIDE),
         "level": Level(data["level"]),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
             (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
-            for each in found
+            for each in used.subjects
         ],
-        "hidden": max(count - SUBJECTS, 0),
-        "sentence": _sentence(found, resource, first, last),
+        "hidden": max(used.count - SUBJECTS, 0),
+        "sentence": _sentence(used.subjects, resource, first, last),
         "query": _query(request),
         "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
     }

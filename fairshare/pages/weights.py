@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from fairshare.levels import Level
 from fairshare.selectors.names import names_of
 from fairshare.selectors.previews import preview
-from fairshare.selectors.trees import SubjectKey, weights_of
+from fairshare.selectors.trees import Rules, SubjectKey, Weights, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import checked_weights, set_weights
 from lcm.errors import InvalidInput
 from lcm.roles import Role
@@ -33,16 +33,17 @@ CHANGES_TOLD = 3
 @role_required(Role.ADMIN)
 def weights_bar(request: HttpRequest) -> HttpResponseBase:
     """The bar under the tree: what was typed, and in a sentence what it would do."""
-    pool = get_object_or_404(Pool, name=request.POST.get("pool", ""))
-    return render(request, "fairshare/weights_bar.html", _considered(pool, _changes(request, pool)))
+    pool, stored = _asked_for(request)
+    context = _considered(pool, stored, _changes(request, stored.weights))
+    return render(request, "fairshare/weights_bar.html", context)
 
 
 @require_POST
 @role_required(Role.ADMIN)
 def weights_save(request: HttpRequest) -> HttpResponseBase:
     """Who moves, and a reason; with the reason given, save."""
-    pool = get_object_or_404(Pool, name=request.POST.get("pool", ""))
-    changes = _changes(request, pool)
+    pool, stored = _asked_for(request)
+    changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"
     if not changes:
         return go(request, Done("No weight was changed.", back))
@@ -56,7 +57,7 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
     if form.is_bound and (done := save_form(form, save)):
         return go(request, done)
     context = {
-        **_considered(pool, changes),
+        **_considered(pool, stored, changes),
         "form": form,
         "back": back,
         "typed": [(name, value) for name, value in request.POST.items() if name.startswith(PREFIX)],
@@ -65,20 +66,25 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
     return show(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
 
 
-def _considered(pool: Pool, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
-    context: dict[str, Any] = {"pool": pool, "count": len(changes), "told": _told(pool, changes)}
+def _asked_for(request: HttpRequest) -> tuple[Pool, Rules]:
+    pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.POST.get("pool", ""))
+    return pool, Rules(policy_read_with(pool), weights_of(pool))
+
+
+def _considered(pool: Pool, stored: Rules, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
+    told = _told(stored.weights, changes)
+    context: dict[str, Any] = {"pool": pool, "count": len(changes), "told": told}
     if changes:
         try:
             checked = checked_weights(changes)
-            context["preview"] = preview(pool, now=timezone.now(), weights=checked)
+            context["preview"] = preview(pool, now=timezone.now(), weights=checked, stored=stored)
         except InvalidInput as error:
             context["problem"] = error.message
     return context
 
 
-def _changes(request: HttpRequest, pool: Pool) -> dict[SubjectKey, Any]:
+def _changes(request: HttpRequest, stored: Weights) -> dict[SubjectKey, Any]:
     """Only what differs from what is stored; empty means the policy's default."""
-    stored = weights_of(pool)
     changes: dict[SubjectKey, Any] = {}
     for name, text in request.POST.items():
         key = _key(name)
@@ -109,9 +115,8 @@ def _key(name: str) -> SubjectKey | None:
         return None
 
 
-def _told(pool: Pool, changes: Mapping[SubjectKey, Any]) -> str:
+def _told(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
     """“Security 1 → 2, ccna default → 3”."""
-    stored = weights_of(pool)
     names = names_of(list(changes)[:CHANGES_TOLD])
     parts = [f"{names[key].name} {_plain(stored.get(key))} → {_plain(changes[key])}" for key in names]
     more = len(changes) - len(parts)

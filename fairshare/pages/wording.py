@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from fairshare.levels import Level
-from fairshare.models import FairShareCalculation
 from fairshare.policy import Policy
 from fairshare.selectors.shares import Row
 from fairshare.units import LABELS
@@ -14,12 +14,12 @@ from lcm.web.wording import counted
 ABOVE = 1.05
 
 
-def sentence(rows: Sequence[Row], calculation: FairShareCalculation | None, *, used: bool) -> str:
+def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool) -> str:
     """Who is above their share, who goes first, and where most of it comes from.
 
     `used`: there is usage, counted in the calculation or not yet.
     """
-    if calculation is None:
+    if calculated_at is None:
         return "**Nothing was calculated yet.** It is at every interval, or when you ask for it."
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):

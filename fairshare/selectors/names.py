@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,32 +25,34 @@ class Named(NamedTuple):
 
 
 def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
-    """At most three queries; what was deleted is shown by its id."""
+    """One query; what was deleted is shown by its id."""
     wanted = list(keys)
     of_level: dict[str, set[UUID]] = {level: set() for level in Level.values}
     for key in wanted:
         of_level[key.level].add(key.subject)
         if key.level == Level.USER:
             of_level[Level.PROJECT].add(key.parent)
-    people = _read(User.objects.filter(pk__in=of_level[Level.USER]).values_list("pk", "username"))
-    rows = Project.objects.filter(pk__in=of_level[Level.PROJECT]).values_list("pk", "name", "domain__name")
-    projects = {pk: Named(name, domain) for pk, name, domain in rows}
-    domains = _read(Domain.objects.filter(pk__in=of_level[Level.DOMAIN]).values_list("pk", "name"))
+    found = _read(of_level)
 
     def named(key: SubjectKey) -> Named:
-        gone = Named(f"{key.subject.hex[:6]} (gone)")
+        own = found.get(key.subject, Named(f"{key.subject.hex[:6]} (gone)"))
         if key.level == Level.USER:
-            project = projects.get(key.parent)
-            return Named(people.get(key.subject, gone.name), str(project) if project else "")
-        if key.level == Level.PROJECT:
-            return projects.get(key.subject, gone)
-        return Named(domains.get(key.subject, gone.name))
+            return Named(own.name, str(found.get(key.parent, "")))
+        return own
 
     return {key: named(key) for key in wanted}
 
 
-def _read(rows: Iterable[tuple[UUID, str]]) -> dict[UUID, str]:
-    return dict(rows)
+def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, Named]:
+    """Projects within their domains, domains and people by their names alone; no two of them share an id."""
+    alone = Value("", output_field=CharField())
+    projects = Project.objects.filter(pk__in=of_level[Level.PROJECT]).order_by()
+    domains = Domain.objects.filter(pk__in=of_level[Level.DOMAIN]).order_by()
+    people = User.objects.filter(pk__in=of_level[Level.USER]).order_by()
+    rows = projects.values_list("pk", "name", "domain__name").union(
+        domains.values_list("pk", "name", alone), people.values_list("pk", "username", alone), all=True
+    )
+    return {pk: Named(name, within) for pk, name, within in rows}
 
 
 def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:

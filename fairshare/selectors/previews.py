@@ -8,8 +8,8 @@ from datetime import datetime
 from uuid import UUID
 
 from fairshare.policy import Policy
-from fairshare.selectors.names import names_of
-from fairshare.selectors.trees import SubjectKey, key_of, policy_of, tree_of, weights_of
+from fairshare.selectors.names import Named, names_of
+from fairshare.selectors.trees import Rules, SubjectKey, Weights, key_of, policy_of, trees_of, weights_of
 from fairshare.tree import DEPTH, Result, standing_values
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
@@ -56,15 +56,16 @@ def preview(
     *,
     now: datetime,
     policy: Policy | None = None,
-    weights: Mapping[SubjectKey, float | None] | None = None,
+    weights: Weights | None = None,
+    stored: Rules | None = None,
 ) -> Preview:
     """Compute with what is stored and with the change, and compare; nothing is written."""
-    present = policy_of(pool)
-    changed = policy or present
-    stored = weights_of(pool)
-    before = _people(tree_of(pool, present, now=now, weights=stored).results(present))
-    merged = {**stored, **(weights or {})}
-    after = _people(tree_of(pool, changed, now=now, weights=merged).results(changed))
+    stored = stored or Rules(policy_of(pool), weights_of(pool))
+    changed = Rules(policy or stored.policy, {**stored.weights, **(weights or {})})
+    trees = trees_of(pool, stored, changed, now=now)
+    before, after = (
+        _people(tree.results(rules.policy)) for tree, rules in zip(trees, (stored, changed), strict=True)
+    )
     moved = [key for key in after if before[key].rank != after[key].rank]
     up = sorted(
         (key for key in moved if after[key].rank < before[key].rank),
@@ -74,10 +75,11 @@ def preview(
         (key for key in moved if after[key].rank > before[key].rank),
         key=lambda key: before[key].rank - after[key].rank,
     )
-    waiting_moved, waiting = _waiting(pool, (before, present), (after, changed))
+    waiting_moved, waiting = _waiting(pool, (before, stored.policy), (after, changed.policy))
+    names = names_of([*up[:SHOWN], *down[:SHOWN]])
     return Preview(
-        _moves(up[:SHOWN], before, after),
-        _moves(down[:SHOWN], before, after),
+        _moves(up[:SHOWN], names, before, after),
+        _moves(down[:SHOWN], names, before, after),
         len(up),
         len(down),
         len(after) - len(moved),
@@ -93,8 +95,9 @@ def _people(results: Sequence[Result]) -> People:
     return {key_of(each.path): each for each in results if len(each.path) == DEPTH}
 
 
-def _moves(keys: Sequence[SubjectKey], before: People, after: People) -> list[Move]:
-    names = names_of(keys)
+def _moves(
+    keys: Sequence[SubjectKey], names: Mapping[SubjectKey, Named], before: People, after: People
+) -> list[Move]:
     return [
         Move(
             names[key].name,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from fairshare.levels import Level
 from fairshare.models import FairShare, FairShareCalculation
 from fairshare.selectors.names import Named, names_of
-from fairshare.selectors.trees import SubjectKey
+from fairshare.selectors.trees import SubjectKey, with_policies
 from lcm.models import Project, User
 from scheduling.models import Pool
 
 CHILDREN = 200
+FEW = 50
 FOUND = 100
 
 
@@ -52,10 +53,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Branches:
-    """Lines in the order of the tree, and how many are left out."""
+    """Lines in the order of the tree, which branches are open, and how many lines are left out."""
 
     rows: list[Row]
     hidden: int = 0
+    opened: tuple[UUID, ...] = ()
 
 
 def shares() -> QuerySet[FairShare]:
@@ -66,16 +68,27 @@ def calculation_of(pool: Pool) -> FairShareCalculation | None:
     return FairShareCalculation.objects.filter(pool=pool).order_by("-at", "-pk").first()
 
 
-def branches(pool: Pool, opened: Iterable[UUID]) -> Branches:
-    """All domains, the projects of opened domains, the people of opened projects."""
-    parents = set(opened)
-    rows = shares().filter(pool=pool)
+def pools_to_share() -> QuerySet[Pool]:
+    """Pools with their policies, and when each was calculated last: `calculated_at`."""
+    newest = FairShareCalculation.objects.filter(pool=OuterRef("pk")).order_by("-at").values("at")[:1]
+    return with_policies(Pool.objects.order_by("name")).annotate(calculated_at=Subquery(newest))
+
+
+def branches(pool: Pool, opened: Sequence[UUID] | None = None) -> Branches:
+    """All domains, the projects of opened domains, the people of opened projects.
+
+    Unless it is said what is open, small trees are shown with their projects.
+    """
+    rows = FairShare.objects.filter(pool=pool)
     domains = list(rows.filter(level=Level.DOMAIN).order_by("rank", "pk")[:CHILDREN])
-    below = list(
-        rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents).order_by("rank", "pk")[: CHILDREN + 1]
-    )
+    if opened is None:
+        below: Sequence[FairShare] = _few_projects(rows)
+        opened = tuple(dict.fromkeys(row.parent_id for row in below))
+        hidden = 0
+    else:
+        below, hidden = _children(rows, opened)
     children: dict[UUID, list[FairShare]] = {}
-    for row in below[:CHILDREN]:
+    for row in below:
         children.setdefault(row.parent_id, []).append(row)
     lines: list[tuple[FairShare, int]] = []
 
@@ -87,15 +100,28 @@ def branches(pool: Pool, opened: Iterable[UUID]) -> Branches:
 
     for domain in domains:
         add(domain, 1)
-    hidden = max(rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents).count() - CHILDREN, 0)
-    return Branches(_rows(lines, parents), hidden)
+    return Branches(_rows(lines, set(opened)), hidden, tuple(opened))
+
+
+def _few_projects(rows: QuerySet[FairShare]) -> list[FairShare]:
+    """All projects, or none where they are many."""
+    found = list(rows.filter(level=Level.PROJECT).order_by("rank", "pk")[: FEW + 1])
+    return found if len(found) <= FEW else []
+
+
+def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Sequence[FairShare], int]:
+    """Projects and people below these, the first of them, and how many more there are; one query."""
+    mine = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
+    whole = mine.order_by().values("pool").annotate(count=Count("pk")).values("count")
+    found = list(mine.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:CHILDREN])
+    return found, found[0].siblings - len(found) if found else 0
 
 
 def search(pool: Pool, text: str) -> Branches:
     """Projects and people by name."""
     projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text)).values("pk")
     people = User.objects.filter(username__icontains=text).values("pk")
-    found = shares().filter(
+    found = FairShare.objects.filter(
         Q(level=Level.PROJECT, subject_id__in=projects) | Q(level=Level.USER, subject_id__in=people),
         pool=pool,
     )
@@ -103,14 +129,6 @@ def search(pool: Pool, text: str) -> Branches:
     rows = list(found.order_by("level", "rank", "pk")[: FOUND + 1])
     lines = [(row, depth[row.level]) for row in rows[:FOUND]]
     return Branches(_rows(lines, set()), max(len(rows) - FOUND, 0))
-
-
-def first_opened(pool: Pool) -> list[UUID]:
-    """Small trees are shown with their projects."""
-    projects = FairShare.objects.filter(pool=pool, level=Level.PROJECT)
-    if projects.count() > CHILDREN // 4:
-        return []
-    return list(projects.values_list("parent_id", flat=True).distinct())
 
 
 def _rows(lines: Sequence[tuple[FairShare, int]], opened: set[UUID]) -> list[Row]:

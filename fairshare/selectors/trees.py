@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from fairshare.factor import capacity_hours, decayed_days, weighted
 from fairshare.levels import LEVELS, ROOT, Level
@@ -19,7 +20,7 @@ from fairshare.policy import Policy
 from fairshare.slices import DAY_MS, to_ms
 from fairshare.tree import Path, Result, Subject, calculate
 from fairshare.units import RESOURCES, UNITS_AN_HOUR
-from lcm.models import Domain, Membership, Project
+from lcm.models import Domain, Membership
 from scheduling.models import Pool
 
 NOTHING = (0.0,) * len(RESOURCES)
@@ -37,6 +38,14 @@ Weights = Mapping[SubjectKey, float | None]
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What a pool is calculated by."""
+
+    policy: Policy
+    weights: Weights
+
+
+@dataclass(frozen=True)
 class TreeInput:
     """Everybody in a pool, what could have been used, and what was used by nobody who is still there."""
 
@@ -50,7 +59,19 @@ class TreeInput:
 
 def policy_of(pool: Pool) -> Policy:
     """The pool's own policy, or the defaults."""
-    own = FairSharePolicy.objects.filter(pool=pool).first()
+    return _values(FairSharePolicy.objects.filter(pool=pool).order_by().first())
+
+
+def policy_read_with(pool: Pool) -> Policy:
+    """The same for a pool of `with_policies`; what was saved since it was read is not seen."""
+    return _values(getattr(pool, "fair_share_policy", None))
+
+
+def with_policies(pools: QuerySet[Pool]) -> QuerySet[Pool]:
+    return pools.select_related("fair_share_policy")
+
+
+def _values(own: FairSharePolicy | None) -> Policy:
     return own.values if own else Policy()
 
 
@@ -75,16 +96,47 @@ def weights_of(pool: Pool) -> dict[SubjectKey, float | None]:
     }
 
 
-def tree_of(pool: Pool, policy: Policy, *, now: datetime, weights: Weights | None = None) -> TreeInput:
-    """The tree as it is now; `weights` instead of the stored ones for a preview."""
-    given = weights_of(pool) if weights is None else weights
-    domains = Domain.objects.order_by("pk").values_list("pk", flat=True)
-    domain_of = dict(Project.objects.order_by("pk").values_list("pk", "domain_id"))
-    persons, left, elsewhere = _persons(decayed_usage(pool, policy, now=now), domain_of, given, policy)
-    subjects = [Subject((pk,), given.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in domains]
+class Places(NamedTuple):
+    """Where people can be: every domain, and every project with its domain."""
+
+    domains: list[UUID]
+    domain_of: dict[UUID, UUID]
+
+
+def places() -> Places:
+    rows = list(Domain.objects.order_by("pk", "projects__pk").values_list("pk", "projects__pk"))
+    return Places(list(dict.fromkeys(pk for pk, _ in rows)), {project: pk for pk, project in rows if project})
+
+
+def tree_of(pool: Pool, policy: Policy, *, now: datetime) -> TreeInput:
+    """The tree as it is now."""
+    rules = Rules(policy, weights_of(pool))
+    return tree_from(pool, rules, places(), decayed_usage(pool, policy, now=now), now=now)
+
+
+def trees_of(pool: Pool, before: Rules, after: Rules, *, now: datetime) -> tuple[TreeInput, TreeInput]:
+    """The tree by two rules at the same moment; what they have in common is read once."""
+    where = places()
+    usage = list(decayed_usage(pool, before.policy, now=now))
+    alike = before.policy.decay == after.policy.decay
+    later = usage if alike else decayed_usage(pool, after.policy, now=now)
+    return (
+        tree_from(pool, before, where, usage, now=now),
+        tree_from(pool, after, where, later, now=now),
+    )
+
+
+def tree_from(
+    pool: Pool, rules: Rules, where: Places, usage: Iterable[PersonUsage], *, now: datetime
+) -> TreeInput:
+    policy, given = rules.policy, rules.weights
+    persons, left, elsewhere = _persons(usage, where.domain_of, given, policy)
+    subjects = [
+        Subject((pk,), given.get(SubjectKey(Level.DOMAIN, pk, ROOT)), NOTHING) for pk in where.domains
+    ]
     subjects += [
         Subject((domain, pk), given.get(SubjectKey(Level.PROJECT, pk, domain)), left.get(pk, NOTHING))
-        for pk, domain in domain_of.items()
+        for pk, domain in where.domain_of.items()
     ]
     return TreeInput(subjects + persons, _capacity(pool, policy, now), elsewhere)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Case, Count, QuerySet, Sum, Value, When
 
 from fairshare.models import UsageBucket, UsageCheck
 from fairshare.selectors.names import names_of
@@ -27,31 +27,38 @@ def buckets(
     return rows
 
 
-def usage_by_day(rows: QuerySet[UsageBucket], resource: str, first: date, last: date) -> ByDay:
-    """One resource, stacked by subject; at most so many subjects have a colour of their own."""
+# Who used how much of a resource, the most first.
+Top = list[tuple[SubjectKey, int]]
+
+
+def top_of(rows: QuerySet[UsageBucket], resource: str) -> Top:
+    """As many as have a colour of their own in a chart, and one more; empty where there are no buckets."""
+    grouped = rows.order_by().values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
+    found = grouped.order_by("-used", "subject_id")[: KINDS + 1]
+    return [(SubjectKey(*key), used) for *key, used in found]
+
+
+def usage_by_day(rows: QuerySet[UsageBucket], resource: str, top: Top, first: date, last: date) -> ByDay:
+    """One resource, stacked by the subjects that used most of it and the others together."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    top = rows.order_by().values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
-    ranked = [(SubjectKey(*key), used) for *key, used in top.order_by("-used", "subject_id") if used]
-    chosen = [key for key, _ in ranked[:KINDS]]
-    sums: dict[SubjectKey | None, dict[date, float]] = {key: {} for key in chosen}
-    if len(ranked) > KINDS:
-        sums[None] = {}
-    per_day = rows.filter(subject_id__in=[key.subject for key in chosen]).order_by()
-    for *key, day, used in per_day.values_list("level", "subject_id", "parent_id", "day").annotate(
-        Sum(resource)
-    ):
-        if (found := SubjectKey(*key)) in sums:
-            sums[found][day] = hours(used)
-    if None in sums:
-        whole = dict(rows.order_by().values_list("day").annotate(Sum(resource)))
-        for day, used in whole.items():
-            sums[None][day] = max(hours(used) - sum(sums[key].get(day, 0.0) for key in chosen), 0.0)
-    names = names_of(chosen)
+    ranked = [key for key, used in top if used]
+    if not ranked:
+        return ByDay(days, [])
+    chosen = ranked[:KINDS]
+    names = [*(str(name) for name in names_of(chosen).values()), "others"][: len(ranked)]
+    whose = Case(
+        *(When(subject_id=key.subject, parent_id=key.parent, then=Value(n)) for n, key in enumerate(chosen)),
+        default=Value(len(chosen)),
+    )
+    sums: list[dict[date, float]] = [{} for _ in range(len(chosen) + 1)]
+    per_day = rows.order_by().annotate(whose=whose).values_list("whose", "day").annotate(Sum(resource))
+    for number, day, used in per_day:
+        sums[number][day] = hours(used)
     return ByDay(
         days,
         [
-            Series("others" if key is None else str(names[key]), [found.get(day, 0.0) for day in days])
-            for key, found in sums.items()
+            Series(name, [found.get(day, 0.0) for day in days])
+            for name, found in zip(names, sums, strict=False)
         ],
     )
 
@@ -66,15 +73,25 @@ class Used:
     part: float
 
 
-def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> tuple[list[Used], int]:
-    """Who used most of a resource, and how many there are."""
+@dataclass(frozen=True)
+class BySubject:
+    """Who used most, how many there are, and the most of them for a chart."""
+
+    subjects: list[Used]
+    count: int
+    top: Top
+
+
+def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> BySubject:
+    """Who used most of a resource."""
     sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
     grouped = rows.order_by().values("level", "subject_id", "parent_id").annotate(**sums)
-    whole = rows.aggregate(whole=Sum(resource))["whole"] or 0
+    all_of_them = grouped.aggregate(whole=Sum(f"sum_{resource}"), count=Count("*"))
+    whole = all_of_them["whole"] or 0
     found: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
     keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in found]
     names = names_of(keys)
-    return [
+    subjects = [
         Used(
             key,
             str(names[key]),
@@ -82,7 +99,9 @@ def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> 
             row[f"sum_{resource}"] / whole if whole else 0.0,
         )
         for key, row in zip(keys, found, strict=True)
-    ], grouped.count()
+    ]
+    top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, found, strict=True)]
+    return BySubject(subjects, all_of_them["count"], top[: KINDS + 1])
 
 
 def last_check() -> UsageCheck | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
+from django.db.models import UUIDField, Value
 
 from fairshare.levels import ROOT, Level
 from fairshare.models import FairShare, FairSharePolicy
@@ -24,14 +25,13 @@ from scheduling.models import Pool
 MOST_AT_ONCE = 2_000
 
 
-def changed_policy(pool: Pool, changes: Mapping[str, Any]) -> Policy:
-    """The pool's policy with some values changed; refused when one cannot be taken."""
+def changed_policy(present: Policy, changes: Mapping[str, Any]) -> Policy:
+    """A policy with some values changed; refused when one cannot be taken."""
     unknown = set(changes) - set(POLICY_FIELDS)
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a setting of a fair-share policy."))
     if problems := policy_problems(changes):
         raise InvalidInput(problems)
-    present = policy_of(pool)
     return Policy(**{name: changes.get(name, getattr(present, name)) for name in POLICY_FIELDS})
 
 
@@ -39,7 +39,7 @@ def save_policy(
     *, pool: Pool, actor: Actor, reason: str, **changes: Any
 ) -> tuple[FairSharePolicy, list[str]]:
     """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
-    new = changed_policy(pool, changes)
+    new = changed_policy(policy_of(pool), changes)
     need_reason(reason)
     with transaction.atomic():
         row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(
@@ -115,24 +115,32 @@ def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, float
 
 def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
     """Only who stands in the tree can have a weight."""
-    of = {level: [key for key in weights if key.level == level] for level in Level.values}
-    domains = set(
-        Domain.objects.filter(pk__in=[key.subject for key in of["domain"]]).values_list("pk", flat=True)
-    )
-    projects = set(
-        Project.objects.filter(pk__in=[key.subject for key in of["project"]]).values_list("pk", "domain_id")
-    )
-    people = set(
-        Membership.objects.filter(
-            user__in=[key.subject for key in of["user"]], project__in=[key.parent for key in of["user"]]
-        ).values_list("user_id", "project_id")
-    )
-    known = {SubjectKey("domain", pk, ROOT) for pk in domains}
-    known |= {SubjectKey("project", pk, domain) for pk, domain in projects}
-    known |= {SubjectKey("user", user, project) for user, project in people}
-    if strangers := set(weights) - known:
+    if strangers := set(weights) - _in_tree(weights):
         names = names_of(strangers)
         raise InvalidInput({"weights": [f"{names[key]} is not in the tree." for key in sorted(strangers)]})
+
+
+def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
+    """Those of the keys that stand for a domain, a project in its domain or a member of a project."""
+    of: dict[str, list[SubjectKey]] = {level: [] for level in Level.values}
+    for key in keys:
+        of[key.level].append(key)
+    domains, projects, people = ([key.subject for key in of[level]] for level in Level.values)
+    members = Membership.objects.filter(user__in=people, project__in=[key.parent for key in of[Level.USER]])
+    rows = (
+        members.order_by()
+        .values_list(Value(Level.USER.value), "user_id", "project_id")
+        .union(
+            Project.objects.filter(pk__in=projects)
+            .order_by()
+            .values_list(Value(Level.PROJECT.value), "pk", "domain_id"),
+            Domain.objects.filter(pk__in=domains)
+            .order_by()
+            .values_list(Value(Level.DOMAIN.value), "pk", Value(ROOT, output_field=UUIDField())),
+            all=True,
+        )
+    )
+    return {SubjectKey(*row) for row in rows}
 
 
 def _rows_for(pool: Pool, weights: Mapping[SubjectKey, float | None]) -> dict[SubjectKey, FairShare]:

@@ -103,7 +103,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
 def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     context = _context(definition, data, now)
     preview: Preview = context["preview"]
-    evidence = preview.evidence
+    evidence, revision = preview.evidence, context["revision"]
     return {
         **context,
         "lead": lead_of(preview),
@@ -113,8 +113,8 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
-        "back_to": way_back(context["revision"]),
-        "standing": standing_of(context["revision"]) if context["revision"].number > 1 else None,
+        "back_to": way_back(revision),
+        "standing": standing_of(revision, evidence.digest) if revision.number > 1 else None,
         "crumbs": [
             ("Definitions", reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[definition.pk])),

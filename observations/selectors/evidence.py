@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet, UUIDField
+from django.db.models import Count, F, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce
 
 from lcm.compiled import Given, Reading, run
 from lcm.models import DefinitionRevision, LabletDefinition
@@ -119,22 +120,36 @@ class ExceedingList:
     recent: int
 
 
-def exceeding_sessions(evidence: Evidence, view: ResourceView, limit: int, *, now: datetime) -> ExceedingList:
-    """Those above a proposal, the largest first, and how many of them in the last thirty days."""
-    name = column(view.resource, view.basis)
-    above = samples(evidence).filter(**{f"{name}__gt": amount(limit)})
-    rows = above.select_related("session__owner").only("session__owner__username", "observed_at", name)
-    listed = [
-        Exceeding(
-            session_id=row.session_id,
-            owner=row.session.owner.username,
-            observed_at=row.observed_at,
-            value=hundredths(getattr(row, name)),
-            excess=hundredths(getattr(row, name)) - limit,
-        )
-        for row in rows.order_by(f"-{name}")[:LISTED]
-    ]
-    return ExceedingList(listed, above.filter(observed_at__gte=now - timedelta(days=DAYS)).count())
+def exceeding_sessions(
+    evidence: Evidence, limits: Mapping[str, int], *, now: datetime
+) -> dict[str, ExceedingList]:
+    """By resource those above a proposal, the largest first, and how many of them in the last thirty days."""
+    parts = []
+    for resource, limit in limits.items():
+        name = column(resource, evidence.views[resource].basis)
+        above = samples(evidence).filter(**{f"{name}__gt": amount(limit)})
+        recent = above.filter(observed_at__gte=now - timedelta(days=DAYS)).order_by().values("definition")
+        count = Coalesce(Subquery(recent.annotate(count=Count("pk")).values("count")), 0)
+        columns = (Value(resource), F(name), count, "session_id", "observed_at", "session__owner__username")
+        parts.append(_first_of(above.order_by(f"-{name}")).values_list(*columns))
+    found = {resource: ExceedingList([], 0) for resource in limits}
+    for resource, value, recent_count, session_id, observed_at, owner in _together(parts):
+        units = hundredths(value)
+        each = Exceeding(session_id, owner, observed_at, units, units - limits[resource])
+        found[resource] = ExceedingList([*found[resource].sessions, each], recent_count)
+    for listed in found.values():
+        listed.sessions.sort(key=lambda each: -each.value)
+    return found
+
+
+def _first_of(rows: QuerySet[SessionObservation]) -> QuerySet[SessionObservation]:
+    """As many as are listed, in no order: several of these can be read together."""
+    return SessionObservation.objects.filter(pk__in=rows.values("pk")[:LISTED]).order_by()
+
+
+def _together(parts: Sequence[QuerySet[Any, Any]]) -> Iterable[Any]:
+    """One query for all of them."""
+    return parts[0].union(*parts[1:], all=True) if parts else []
 
 
 @dataclass(frozen=True)
@@ -183,13 +198,15 @@ def left_out(
     mine = SessionObservation.objects.filter(definition=definition).order_by("-observed_at")
     if revision is not None:
         mine = mine.filter(revision=revision)
-    mine = mine.defer("observed_resources", "peak_resources")
-    excluded = mine.filter(is_sample=False, left_out=LeftOut.EXCLUDED)
-    out = mine.filter(is_sample=False).exclude(left_out=LeftOut.EXCLUDED)
-    of_others = mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True)
-    rows = [*out[:LISTED], *of_others[:LISTED]]
-    rest = sorted(rows, key=lambda row: row.observed_at, reverse=True)[:LISTED]
-    return [*excluded[:LISTED], *rest]
+    kinds = (
+        mine.filter(is_sample=False, left_out=LeftOut.EXCLUDED),
+        mine.filter(is_sample=False).exclude(left_out=LeftOut.EXCLUDED),
+        mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True),
+    )
+    found = _together([_first_of(rows).defer("observed_resources", "peak_resources") for rows in kinds])
+    rows = sorted(found, key=lambda row: row.observed_at, reverse=True)
+    excluded = [row for row in rows if row.left_out == LeftOut.EXCLUDED]
+    return [*excluded, *[row for row in rows if row.left_out != LeftOut.EXCLUDED][:LISTED]]
 
 
 @dataclass(frozen=True)
@@ -205,7 +222,7 @@ class Outlier:
 
 def outliers_of(evidence: Evidence) -> list[Outlier]:
     """Sessions far from the others (modified z-score above 3.5): a person may want to exclude them."""
-    found: list[Outlier] = []
+    parts = []
     for view in evidence.views.values():
         usual = usual_range(evidence.digest.of(view.resource, view.basis))
         if usual is None:
@@ -216,9 +233,12 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
         name = column(view.resource, view.basis)
         low, high = amount(int(max(usual[0], 0))), amount(int(usual[1]))
         beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
-        rows = beyond.order_by(f"-{name}").values_list("session_id", name)[:LISTED]
-        found += [Outlier(key, view.resource, hundredths(value)) for key, value in rows]
-    return found
+        parts.append(
+            _first_of(beyond.order_by(f"-{name}")).values_list("session_id", Value(view.resource), F(name))
+        )
+    found = [Outlier(key, resource, hundredths(value)) for key, resource, value in _together(parts)]
+    order = list(evidence.views)
+    return sorted(found, key=lambda each: (order.index(each.resource), -each.value))
 
 
 @dataclass(frozen=True)

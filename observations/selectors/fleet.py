@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
 
@@ -36,7 +37,7 @@ def packing_of(
     definition: LabletDefinition, *, before: Mapping[str, int], after: Mapping[str, int]
 ) -> tuple[Packing, Packing, Packing, Packing]:
     """On empty workers before and after, then on what is free of them now before and after."""
-    pools = [rooms_for(definition, pool) for pool in pools_of(definition)]
+    pools = rooms_for(definition, pools_of(definition))
     needs = [_need(definition, amounts) for amounts in (before, after)]
     return tuple(  # type: ignore[return-value]
         added([_packed(need, rooms[state]) for rooms in pools]) for state in (0, 1) for need in needs
@@ -48,39 +49,49 @@ def _packed(need: Need, rooms: Sequence[Room]) -> Packing:
     return pack_apart(need, rooms) if need.kernels else pack(need, rooms)
 
 
-def rooms_for(definition: LabletDefinition, pool: Pool) -> Rooms:
-    """The READY workers on which the pool's scheduler would place its sessions."""
-    ready = _ready(definition, pool)
-    held, ports_held = amounts_by_slot(ready), ports_by_slot(pool, ready)
-    ports = pool.last_port - pool.first_port + 1
-    empty: list[Room] = []
-    free: list[Room] = []
-    for key, max_leases, leases, *whole in _labelled(ready, definition, pool):
+def rooms_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
+    """Of each pool the READY workers on which its scheduler would place the definition's sessions."""
+    ready = _ready(definition, pools)
+    held, ports_held = amounts_by_slot(ready), ports_by_slot(None, ready)
+    ports = {pool.pk: pool.last_port - pool.first_port + 1 for pool in pools}
+    found: dict[UUID, Rooms] = {pool.pk: ([], []) for pool in pools}
+    for key, pool, max_leases, leases, *whole in _labelled(ready, definition, pools):
         left = [max(a - b, 0) for a, b in zip(whole, held.get(key, NOTHING), strict=True)]
-        empty.append(_room((*whole,), ports, max_leases))
-        free.append(_room((*left,), ports - ports_held.get(key, 0), max_leases - leases))
-    return empty, free
+        empty, free = found[pool]
+        empty.append(_room((*whole,), ports[pool], max_leases))
+        free.append(_room((*left,), ports[pool] - ports_held.get(key, 0), max_leases - leases))
+    return list(found.values())
 
 
-def _ready(definition: LabletDefinition, pool: Pool) -> QuerySet[Slot]:
-    ready = Slot.objects.filter(SERVING, pool=pool, state=SlotState.READY).order_by()
-    if definition.preemptible or not _is_asked(pool, "spot"):
+def _ready(definition: LabletDefinition, pools: Sequence[Pool]) -> QuerySet[Slot]:
+    ready = Slot.objects.filter(SERVING, pool__in=pools, state=SlotState.READY).order_by()
+    if definition.preemptible:
         return ready
-    return ready.filter(is_spot=False)
+    return ready.exclude(is_spot=True, pool__in=_asking(pools, "spot"))
 
 
-def _labelled(slots: QuerySet[Slot], definition: LabletDefinition, pool: Pool) -> list[tuple[Any, ...]]:
-    """Of each its key, its leases at most and now, and the whole of everything."""
-    columns: tuple[Any, ...] = ("pk", "max_leases", "lease_count", *whole_units().values())
-    wanted = definition.slot_labels if _is_asked(pool, "labels") else {}
-    if not wanted:
+def _labelled(
+    slots: QuerySet[Slot], definition: LabletDefinition, pools: Sequence[Pool]
+) -> list[tuple[Any, ...]]:
+    """Of each its key and pool, its leases at most and now, and the whole of everything."""
+    columns: tuple[Any, ...] = ("pk", "pool_id", "max_leases", "lease_count", *whole_units().values())
+    wanted, asking = definition.slot_labels, _asking(pools, "labels")
+    if not wanted or not asking:
         return list(slots.values_list(*columns))
     rows = slots.values_list(*columns, "labels")
-    return [row[:-1] for row in rows if all(row[-1].get(key) == value for key, value in wanted.items())]
+    return [
+        row[:-1]
+        for row in rows
+        if row[1] not in asking or all(row[-1].get(key) == value for key, value in wanted.items())
+    ]
+
+
+def _asking(pools: Sequence[Pool], plugin: str) -> set[UUID]:
+    """The pools whose schedulers heed a plugin; a configuration that cannot be read places nobody."""
+    return {pool.pk for pool in pools if _is_asked(pool, plugin)}
 
 
 def _is_asked(pool: Pool, plugin: str) -> bool:
-    """Whether the pool's scheduler heeds a plugin; a configuration that cannot be read places nobody."""
     try:
         return read_configuration(pool.scheduler).has(plugin)
     except WrongConfiguration:

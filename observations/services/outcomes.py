@@ -60,8 +60,11 @@ class Standing:
         return f"{self.observed} of {DECIDING} sessions within"
 
 
-def standing_of(revision: DefinitionRevision) -> Standing:
-    """For each resource it changed the first five samples that say it, against what it asks for."""
+def standing_of(revision: DefinitionRevision, digest: Digest | None = None) -> Standing:
+    """For each resource it changed the first five samples that say it, against what it asks for.
+
+    `digest` is that of all samples of the definition's epoch, where it was read already.
+    """
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
     )
@@ -71,7 +74,7 @@ def standing_of(revision: DefinitionRevision) -> Standing:
     if not changed:
         first = samples[:DECIDING]
         return Standing({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
-    required, bases = required_by(revision), bases_of(revision)
+    required, bases = required_by(revision), bases_of(revision, digest)
     is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
@@ -98,16 +101,21 @@ def changed_by(revision: DefinitionRevision) -> list[str]:
     ]
 
 
-def bases_of(revision: DefinitionRevision) -> dict[str, str]:
+def bases_of(revision: DefinitionRevision, digest: Digest | None = None) -> dict[str, str]:
     """What its numbers speak of, used or allocated: as it was applied, else as most sessions have it."""
     applied = (revision.aggregate or {}).get("resources", {})
     if set(MEASURED) <= set(applied):
         return {resource: applied[resource]["basis"] for resource in MEASURED}
+    if digest is None:
+        digest = _digest_of(revision)
+    return {resource: basis_of(digest, resource) for resource in MEASURED}
+
+
+def _digest_of(revision: DefinitionRevision) -> Digest:
     kept = ResourceAggregate.objects.filter(
         definition=revision.definition_id, epoch=revision.definition.topology_hash
     )
-    digest = merged(Digest.from_json(each) for each in kept.values_list("digest", flat=True))
-    return {resource: basis_of(digest, resource) for resource in MEASURED}
+    return merged(Digest.from_json(each) for each in kept.values_list("digest", flat=True))
 
 
 def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:

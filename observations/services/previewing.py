@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -16,13 +16,20 @@ from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
 from observations.arithmetic.measures import BASES, MEASURED, RULES, amount, hundredths, text, with_unit
 from observations.arithmetic.recommendation import CHOICES, Proposal, propose
-from observations.selectors.evidence import Evidence, Exceeding, evidence_of, exceeding_sessions
+from observations.selectors.evidence import (
+    Evidence,
+    Exceeding,
+    ExceedingList,
+    evidence_of,
+    exceeding_sessions,
+)
 from observations.selectors.fleet import packing_of
 from observations.services.aggregates import required_by
 
 KEEP, CUSTOM = "keep", "custom"
 SALT = "observations.preview"
 MAX_CUSTOM = 999_999
+NONE_EXCEEDING = ExceedingList([], 0)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,10 @@ def preview_change(
     revision = definition.current_revision
     assert revision is not None
     before = required_by(revision)
-    impacts = [_impact(evidence, name, choices.get(name, Choice()), before[name], now) for name in MEASURED]
+    proposals = [
+        _proposal(evidence.views[name], choices.get(name, Choice()), before[name]) for name in MEASURED
+    ]
+    impacts = _impacts(evidence, before, proposals, now)
     after = {impact.resource: impact.proposal.value for impact in impacts}
     packings = packing_of(definition, before=before, after=after)
     return Preview(
@@ -155,19 +165,34 @@ def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
     return said
 
 
-def _impact(evidence: Evidence, name: str, choice: Choice, required: int, now: datetime) -> ResourceImpact:
-    view = evidence.views[name]
-    proposal = _proposal(view, choice, required)
-    histogram = evidence.digest.of(name, view.basis)
-    above = histogram.above(proposal.value)
-    listed = exceeding_sessions(evidence, view, proposal.value, now=now) if above else None
+def _impacts(
+    evidence: Evidence, before: Mapping[str, int], proposals: Sequence[Proposal], now: datetime
+) -> list[ResourceImpact]:
+    above = {each.resource: _above(evidence, each) for each in proposals}
+    limits = {each.resource: each.value for each in proposals if above[each.resource]}
+    listed = exceeding_sessions(evidence, limits, now=now)
+    return [
+        _impact(evidence.views[name], before[name], proposal, above[name], listed.get(name, NONE_EXCEEDING))
+        for name, proposal in ((each.resource, each) for each in proposals)
+    ]
+
+
+def _above(evidence: Evidence, proposal: Proposal) -> int:
+    """How many past sessions would not have had enough."""
+    view = evidence.views[proposal.resource]
+    return evidence.digest.of(view.resource, view.basis).above(proposal.value)
+
+
+def _impact(
+    view: ResourceView, required: int, proposal: Proposal, above: int, listed: ExceedingList
+) -> ResourceImpact:
     return ResourceImpact(
         view=view,
         required=required,
         proposal=proposal,
-        risk=risk_of(name, above, view.summary.n if view.summary else 0),
-        exceeding=listed.sessions if listed else [],
-        exceeding_recent=listed.recent if listed else 0,
+        risk=risk_of(view.resource, above, view.summary.n if view.summary else 0),
+        exceeding=listed.sessions,
+        exceeding_recent=listed.recent,
         worst_excess=max((view.summary.max if view.summary else 0) - proposal.value, 0),
     )
 

@@ -20,10 +20,11 @@ Slots: TypeAlias = "Sequence[UUID] | QuerySet[Slot]"
 def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
     """What active reservations hold, by slot; those that are spread by their parts."""
     found: dict[UUID, Amounts] = {}
-    for rows in _held_on(slots):
-        sums: Any = rows.order_by().values_list("slot_id").annotate(**whole_units(Sum))
-        for slot_id, cpu, memory, storage, gpu in sums:
-            found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
+    whole, parts = (
+        rows.order_by().values_list("slot_id").annotate(**whole_units(Sum)) for rows in _held_on(slots)
+    )
+    for slot_id, cpu, memory, storage, gpu in whole.union(parts, all=True):
+        found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
     return found
 
 
@@ -43,9 +44,14 @@ def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:
     return found
 
 
-def ports_by_slot(pool: Pool, slots: Slots, *, leaked_only: bool = False) -> dict[UUID, int]:
-    """How many ports of the pool's range are taken, by slot."""
-    rows = PortAllocation.objects.filter(_among(slots), port__gte=pool.first_port, port__lte=pool.last_port)
+def ports_by_slot(pool: Pool | None, slots: Slots, *, leaked_only: bool = False) -> dict[UUID, int]:
+    """How many ports of the pool's range are taken, by slot; slots of several pools by the range of each."""
+    first, last = (
+        (pool.first_port, pool.last_port)
+        if pool
+        else (F("slot__pool__first_port"), F("slot__pool__last_port"))
+    )
+    rows = PortAllocation.objects.filter(_among(slots), port__gte=first, port__lte=last)
     if leaked_only:
         rows = rows.filter(leaked=True)
     counts: Any = rows.order_by().values_list("slot_id").annotate(Count("pk"))

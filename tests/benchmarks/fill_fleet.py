@@ -1,4 +1,4 @@
-"""A fleet at its full size: people, definitions, slots, sessions and who waits, written set-wise."""
+"""A fleet at its full size: people and their shares, definitions, slots, sessions and who waits, set-wise."""
 
 from __future__ import annotations
 
@@ -23,10 +23,13 @@ from observations.models.aggregates import DefinitionAssessment, Verdict
 from scheduling.models import Phase, Pool, QueueOrder, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_sessions import Filler
+from tests.benchmarks.fill_shares import fill_shares
 
 POOLS = 5
 STATES = [SlotState.READY] * 90 + [SlotState.BOOTING] * 5 + [SlotState.ERROR] + [SlotState.EMPTY] * 4
 TICKS = 5_000
+# Where the sessions of the filler wait.
+SHARED = ("cml-eu", "cml-us")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ def fill_fleet(size: Size) -> None:
     _ticks(pools, chance, now)
     _drift(filler.definitions, now)
     _jobs_and_tokens(now)
+    for pool in Pool.objects.filter(name__in=SHARED):
+        fill_shares(pool, now)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE" if connection.vendor == "postgresql" else "PRAGMA optimize=0x10002")
 

@@ -16,6 +16,12 @@ from tests.benchmarks.measuring import measure_page, print_table, start_django
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
 TIMES = 20
 SQLITE_SHARE = 0.1
+# The tree with a project's people, and what everybody used.
+SHARES = [
+    "/fair-share/?pool=cml-eu&open={shared},{project}",
+    "/fair-share/?pool=cml-eu&q=student",
+    "/usage/?pool=cml-eu&level=user",
+]
 
 
 def main() -> None:
@@ -43,7 +49,7 @@ def main() -> None:
 
 def _row(path: str) -> list[str]:
     queries, timing = measure_page(path, times=TIMES)
-    most = DETAIL_QUERIES if re.search(r"[0-9a-f]{8}-|/\d+/", path) else LIST_QUERIES
+    most = DETAIL_QUERIES if re.search(r"[0-9a-f]{8}-|/\d+/", path.partition("?")[0]) else LIST_QUERIES
     over = [
         words
         for words, wrong in ((f"queries > {most}", queries > most), (f"p95 > {P95_MS}", timing.p95 > P95_MS))
@@ -80,7 +86,8 @@ def _paths() -> list[str]:
         "job": one(Job.objects.all()),
     }
     assert set(places) == set(LISTS)
-    return [*filled(places), *(panel.format(**places) for panel in PANELS)]
+    places["shared"] = str(Project.objects.get(pk=places["project"]).domain_id)
+    return [*filled(places), *(panel.format(**places) for panel in (*PANELS, *SHARES))]
 
 
 if __name__ == "__main__":

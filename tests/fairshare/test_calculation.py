@@ -324,7 +324,7 @@ def test_a_preview_says_who_moves_and_writes_nothing(stage, used):
 def test_a_preview_of_a_policy(stage, used):
     used("ann", "ccna", 20, days_ago=10)
     used("cyd", "soc", 10)
-    changed = changed_policy(stage.pool, {"lookback_days": 5})
+    changed = changed_policy(policy_of(stage.pool), {"lookback_days": 5})
     found = preview(stage.pool, now=stage.clock(), policy=changed)
     assert [(move.name, move.within, move.rank_after) for move in found.up] == [
         ("ann", "academy / ccna", 1),

@@ -144,7 +144,7 @@ def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
     client.get(path)
     with CaptureQueriesContext(connection) as few:
         assert client.get(path).status_code == 200
-    assert len(few) <= 20, [each["sql"][:120] for each in few.captured_queries]
+    assert len(few) <= 12, [each["sql"][:120] for each in few.captured_queries]
     for _ in range(3):
         busy.start("bob", "ccna")
     busy.clock.advance(hours=1)

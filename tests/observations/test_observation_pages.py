@@ -393,7 +393,7 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
 def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):
     client = as_(viewer)
     for name in ("definition_review", "definition_drift"):
-        with django_assert_max_num_queries(24):
+        with django_assert_max_num_queries(20):
             client.get(page(name, known), headers=HTMX)
     for index in range(5):
         make_definition(f"more-{index}")
