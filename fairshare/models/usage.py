@@ -174,7 +174,16 @@ class UsageBucket(Amounts):
             ),
             models.CheckConstraint(name="bucket_level_known", condition=Q(level__in=Level.values)),
         ]
-        indexes = [models.Index(fields=["day", "id"], name="bucket_newest")]
+        indexes = [
+            models.Index(fields=["day", "id"], name="bucket_newest"),
+            # People have most of the buckets: the others, and someone's own, are found without them.
+            models.Index(
+                fields=["day"],
+                name="bucket_of_groups",
+                condition=Q(level__in=[Level.DOMAIN, Level.PROJECT]),
+            ),
+            models.Index(fields=["subject_id", "day"], name="bucket_of_subject"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.day} {self.get_level_display().lower()} {self.subject_id}"

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from fairshare.levels import Level
-from fairshare.selectors.usage import buckets, last_check, top_of, usage_by_day
+from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
 from fairshare.units import HOUR_NAMES, RESOURCES
 from lcm.roles import Role
 from lcm.web.access import role_required
@@ -40,12 +40,11 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     last = now.astimezone(UTC).date()
     first = last - timedelta(days=DAYS - 1)
-    rows = buckets(level=Level.DOMAIN, first=first, last=last)
+    period = Period(first, last)
+    by_day = usage_by_day(period, Level.DOMAIN, resource, top_domains(period, resource))
     context = {
         "now": now,
-        "chart": stacked(
-            usage_by_day(rows, resource, top_of(rows, resource), first, last), unit=HOUR_NAMES[resource]
-        ),
+        "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
         "days": DAYS,
         "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],
     }

@@ -21,7 +21,7 @@ from fairshare.pages.wording import sentence, weights_text
 from fairshare.selectors.names import with_names
 from fairshare.selectors.shares import branches, pools_to_share, search, shares
 from fairshare.selectors.trees import policy_read_with
-from fairshare.selectors.usage import buckets, last_check, top_of, usage_by_day
+from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
 from fairshare.services.checking import ask_for_check
 from fairshare.services.policies import warnings_for
 from fairshare.services.rebuilding import start_rebuild
@@ -110,9 +110,9 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
     resource = resource if resource in RESOURCES else RESOURCES[0]
     today = now.astimezone(UTC).date()
     first = today - timedelta(days=CHART_DAYS - 1)
-    rows = buckets(pool=pool.name, level=Level.DOMAIN, first=first, last=today)
-    top = top_of(rows, resource)
-    chart = stacked(usage_by_day(rows, resource, top, first, today), unit=HOUR_NAMES[resource])
+    period = Period(first, today, pool.name)
+    top = top_domains(period, resource)
+    chart = stacked(usage_by_day(period, Level.DOMAIN, resource, top), unit=HOUR_NAMES[resource])
     own, default = weights_text(shown["policy"])
     return {
         "resources": [(name, LABELS[name]) for name in RESOURCES],

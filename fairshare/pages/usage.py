@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 from fairshare.levels import Level
 from fairshare.pages.lists import BUCKETS
 from fairshare.selectors.names import with_names
-from fairshare.selectors.usage import buckets, usage_by_day, usage_by_subject
+from fairshare.selectors.usage import Period, usage_by_day, usage_by_subject
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.roles import Role
 from lcm.web.access import role_required
@@ -69,17 +69,17 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
         return render(request, "fairshare/usage.html", context, status=422)
     data = form.cleaned_data
     first, last, resource = data["first"], data["last"], data["resource"]
-    rows = buckets(pool=data["pool"], level=data["level"], first=first, last=last)
+    period, level = Period(first, last, data["pool"]), data["level"]
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
-        return export(BUCKETS, with_names(rows), sort="-day", wanted=wanted)
-    used = usage_by_subject(rows, resource, SUBJECTS)
-    by_day = usage_by_day(rows, resource, used.top, first, last)
+        return export(BUCKETS, with_names(period.buckets(level)), sort="-day", wanted=wanted)
+    used = usage_by_subject(period, level, resource, SUBJECTS)
+    by_day = usage_by_day(period, level, resource, used.top)
     shown = ExplorerForm(initial=data, today=today, pools=pools)
     context = {
         "form": shown,
         "chart": stacked(by_day, unit=HOUR_NAMES[resource], width=WIDE),
-        "level": Level(data["level"]),
+        "level": Level(level),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
             (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
@@ -100,7 +100,7 @@ def _sentence(found: list[Any], resource: str, first: date, last: date) -> str:
         return f"**Nothing was used in the {days}.** Usage is there once records are summed into buckets."
     top = used[0]
     amount = f"{told(top.amounts[resource])} {HOUR_NAMES[resource]}"
-    return f"**{top.name} used most: {amount}, {top.part:.0%} of all** in the {days}, UTC."
+    return f"**{top.name} used most: {amount}, {100 * top.part:.0f} % of all** in the {days}, UTC."
 
 
 def _query(request: HttpRequest) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from django.db.models import Case, Count, QuerySet, Sum, Value, When
+from django.db.models import Case, Count, Q, QuerySet, Sum, Value, When, Window
 
+from fairshare.levels import Level
 from fairshare.models import UsageBucket, UsageCheck
 from fairshare.selectors.names import names_of
 from fairshare.selectors.trees import SubjectKey
@@ -17,47 +20,57 @@ from lcm.web.charts.columns import ByDay, Series
 KINDS = 4
 
 
-def buckets(
-    *, pool: str = "", level: str = "", first: date | None = None, last: date | None = None
-) -> QuerySet[UsageBucket]:
-    rows = UsageBucket.objects.all()
-    for name, value in (("pool", pool), ("level", level), ("day__gte", first), ("day__lte", last)):
-        if value:
-            rows = rows.filter(**{name: value})
-    return rows
+@dataclass(frozen=True)
+class Period:
+    """Some days, in one pool or all; what all used comes from the buckets of domains, which are few."""
+
+    first: date
+    last: date
+    pool: str = ""
+
+    def buckets(self, level: str = "") -> QuerySet[UsageBucket]:
+        rows = UsageBucket.objects.filter(day__gte=self.first, day__lte=self.last)
+        rows = rows.filter(pool=self.pool) if self.pool else rows
+        return rows.filter(level=level) if level else rows
+
+    @property
+    def days(self) -> list[date]:
+        return [self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1)]
 
 
 # Who used how much of a resource, the most first.
 Top = list[tuple[SubjectKey, int]]
 
 
-def top_of(rows: QuerySet[UsageBucket], resource: str) -> Top:
+def top_domains(period: Period, resource: str) -> Top:
     """As many as have a colour of their own in a chart, and one more; empty where there are no buckets."""
-    grouped = rows.order_by().values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
+    rows = period.buckets(Level.DOMAIN).order_by()
+    grouped = rows.values_list("level", "subject_id", "parent_id").annotate(used=Sum(resource))
     found = grouped.order_by("-used", "subject_id")[: KINDS + 1]
     return [(SubjectKey(*key), used) for *key, used in found]
 
 
-def usage_by_day(rows: QuerySet[UsageBucket], resource: str, top: Top, first: date, last: date) -> ByDay:
-    """One resource, stacked by the subjects that used most of it and the others together."""
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
+    """One resource, stacked by the subjects of a level that used most of it and the others together."""
+    days = period.days
     ranked = [key for key, used in top if used]
     if not ranked:
         return ByDay(days, [])
     chosen = ranked[:KINDS]
     names = [*(str(name) for name in names_of(chosen).values()), "others"][: len(ranked)]
-    whose = Case(
-        *(When(subject_id=key.subject, parent_id=key.parent, then=Value(n)) for n, key in enumerate(chosen)),
-        default=Value(len(chosen)),
-    )
-    sums: list[dict[date, float]] = [{} for _ in range(len(chosen) + 1)]
-    per_day = rows.order_by().annotate(whose=whose).values_list("whose", "day").annotate(Sum(resource))
-    for number, day, used in per_day:
-        sums[number][day] = hours(used)
+    mine = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in chosen]
+    whose = Case(*(When(each, then=Value(n)) for n, each in enumerate(mine)), default=Value(len(chosen)))
+    rows = period.buckets().filter(reduce(or_, mine, Q(level=Level.DOMAIN))).order_by()
+    sums: list[dict[date, int]] = [{} for _ in range(len(chosen) + 1)]
+    for number, day, used in rows.annotate(whose=whose).values_list("whose", "day").annotate(Sum(resource)):
+        sums[number][day] = used
+    if level != Level.DOMAIN:
+        *parts, whole = sums
+        sums[-1] = {day: max(whole[day] - sum(part.get(day, 0) for part in parts), 0) for day in whole}
     return ByDay(
         days,
         [
-            Series(name, [found.get(day, 0.0) for day in days])
+            Series(name, [hours(found.get(day, 0)) for day in days])
             for name, found in zip(names, sums, strict=False)
         ],
     )
@@ -82,13 +95,13 @@ class BySubject:
     top: Top
 
 
-def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> BySubject:
-    """Who used most of a resource."""
+def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> BySubject:
+    """Who of a level used most of a resource."""
     sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
-    grouped = rows.order_by().values("level", "subject_id", "parent_id").annotate(**sums)
-    all_of_them = grouped.aggregate(whole=Sum(f"sum_{resource}"), count=Count("*"))
-    whole = all_of_them["whole"] or 0
+    rows = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
+    grouped = rows.annotate(**sums, subjects=Window(Count("*")))
     found: list[Any] = list(grouped.order_by(f"-sum_{resource}", "subject_id")[:limit])
+    whole = period.buckets(Level.DOMAIN).aggregate(whole=Sum(resource))["whole"] or 0
     keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in found]
     names = names_of(keys)
     subjects = [
@@ -101,7 +114,7 @@ def usage_by_subject(rows: QuerySet[UsageBucket], resource: str, limit: int) -> 
         for key, row in zip(keys, found, strict=True)
     ]
     top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, found, strict=True)]
-    return BySubject(subjects, all_of_them["count"], top[: KINDS + 1])
+    return BySubject(subjects, found[0]["subjects"] if found else 0, top[: KINDS + 1])
 
 
 def last_check() -> UsageCheck | None:

@@ -282,7 +282,7 @@ def test_a_policy_of_no_pool_is_not_found(as_, admin):
 
 def test_the_explorer_says_who_used_most(busy, as_, viewer):
     text = text_of(as_(viewer).get("/usage/"))
-    assert "academy / ccna used most: 24 core-hours, 75% of all" in text
+    assert "academy / ccna used most: 24 core-hours, 75 % of all" in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""Usage by day and by subject: who has a colour of their own, and what the others come to."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from fairshare.levels import ROOT, Level
+from fairshare.models import UsageBucket
+from fairshare.selectors.usage import KINDS, Period, top_domains, usage_by_day, usage_by_subject
+from fairshare.units import UNITS_AN_HOUR
+from tests.factories import make_person, make_project
+
+TODAY = date(2026, 5, 20)
+DAYS = [TODAY - timedelta(days=age) for age in (2, 1, 0)]
+PEOPLE = KINDS + 3
+CPU = "cpu_cores"
+
+
+@pytest.fixture
+def used(db):
+    """Seven people in domains of their own; the n-th used n core-hours a day in each of two pools."""
+    rows = []
+    for number in range(1, PEOPLE + 1):
+        person = make_person(f"person-{number}")
+        project = make_project(f"domain-{number}", "labs")
+        keys = {
+            Level.USER: (person.pk, project.pk),
+            Level.PROJECT: (project.pk, project.domain_id),
+            Level.DOMAIN: (project.domain_id, ROOT),
+        }
+        rows += [
+            UsageBucket(
+                day=day,
+                pool=pool,
+                level=level,
+                subject_id=subject,
+                parent_id=parent,
+                cpu_cores=number * UNITS_AN_HOUR,
+                memory_gb=0,
+                storage_gb=0,
+                gpu=0,
+            )
+            for level, (subject, parent) in keys.items()
+            for day in DAYS
+            for pool in ("cml-eu", "cml-us")
+        ]
+    UsageBucket.objects.bulk_create(rows)
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize(("pool", "pools"), [("", 2), ("cml-us", 1)])
+def test_the_most_have_a_line_and_the_others_one_together(used, level, pool, pools):
+    period = Period(DAYS[0], TODAY, pool)
+    found = usage_by_subject(period, level, CPU, 5)
+    assert [round(each.amounts[CPU]) for each in found.subjects] == [pools * 3 * n for n in (7, 6, 5, 4, 3)]
+    assert found.count == PEOPLE
+    assert found.subjects[0].part == pytest.approx(7 / 28)
+    chart = usage_by_day(period, level, CPU, found.top)
+    assert [series.values for series in chart.series] == [[pools * n] * 3 for n in (7, 6, 5, 4, 1 + 2 + 3)]
+    assert chart.series[-1].name == "others"
+
+
+def test_the_domains_that_used_most(used):
+    period = Period(DAYS[0], TODAY, "cml-eu")
+    top = top_domains(period, CPU)
+    assert [amount // UNITS_AN_HOUR for _, amount in top] == [21, 18, 15, 12, 9]
+    assert top_domains(Period(DAYS[0] - timedelta(days=9), DAYS[0] - timedelta(days=1)), CPU) == []
+
+
+def test_days_without_usage_are_shown_as_such(used):
+    chart = usage_by_day(Period(TODAY, TODAY + timedelta(days=1)), Level.USER, CPU, [])
+    assert (len(chart.days), chart.series) == (2, [])
