@@ -31,6 +31,10 @@ class DemoFleet:
     def simulator_url(self) -> str:
         return f"http://{self.simulator}"
 
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Of all processes: labs of the demo live for minutes, and count all the same."""
+        return {"SAMPLE_BOOTED_SECONDS": "120", **env, "SIMULATOR_URL": self.simulator_url}
+
     @property
     def _key(self) -> Path:
         return self.folder / "token"

@@ -50,7 +50,8 @@ class Command(BaseCommand):
             env = services.environment(data_dir)
             fleet = DemoFleet.planned(address, data_dir) if _is_alive() else None
             if fleet:
-                env["SIMULATOR_URL"] = settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
+                settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
+                env = fleet.environment(env)
             prometheus = Prometheus.planned(address, data_dir) if _wants_prometheus() else None
             if prometheus:
                 env |= prometheus.settings
