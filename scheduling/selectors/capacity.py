@@ -116,6 +116,17 @@ def serving_slots(pool: Pool, *, now: datetime) -> Serving:
     return Serving(**counts)
 
 
+def occupied_places(pool: Pool) -> int:
+    """What counts against the maximum."""
+    return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
+
+
+def leaving_places(pool: Pool) -> int:
+    """How many of them will be free by themselves: nobody is on them any more."""
+    leaving = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
+    return Slot.objects.filter(leaving, pool=pool).count()
+
+
 def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
