@@ -14,7 +14,14 @@ from typing import Any
 from django.db import transaction
 
 from lcm.storable import storable
-from scheduling.launching import backoff, count_failure, forget_failures, give_up, record_launch
+from scheduling.launching import (
+    backoff,
+    count_failure,
+    forget_failures,
+    give_up,
+    note_worker,
+    record_launch,
+)
 from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.runtimes.base import (
@@ -182,8 +189,13 @@ def _judge_silent(world: World, slots: list[Slot], health: Mapping[object, Healt
     together = none_answers([health[slot.pk] for slot in slots if slot.pk in health])
     if together:
         logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
-    judge = partial(judge_silent, together=together, now=world.now)
-    _for_each(world, slots, hold, lambda slot: judge(slot, health.get(slot.pk)))
+
+    def judge(slot: Slot) -> None:
+        gave_up = judge_silent(slot, health.get(slot.pk), together=together, now=world.now)
+        if gave_up and not world.runtime.launches:
+            note_worker(world.pool, slot.instance_id, failed_at=world.now)
+
+    _for_each(world, slots, hold, judge)
 
 
 def _reconcile_slot(world: World, slot: Slot) -> None:
@@ -230,13 +242,16 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
 def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
     """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
 
-    Workers that exist already are not launched: to ask them again costs nothing.
+    Workers that exist already are not launched: to ask them again costs nothing, after the others.
     """
     is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
+    worker = slot.instance_id
     with transaction.atomic():
         moved = move_slot(slot=slot, to=to, now=world.now, reason=reason)
         if moved and is_new and world.runtime.launches:
             count_failure(world.pool, world.now)
+        elif moved and is_new:
+            note_worker(world.pool, worker, failed_at=world.now)
 
 
 def _give_up(world: World, slot: Slot) -> None:
@@ -282,6 +297,7 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
         with transaction.atomic():
             if move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields):
                 forget_failures(world.pool, world.now)
+                note_worker(world.pool, slot.instance_id, failed_at=None)
     else:
         _end_overdue(world, slot, health.reason if health else "")
 
