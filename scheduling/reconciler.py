@@ -29,6 +29,7 @@ from scheduling.runtimes.base import (
     Health,
     Instance,
     InstanceState,
+    Interruption,
     RuntimeAdapter,
     RuntimeFailure,
 )
@@ -107,18 +108,25 @@ def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot]
 
 
 def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
-    """Write interruption notices down, then acknowledge them: a lost acknowledgement comes again."""
+    """Write interruption notices down, each failing alone, then acknowledge them: what was lost comes again."""
     try:
         for notice in runtime.interruptions():
-            # Of any pool: pools may share a queue.
-            slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
-            if slot is not None:
-                note_interruption(slot=slot, deadline=notice.deadline, now=now)
-            # An unknown one may belong to a launch that is not written down yet: it comes again.
-            if slot is not None or notice.deadline <= now:
-                notice.acknowledge()
+            try:
+                _take_notice(notice, now)
+            except Exception as error:
+                _warn("notice_failed", pool, error)
     except Exception as error:
         _warn("notices_failed", pool, error)
+
+
+def _take_notice(notice: Interruption, now: datetime) -> None:
+    # Of any pool: pools may share a queue.
+    slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
+    if slot is not None:
+        note_interruption(slot=slot, deadline=notice.deadline, now=now)
+    # An unknown one may belong to a launch that is not written down yet: it comes again.
+    if slot is not None or notice.deadline <= now:
+        notice.acknowledge()
 
 
 def collect_orphans(world: World) -> None:

@@ -65,6 +65,19 @@ def test_launches_for_demand(fleet, claims, in_flight, expected):
     assert Slot.objects.filter(pool=fleet.pool).count() <= fleet.pool.max_slots
 
 
+@pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
+def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
+    """Two are there with higher numbers, so that the lower ones stay empty."""
+    fleet = tuned(max_slots=4)
+    empty = [fleet.slot(S.EMPTY), fleet.slot(S.EMPTY)]
+    for _ in range(2):
+        fleet.put(fleet.reservation(16, ttl=86_400), fleet.slot())
+    tuned(max_slots=2, warm_slots=2)
+    fleet.reservation(ttl=86_400)
+    assert launched(fleet, step) == 0
+    assert [slot.state for slot in fleet.slots()[: len(empty)]] == [S.EMPTY] * 2
+
+
 def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
     slot = fleet.slot(S.BOOTING)
     note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())

@@ -452,6 +452,24 @@ def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(
     assert state_of(slot) == S.BOOTING
 
 
+def test_a_notice_that_cannot_be_acknowledged_keeps_no_other_from_being_taken(fleet):
+    slots = [fleet.slot(), fleet.slot()]
+    deadline = fleet.clock() + timedelta(minutes=2)
+    acknowledged = []
+
+    def refused():
+        raise RuntimeFailure("not allowed to delete")
+
+    answers = [refused, lambda: acknowledged.append(True)]
+    fleet.runtime.notices = [
+        Interruption(slot.instance_id, deadline, acknowledge=answer)
+        for slot, answer in zip(slots, answers, strict=True)
+    ]
+    fleet.reconcile()
+    assert [slot.interruption_deadline for slot in fleet.slots()] == [deadline] * 2
+    assert acknowledged == [True]
+
+
 def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_until_they_are_over(fleet):
     slot = fleet.slot()
     acknowledged = []
