@@ -108,7 +108,7 @@ def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot]
 
 
 def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
-    """Write interruption notices down, each failing alone, then acknowledge them: what was lost comes again."""
+    """Write each notice down, then acknowledge it; one that fails comes again and keeps none from being taken."""
     try:
         for notice in runtime.interruptions():
             try:

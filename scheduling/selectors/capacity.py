@@ -127,6 +127,12 @@ def leaving_places(pool: Pool) -> int:
     return Slot.objects.filter(leaving, pool=pool).count()
 
 
+def is_leaving(slot: Slot) -> bool:
+    """The same of a slot that has been read."""
+    idle = slot.state == SlotState.DRAINING and not slot.lease_count
+    return idle or slot.state == SlotState.TERMINATING
+
+
 def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
