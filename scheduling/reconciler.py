@@ -108,7 +108,7 @@ def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot]
 
 
 def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
-    """Write each notice down, then acknowledge it; one that fails comes again and keeps none from being taken."""
+    """Write each notice down, then acknowledge it; one that fails comes again, and keeps no other back."""
     try:
         for notice in runtime.interruptions():
             try:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lcm.models import Priority
 from lcm.services.sessions import cancel_session
@@ -148,3 +151,45 @@ def test_a_day_without_demand_makes_two_launches(kept):
     for _ in range(24 * 6):
         kept.round(600)
     assert launches(kept) == ["sim-large-spot"] * 2
+
+
+@pytest.mark.slow
+def test_whatever_waits_the_slots_come_to_rest(mixed, loose):
+    """Quiet rounds: nothing comes or goes any more but what is asked for on demand and refused."""
+
+    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        floor=st.sampled_from([(2, 0), (0, 2), (1, 2), (3, 0), (0, 3)]),
+        more=st.integers(0, 1),
+        firm=st.lists(st.sampled_from([1, 8, 16]), min_size=1, max_size=4),
+        others=st.integers(0, 2),
+        refused=st.booleans(),
+    )
+    def rests(floor, more, firm, others, refused):
+        with transaction.atomic():
+            minimum, warm = floor
+            size = {"min_slots": minimum, "warm_slots": warm, "max_slots": max(floor) + more}
+            Pool.objects.update(**size)
+            for _ in range(3):
+                mixed.round()
+            mixed.runtime.refused = {"sim-large"} if refused else set()
+            for cores in firm:
+                mixed.reservation(cores, ttl=86_400)
+            for _ in range(others):
+                loose.asks()
+            for _ in range(25):
+                mixed.round()
+            before = comings_and_goings(mixed, refused)
+            for _ in range(15):
+                mixed.round()
+            assert comings_and_goings(mixed, refused) == before
+            mixed.runtime.made.clear()
+            mixed.runtime.refused = set()
+            transaction.set_rollback(True)
+
+    rests()
+
+
+def comings_and_goings(fleet, refused):
+    asked = [name for name in launches(fleet) if not (refused and name == "sim-large")]
+    return asked, sorted(slot.instance_id for slot in fleet.slots(S.READY)), len(fleet.runtime.alive)
