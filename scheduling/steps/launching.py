@@ -43,8 +43,10 @@ def keep_minimum(tick: TickContext) -> None:
     lacking = pool.min_slots - serving.ready - serving.in_flight
     if pool.warm_slots:
         lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed(tick))
+    if lacking <= 0 or not may_launch(pool, tick.now):
+        return
     free = pool.max_slots - occupied_places(pool)
-    if min(lacking, free) > 0 and may_launch(pool, tick.now):
+    if free > 0:
         stock = Stock(tick.prospects, tick.runtime, most=free, now=tick.now)
         kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
         begin_launches(tick, stock.of_any_kind(kept), "launched_to_keep")
