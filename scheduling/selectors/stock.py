@@ -44,6 +44,11 @@ class Stock:
         for number, worker in self._listed:
             self._free.setdefault(_key(worker.labels), deque()).append((number, worker))
 
+    @property
+    def lacks_on_demand(self) -> bool:
+        """The pool may have it, and all of it was refused a moment ago."""
+        return self._chooses and not self._on_demand
+
     def supplies(self, *, refused: bool = False) -> list[Supply]:
         """What may be asked for now; with `refused` also what was refused a moment ago."""
         found = []

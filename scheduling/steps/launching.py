@@ -57,7 +57,7 @@ def _awaited(tick: TickContext, stock: Stock, free: int) -> int:
 
     A spot slot that was kept there would have to give way as soon as it can be asked for again.
     """
-    if not tick.unmet:
+    if not tick.unmet or not stock.lacks_on_demand:
         return 0
     coming = coming_to(tick.prospects, now=tick.now)
     needed = slots_needed(tick.unmet, coming, stock.supplies(refused=True), limit=free)
