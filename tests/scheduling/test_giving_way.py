@@ -14,10 +14,9 @@ from scheduling.services.slots import cordon_slot
 from tests.scheduling.fleet import Fleet, launches, phases
 
 S = SlotState
-FLOORS = [{"min_slots": 2}, {"warm_slots": 2}, {"min_slots": 1, "warm_slots": 2}]
 
 
-@pytest.fixture(params=FLOORS, ids=["min", "warm", "both"])
+@pytest.fixture(params=[{"min_slots": 2}, {"warm_slots": 2}], ids=["minimum", "warm"])
 def kept(request, tuned, mixed) -> Fleet:
     """Two spot slots, which are all that there may be, and all of them kept."""
     tuned(max_slots=2, **request.param)
@@ -153,6 +152,7 @@ def test_a_day_without_demand_makes_two_launches(kept):
     assert launches(kept) == ["sim-large-spot"] * 2
 
 
+@pytest.mark.once
 @pytest.mark.slow
 def test_whatever_waits_the_slots_come_to_rest(mixed, loose):
     """Quiet rounds: nothing comes or goes any more but what is asked for on demand and refused."""
