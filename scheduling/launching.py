@@ -213,6 +213,18 @@ def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
         pool.refused_offerings = fresh.refused_offerings
 
 
+def note_worker(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
+    """Remember that a listed worker did not answer, so that others are tried before it; None forgets it."""
+    if failed_at is None and name not in pool.failed_workers:
+        return
+    with transaction.atomic():
+        fresh = Pool.objects.select_for_update().get(pk=pool.pk)
+        others = {other: at for other, at in fresh.failed_workers.items() if other != name}
+        fresh.failed_workers = {**others, name: failed_at.isoformat()} if failed_at else others
+        fresh.save(update_fields=["failed_workers"])
+        pool.failed_workers = fresh.failed_workers
+
+
 def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, alone: bool) -> None:
     """Demand stays. Nothing is asked for before an offering may be asked for again.
 

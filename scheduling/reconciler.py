@@ -14,7 +14,14 @@ from typing import Any
 from django.db import transaction
 
 from lcm.storable import storable
-from scheduling.launching import backoff, count_failure, forget_failures, give_up, record_launch
+from scheduling.launching import (
+    backoff,
+    count_failure,
+    forget_failures,
+    give_up,
+    note_worker,
+    record_launch,
+)
 from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.runtimes.base import (
@@ -22,6 +29,7 @@ from scheduling.runtimes.base import (
     Health,
     Instance,
     InstanceState,
+    Interruption,
     RuntimeAdapter,
     RuntimeFailure,
 )
@@ -100,18 +108,25 @@ def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot]
 
 
 def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
-    """Write interruption notices down, then acknowledge them: a lost acknowledgement comes again."""
+    """Write each notice down, then acknowledge it; one that fails comes again, and keeps no other back."""
     try:
         for notice in runtime.interruptions():
-            # Of any pool: pools may share a queue.
-            slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
-            if slot is not None:
-                note_interruption(slot=slot, deadline=notice.deadline, now=now)
-            # An unknown one may belong to a launch that is not written down yet: it comes again.
-            if slot is not None or notice.deadline <= now:
-                notice.acknowledge()
+            try:
+                _take_notice(notice, now)
+            except Exception as error:
+                _warn("notice_failed", pool, error)
     except Exception as error:
         _warn("notices_failed", pool, error)
+
+
+def _take_notice(notice: Interruption, now: datetime) -> None:
+    # Of any pool: pools may share a queue.
+    slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
+    if slot is not None:
+        note_interruption(slot=slot, deadline=notice.deadline, now=now)
+    # An unknown one may belong to a launch that is not written down yet: it comes again.
+    if slot is not None or notice.deadline <= now:
+        notice.acknowledge()
 
 
 def collect_orphans(world: World) -> None:
@@ -182,8 +197,13 @@ def _judge_silent(world: World, slots: list[Slot], health: Mapping[object, Healt
     together = none_answers([health[slot.pk] for slot in slots if slot.pk in health])
     if together:
         logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
-    judge = partial(judge_silent, together=together, now=world.now)
-    _for_each(world, slots, hold, lambda slot: judge(slot, health.get(slot.pk)))
+
+    def judge(slot: Slot) -> None:
+        gave_up = judge_silent(slot, health.get(slot.pk), together=together, now=world.now)
+        if gave_up and not world.runtime.launches:
+            note_worker(world.pool, slot.instance_id, failed_at=world.now)
+
+    _for_each(world, slots, hold, judge)
 
 
 def _reconcile_slot(world: World, slot: Slot) -> None:
@@ -230,13 +250,16 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
 def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
     """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
 
-    Workers that exist already are not launched: to ask them again costs nothing.
+    Workers that exist already are not launched: to ask them again costs nothing, after the others.
     """
     is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
+    worker = slot.instance_id
     with transaction.atomic():
         moved = move_slot(slot=slot, to=to, now=world.now, reason=reason)
         if moved and is_new and world.runtime.launches:
             count_failure(world.pool, world.now)
+        elif moved and is_new:
+            note_worker(world.pool, worker, failed_at=world.now)
 
 
 def _give_up(world: World, slot: Slot) -> None:
@@ -282,6 +305,7 @@ def _binding(world: World, slot: Slot, health: Health | None) -> None:
         with transaction.atomic():
             if move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields):
                 forget_failures(world.pool, world.now)
+                note_worker(world.pool, slot.instance_id, failed_at=None)
     else:
         _end_overdue(world, slot, health.reason if health else "")
 

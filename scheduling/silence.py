@@ -35,32 +35,34 @@ def none_answers(asked: Collection[Health]) -> bool:
     return len(asked) > 1 and not any(health.ready for health in asked)
 
 
-def judge_silent(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> None:
-    """What the answer of a silent worker means. If it answers, only its controller is gone.
+def judge_silent(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> bool:
+    """Whether a silent worker is done with, by its answer. If it answers, only its controller is gone.
 
     `together`: none of those that were asked answered; then it has more time, until it is heard of again.
     """
     if health is None:
-        return
+        return False
     if health.ready:
         if slot.unanswered_since is not None:
             _note(slot, **ANSWERED)
-        return
+        return False
     since, probes = slot.unanswered_since or now, slot.failed_probes + 1
     together = together or slot.failed_together
     patience = UNREACHABLE if together else UNANSWERED
     if probes < FAILED_PROBES or now - since < patience:
         _note(slot, unanswered_since=since, failed_probes=probes, failed_together=together)
-    else:
-        _give_up(slot, health, now)
+        return False
+    return _give_up(slot, health, now)
 
 
-def _give_up(slot: Slot, health: Health, now: datetime) -> None:
+def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
     """First the slot, if nobody has heard of it meanwhile; then what was on it."""
     reason = storable(f"its worker does not answer any more: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
-    if move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
-        lose_sessions(slot=slot, reason=reason, now=now)
+    if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
+        return False
+    lose_sessions(slot=slot, reason=reason, now=now)
+    return True
 
 
 def _note(slot: Slot, **fields: Any) -> None:

@@ -21,7 +21,7 @@ from scheduling.steps.expire import expire
 from scheduling.steps.interrupt import interrupt
 from scheduling.steps.launching import keep_minimum, launch_for_demand
 from scheduling.steps.placing import place_waiting
-from scheduling.steps.scale_down import drain_idle
+from scheduling.steps.scale_down import scale_down
 from scheduling.wake import inside_tick
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ STEPS: tuple[tuple[str, Step], ...] = (
     ("place", place_waiting),
     ("launch", launch_for_demand),
     ("keep", keep_minimum),
-    ("scale_down", drain_idle),
+    ("scale_down", scale_down),
 )
 
 

@@ -24,6 +24,7 @@ else:
 
 LAUNCHING = (
     "stopped_reason", "stopped_at", "backoff_until", "backoff_since", "failures", "refused_offerings",
+    "failed_workers",
 )  # fmt: skip
 
 

@@ -56,8 +56,8 @@ class PoolSerializer(serializers.ModelSerializer[Pool]):
         model = Pool
         fields = [
             "id", "name", "system", "runtime", *EDITABLE, "state", "stopped_reason", "backoff_until",
-            "failures", "refused_offerings", "ready", "occupied", "leases", "lease_limit", "waiting",
-            "oldest", "created_at", "updated_at",
+            "failures", "refused_offerings", "failed_workers", "ready", "occupied", "leases", "lease_limit",
+            "waiting", "oldest", "created_at", "updated_at",
         ]  # fmt: skip
 
 

@@ -79,6 +79,9 @@ class Pool(DatedModel):
     refused_offerings = models.JSONField(
         default=dict, blank=True, help_text="Offering → until when it is not asked for."
     )
+    failed_workers = models.JSONField(
+        default=dict, blank=True, help_text="Listed worker → when it did not answer: others are tried first."
+    )
 
     class Meta:
         ordering = ["name"]

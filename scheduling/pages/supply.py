@@ -31,6 +31,12 @@ class Supply:
     workers: Sequence[ListedWorker] = ()
     problem: str = ""
     hidden: int = field(default=0, kw_only=True)
+    # Workers that did not answer, and when.
+    failed: Mapping[str, datetime] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def listed(self) -> list[tuple[ListedWorker, datetime | None]]:
+        return [(worker, self.failed.get(worker.name)) for worker in self.workers]
 
     @property
     def refused(self) -> list[Offered]:
@@ -46,7 +52,9 @@ def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> Supply:
     try:
         runtime = runtime_for(pool)
         workers = runtime.workers()
-        return Supply(offered(pool, runtime, now), workers[:most], hidden=max(len(workers) - most, 0))
+        failed = {name: datetime.fromisoformat(at) for name, at in pool.failed_workers.items()}
+        hidden = max(len(workers) - most, 0)
+        return Supply(offered(pool, runtime, now), workers[:most], hidden=hidden, failed=failed)
     except RuntimeFailure as error:
         return Supply(problem=str(error))
 

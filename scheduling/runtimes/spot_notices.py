@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 WARNING = "EC2 Spot Instance Interruption Warning"
 NOTICE = timedelta(seconds=120)
+INSTANCE = re.compile(r"i-[0-9a-z]{1,90}")
 
 
 class SpotNotices:
@@ -52,7 +54,7 @@ class SpotNotices:
         delete = partial(self._delete, message["ReceiptHandle"])
         try:
             found = parse_notice(message["Body"])
-        except (ValueError, RecursionError) as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             fields = {"queue": self._url, "body": message["Body"][:500], "reason": f"{error}"}
             logger.warning("notice_unreadable", extra=fields)
             found = None
@@ -67,7 +69,7 @@ class SpotNotices:
 
 
 def parse_notice(body: str) -> tuple[str, datetime] | None:
-    """The instance and when it ends; nothing for an event of another kind, ValueError for no event."""
+    """The instance and when it ends; nothing for an event of another kind, an error for no event."""
     event: Any = json.loads(body)
     if not isinstance(event, dict) or not isinstance(event.get("detail-type"), str):
         raise ValueError("this is no event")
@@ -75,7 +77,7 @@ def parse_notice(body: str) -> tuple[str, datetime] | None:
         return None
     detail = event.get("detail")
     instance_id = detail.get("instance-id") if isinstance(detail, dict) else None
-    if not isinstance(instance_id, str) or not instance_id:
+    if not isinstance(instance_id, str) or not INSTANCE.fullmatch(instance_id):
         raise ValueError("the event names no instance")
     at = event.get("time")
     if not isinstance(at, str):

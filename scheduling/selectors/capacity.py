@@ -81,23 +81,21 @@ def pool_state(now: datetime) -> Case:
 SERVING = Q(cordoned=False, interruption_deadline=None)
 
 
-# A launch that is overdue is looked for once more, and counts as a failure when it is given up: so long no
-# other one takes its place.
+# What is overdue is looked at once more, and counts as a failure when it is ended: so long no other launch
+# takes its place.
 LAST_LOOK = timedelta(minutes=1)
 
 
 def on_their_way(now: datetime) -> Q:
-    """Slots that will serve; what is overdue is about to be ended."""
-    launching = Q(state=SlotState.LAUNCHING, state_deadline__gt=now - LAST_LOOK)
-    return SERVING & Q(state__in=IN_FLIGHT) & (launching | Q(state_deadline__gt=now))
+    """Slots that will serve, as far as is known: what is overdue is about to be ended."""
+    return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - LAST_LOOK)
 
 
 def is_on_its_way(slot: Slot, now: datetime) -> bool:
     """The same of a slot that has been read."""
     if slot.cordoned or slot.interruption_deadline or slot.state not in IN_FLIGHT or not slot.state_deadline:
         return False
-    longer = LAST_LOOK if slot.state == SlotState.LAUNCHING else timedelta(0)
-    return slot.state_deadline + longer > now
+    return slot.state_deadline > now - LAST_LOOK
 
 
 class Serving(NamedTuple):
@@ -116,6 +114,23 @@ def serving_slots(pool: Pool, *, now: datetime) -> Serving:
         in_flight=Count("pk", filter=on_their_way(now)),
     )
     return Serving(**counts)
+
+
+def occupied_places(pool: Pool) -> int:
+    """What counts against the maximum."""
+    return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
+
+
+def leaving_places(pool: Pool) -> int:
+    """How many of them will be free by themselves: nobody is on them any more."""
+    leaving = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
+    return Slot.objects.filter(leaving, pool=pool).count()
+
+
+def is_leaving(slot: Slot) -> bool:
+    """The same of a slot that has been read."""
+    idle = slot.state == SlotState.DRAINING and not slot.lease_count
+    return idle or slot.state == SlotState.TERMINATING
 
 
 def pool_names() -> list[str]:

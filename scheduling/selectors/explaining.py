@@ -17,6 +17,7 @@ from scheduling.framework.gangs import as_far_as_it_goes
 from scheduling.framework.model import Job, Snapshot, Task
 from scheduling.framework.session import SchedulingSession
 from scheduling.models import Phase, Reservation
+from scheduling.selectors.capacity import is_leaving
 from scheduling.selectors.next_steps import NextStep, Rehearsed, next_steps
 from scheduling.selectors.prospects import nodes_on_the_way, prospects_of, slots_that_move
 from scheduling.selectors.queue import order_of
@@ -109,6 +110,7 @@ def _explained(
         configuration,
         coming,
         occupied=len(moving) + len(snapshot.nodes),
+        leaving=sum(is_leaving(slot) for slot in moving),
     )
     why = verdict.why
     return Explained(

@@ -14,7 +14,7 @@ from scheduling.framework.demand import slots_needed
 from scheduling.framework.explain import explain
 from scheduling.framework.model import Job, Node, Snapshot
 from scheduling.framework.session import SchedulingSession
-from scheduling.models import Pool, Reservation, Slot
+from scheduling.models import Reservation, Slot
 from scheduling.offerings import asked_again
 from scheduling.plugins.timeslot import TimeslotPlugin
 from scheduling.runtimes.base import Market, RuntimeFailure
@@ -47,8 +47,9 @@ class Rehearsed:
     configuration: Configuration
     # Slots on their way, as they will be.
     coming: Sequence[tuple[Slot, Node]]
-    # How many slots count against the pool's maximum.
+    # How many slots count against the pool's maximum, and how many of them will be free by themselves.
     occupied: int
+    leaving: int
 
 
 def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
@@ -61,7 +62,7 @@ def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
             return [_its_turn(found)]
         case Outcome.IMPOSSIBLE:
             return [_impossible(found)]
-    launching = _launching(found.claim.pool, found.occupied, now) or _launch(found, now)
+    launching = _launching(found, now) or _launch(found, now)
     return [*_on_the_way(found), *_smaller(found), launching]
 
 
@@ -143,8 +144,9 @@ def _smaller(found: Rehearsed) -> Iterator[NextStep]:
     yield NextStep("smaller", f"With {less} it would fit {slots} now.")
 
 
-def _launching(pool: Pool, occupied: int, now: datetime) -> NextStep | None:
+def _launching(found: Rehearsed, now: datetime) -> NextStep | None:
     """Why no slot can be launched, for whomever."""
+    pool = found.claim.pool
     if not pool.enabled:
         return NextStep("off", f"{pool} is switched off: no slot is launched.")
     if pool.stopped_reason:
@@ -152,9 +154,12 @@ def _launching(pool: Pool, occupied: int, now: datetime) -> NextStep | None:
     if pool.backoff_until and pool.backoff_until > now:
         text = f"{pool} launches nothing for a while after failures."
         return NextStep("backoff", text, at=pool.backoff_until)
-    if occupied >= pool.max_slots:
+    if found.occupied >= pool.max_slots:
         slots = "the only slot" if pool.max_slots == 1 else f"all {pool.max_slots:,} slots"
-        return NextStep("full", f"{pool} has {slots} it may have: what is on one of them has to end.")
+        has = f"{pool} has {slots} it may have"
+        if found.occupied - found.leaving < pool.max_slots:
+            return NextStep("full", f"{has}, and makes room: a slot that nobody is on ends.")
+        return NextStep("full", f"{has}: what is on one of them has to end.")
     return None
 
 

@@ -177,9 +177,14 @@ def _is_launching() -> Case:
 
 
 def free_workers(prospects: Prospects) -> list[tuple[int, ListedWorker]]:
-    """Listed workers, with their place in the list, that no slot has and no launch is meant to get."""
+    """Listed workers, with their place in the list, that no slot has and no launch is meant to get.
+
+    Those that did not answer come last, the one that was tried longest ago first.
+    """
     if not prospects.workers:
         return []
     slots = with_intent(Slot.objects.filter(pool=prospects.pool).exclude(state=SlotState.EMPTY))
     taken = {name for names in slots.values_list("instance_id", "meant_for") for name in names}
-    return [pair for pair in enumerate(prospects.workers, 1) if pair[1].name not in taken]
+    free = [pair for pair in enumerate(prospects.workers, 1) if pair[1].name not in taken]
+    failed = prospects.pool.failed_workers
+    return sorted(free, key=lambda pair: failed.get(pair[1].name, ""))

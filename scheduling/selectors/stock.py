@@ -44,21 +44,27 @@ class Stock:
         for number, worker in self._listed:
             self._free.setdefault(_key(worker.labels), deque()).append((number, worker))
 
-    def supplies(self) -> list[Supply]:
+    @property
+    def lacks_on_demand(self) -> bool:
+        """The pool may have it, and all of it was refused a moment ago."""
+        return self._chooses and not self._on_demand
+
+    def supplies(self, *, refused: bool = False) -> list[Supply]:
+        """What may be asked for now; with `refused` also what was refused a moment ago."""
         found = []
         for node in self._prospects.templates:
             most = self._most
             if self._prospects.workers:
                 most = min(most, len(self._free.get(_key(node.labels), ())))
-            found += [Supply(each, most) for each in self._markets(node)]
+            found += [Supply(each, most) for each in self._markets(node, self._on_demand or refused)]
         return found
 
-    def _markets(self, node: Node) -> Iterable[Node]:
+    def _markets(self, node: Node, on_demand: bool) -> Iterable[Node]:
         """What may be taken away, and what is not; one of them where there is no choice."""
         if not self._chooses:
             return [node]
-        spot, on_demand = replace(node, spot=True), replace(node, spot=False)
-        return [spot, on_demand] if self._on_demand else [spot]
+        spot, lasting = replace(node, spot=True), replace(node, spot=False)
+        return [spot, lasting] if on_demand else [spot]
 
     def for_node(self, node: Node) -> Intent:
         """A launch that makes such a slot, which is then gone from the stock."""

@@ -71,8 +71,9 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
         if new or pool.stopped_reason or pool.backoff_until:
             for name, value in LAUNCHES_AGAIN.items():
                 setattr(pool, name, value)
-            pool.refused_offerings = {}
-            pool.save(update_fields=[*new, *LAUNCHES_AGAIN, "refused_offerings", "updated_at"])
+            pool.refused_offerings, pool.failed_workers = {}, {}
+            forgotten = ("refused_offerings", "failed_workers")
+            pool.save(update_fields=[*new, *LAUNCHES_AGAIN, *forgotten, "updated_at"])
             what = ", ".join(name.replace("_", " ") for name in new) or "it starts again"
             message = f"pool {pool} edited: {what}"
             log_change(

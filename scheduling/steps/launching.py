@@ -12,8 +12,8 @@ from django.db import transaction
 from scheduling.capacity import resources_of
 from scheduling.framework.demand import slots_needed
 from scheduling.launching import may_launch, redrive_wait
-from scheduling.models import OCCUPIED, LaunchAttempt, Pool, Slot, SlotState
-from scheduling.selectors.capacity import serving_slots
+from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
+from scheduling.selectors.capacity import occupied_places, serving_slots
 from scheduling.selectors.prospects import coming_to
 from scheduling.selectors.stock import ANY, Intent, Stock
 from scheduling.services.slots import move_slots
@@ -27,7 +27,7 @@ def launch_for_demand(tick: TickContext) -> None:
     """As many slots as the unmet reservations would fill beside those already on their way."""
     if not tick.unmet or not may_launch(tick.pool, tick.now):
         return
-    most = tick.pool.max_slots - _occupied(tick.pool)
+    most = tick.pool.max_slots - occupied_places(tick.pool)
     if most <= 0:
         return
     stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
@@ -43,9 +43,25 @@ def keep_minimum(tick: TickContext) -> None:
     lacking = pool.min_slots - serving.ready - serving.in_flight
     if pool.warm_slots:
         lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed(tick))
-    if lacking > 0 and may_launch(pool, tick.now):
-        stock = Stock(tick.prospects, tick.runtime, most=lacking, now=tick.now)
-        begin_launches(tick, stock.of_any_kind(lacking), "launched_to_keep")
+    if lacking <= 0 or not may_launch(pool, tick.now):
+        return
+    free = pool.max_slots - occupied_places(pool)
+    if free > 0:
+        stock = Stock(tick.prospects, tick.runtime, most=free, now=tick.now)
+        kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
+        begin_launches(tick, stock.of_any_kind(kept), "launched_to_keep")
+
+
+def _awaited(tick: TickContext, stock: Stock, free: int) -> int:
+    """Free places for what cannot be interrupted: they stay so while on demand is refused.
+
+    A spot slot that was kept there would have to give way as soon as it can be asked for again.
+    """
+    if not tick.unmet or not stock.lacks_on_demand:
+        return 0
+    coming = coming_to(tick.prospects, now=tick.now)
+    needed = slots_needed(tick.unmet, coming, stock.supplies(refused=True), limit=free)
+    return sum(not node.spot for node in needed.new)
 
 
 def _claimed(tick: TickContext) -> int:
@@ -97,7 +113,7 @@ def _free_places(pool: Pool, intents: Sequence[Intent]) -> list[tuple[Slot, Inte
 
     A worker of a list comes to the slot of its number, where what is known of it was written down before.
     """
-    intents = intents[: max(pool.max_slots - _occupied(pool), 0)]
+    intents = intents[: max(pool.max_slots - occupied_places(pool), 0)]
     if not intents:
         return []
     known = dict(Slot.objects.filter(pool=pool).values_list("number", "state"))
@@ -121,11 +137,6 @@ def _numbers(intents: Sequence[Intent], free: Sequence[int]) -> dict[int, Intent
 
 def _new_slot(pool: Pool, number: int) -> Slot:
     return Slot(pool=pool, number=number, **_size(pool))
-
-
-def _occupied(pool: Pool) -> int:
-    """What counts against the maximum."""
-    return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
 
 
 def _size(pool: Pool) -> dict[str, Any]:

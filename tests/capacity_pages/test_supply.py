@@ -142,6 +142,14 @@ def test_listed_workers_are_a_table_without_offerings(static, shown):
     assert "ca.pem" not in page
 
 
+def test_a_worker_that_did_not_answer_says_when(static, now, shown):
+    failed = {"cml-1": (now - timedelta(minutes=3)).isoformat()}
+    Pool.objects.filter(pk=static.pk).update(failed_workers=failed)
+    page = shown(static)
+    assert "cml-1 others come first: did not answer 3 min ago https://cml-1.example.org" in page
+    assert page.count("did not answer") == 1
+
+
 def test_workers_that_are_all_in_use_are_said_to_be(static, now, shown):
     refuse(static, now, listed=3)
     assert "Every listed worker is in use. One is asked for again in 2 min" in shown(static)

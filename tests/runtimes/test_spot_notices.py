@@ -92,9 +92,12 @@ def test_more_notices_than_one_call_brings_are_all_read(cloud, unique, ec2_setti
         ({"detail-type": 5}, "this is no event"),
         ({**WARNING, "detail": None}, "names no instance"),
         ({**WARNING, "detail": {"instance-id": 5}}, "names no instance"),
+        ({**WARNING, "detail": {"instance-id": "i-0\0abc"}}, "names no instance"),
+        ({**WARNING, "detail": {"instance-id": "i-\ud800"}}, "names no instance"),
         ({**WARNING, "time": None}, "has no time"),
         ({**WARNING, "time": "yesterday"}, "Invalid isoformat"),
         ({**WARNING, "time": "2026-03-01T12:00:00"}, "has no zone"),
+        ({**WARNING, "time": "9999-12-31T23:59:59Z"}, "out of range"),
     ],
 )
 def test_poison_is_logged_and_dropped_and_stops_nothing(runtime, queue, caplog, body, reason):

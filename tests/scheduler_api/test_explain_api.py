@@ -137,6 +137,15 @@ def test_whether_a_slot_can_be_launched_for_it(fields, kind, text, tuned, lab, w
     assert text in step(why(session), kind)["text"]
 
 
+def test_room_that_is_being_made_is_told(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.DRAINING)
+    assert step(why(lab()), "full")["text"] == (
+        "cml-eu has all 2 slots it may have, and makes room: a slot that nobody is on ends."
+    )
+
+
 def test_what_nothing_can_ever_hold(fleet, lab, why):
     session = lab()
     Pool.objects.filter(pk=fleet.pool.pk).update(memory_gb=2)

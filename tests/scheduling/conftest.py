@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,11 +13,13 @@ from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project, User
 from lcm.services.sessions import transition_session
-from scheduling.models import Pool, Slot
+from scheduling.models import Pool, Slot, SpotPolicy
+from scheduling.runtimes.base import Market, Offering
 from scheduling.services.pools import create_pool
-from tests.factories import WAY_TO, make_session
+from tests.factories import WAY_TO, make_definition, make_session
 from tests.scheduling.fakes import START, Clock, FakeRuntime
 from tests.scheduling.fleet import Fleet
+from tests.scheduling.scheduler_stage import Party
 
 
 @pytest.fixture
@@ -55,6 +58,22 @@ def tuned(fleet: Fleet) -> Callable[..., Fleet]:
         return fleet
 
     return tune
+
+
+@pytest.fixture
+def mixed(tuned: Callable[..., Fleet]) -> Fleet:
+    """Spot, and on-demand when there is none; both are on offer."""
+    fleet = tuned(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
+    fleet.runtime.on_offer = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
+    return fleet
+
+
+@pytest.fixture
+def loose(mixed: Fleet) -> Party:
+    """Asks for sessions that may be interrupted; each fills a slot."""
+    size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
+    definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
+    return Party(mixed, "loose", definition)
 
 
 @pytest.fixture

@@ -156,6 +156,11 @@ def active_of(session: LabletSession) -> Reservation:
     return Reservation.objects.get(session=session, phase__in=(Phase.PENDING, Phase.READY))
 
 
+def launches(fleet: Fleet) -> list[str]:
+    """The offerings that were asked for."""
+    return [name for call, name in fleet.runtime.calls if call == "launch"]
+
+
 def phases(rows: Iterable[Reservation]) -> list[str]:
     """As they are in the database now, in the order given."""
     found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))

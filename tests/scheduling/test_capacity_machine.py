@@ -112,7 +112,7 @@ class CapacityMachine(RuleBasedStateMachine):
         self.undo.enter_context(transaction.atomic())
 
     @initialize(
-        floor=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 2), (2, 1)]),
+        floor=st.sampled_from([(0, 0), (1, 0), (0, 1), (1, 2), (2, 1), (3, 0), (0, 3)]),
         policy=st.sampled_from([SpotPolicy.NEVER, SpotPolicy.FALLBACK]),
     )
     def begin(self, floor: tuple[int, int], policy: str) -> None:

@@ -41,9 +41,9 @@ def test_launches_are_bounded_by_the_back_off_and_the_demand_stays(fleet, fail):
     fail(fleet)
     for _ in range(2 * 60):
         fleet.round(60)
-    # A tick that sees one overdue before the reconciler does launches for it once more.
-    assert 4 <= fleet.runtime.count("launch") <= 2 * 6
-    assert fleet.fresh().failures >= 3
+    failures = fleet.fresh().failures
+    assert failures >= 3
+    assert fleet.runtime.count("launch") in (failures, failures + 1)
     assert fleet.tick().counts["unmet"] == 1
 
 

@@ -65,6 +65,19 @@ def test_launches_for_demand(fleet, claims, in_flight, expected):
     assert Slot.objects.filter(pool=fleet.pool).count() <= fleet.pool.max_slots
 
 
+@pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
+def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
+    """One is used and one is ended, both with higher numbers: the lower ones stay empty."""
+    fleet = tuned(max_slots=4)
+    for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
+        slot = fleet.slot(state)
+        if state == S.READY:
+            fleet.put(fleet.reservation(16, ttl=86_400), slot)
+    tuned(max_slots=2, warm_slots=2)
+    fleet.reservation(ttl=86_400)
+    assert launched(fleet, step) == 0
+
+
 def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
     slot = fleet.slot(S.BOOTING)
     note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
@@ -79,10 +92,10 @@ def test_a_slot_on_its_way_that_will_take_nothing_does_not_count(fleet, as_opera
     assert launched(fleet, launch_for_demand) == 1
 
 
-@pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 300), (S.BINDING, 180)])
+@pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 360), (S.BINDING, 240)])
 @pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
-def test_a_slot_on_its_way_counts_until_its_deadline_and_no_longer(tuned, state, seconds, step):
-    """A launch a minute longer: what became of it is looked for once more."""
+def test_a_slot_on_its_way_counts_until_its_deadline_and_a_last_look(tuned, state, seconds, step):
+    """A minute longer, in which the reconciler ends it and counts the failure; then it blocks nobody."""
     fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
     fleet.slot(state)
     fleet.reservation(ttl=86_400)

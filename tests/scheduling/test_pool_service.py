@@ -81,12 +81,14 @@ def test_mending_a_pool_ends_its_stop_its_back_off_and_what_it_remembers(tuned, 
         backoff_since="2026-12-31T00:00:00Z",
         failures=3,
         refused_offerings={"large": "2027-01-01T00:00:00+00:00"},
+        failed_workers={"cml-1": "2027-01-01T00:00:00+00:00"},
     )
     mended = {"runtime_settings": {"launch_seconds": 1}}
     update_pool(pool=fleet.pool, actor=as_admin, reason="the right image", **mended)
     pool = fleet.fresh()
     assert (pool.stopped_reason, pool.backoff_until, pool.failures) == ("", None, 0)
     assert (pool.stopped_at, pool.backoff_since, pool.refused_offerings) == (None, None, {})
+    assert pool.failed_workers == {}
 
 
 def test_saving_a_stopped_pool_as_it_is_starts_it_again(tuned, as_admin):

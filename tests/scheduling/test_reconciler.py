@@ -19,6 +19,7 @@ from scheduling.runtimes.base import (
     WronglyConfigured,
 )
 from scheduling.services.slots import terminate_slot
+from scheduling.steps.launching import begin_launch
 from tests.scheduling.fleet import phases
 
 S = SlotState
@@ -450,6 +451,43 @@ def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(
     fleet.runtime.describe = describe_then_launch
     fleet.reconcile()
     assert state_of(slot) == S.BOOTING
+
+
+def test_an_instance_whose_launch_began_while_the_outside_was_asked_is_no_orphan(fleet):
+    """Its slot was empty when the pass began, and when it was launched is not told."""
+    slot = fleet.slot(S.EMPTY)
+    described = fleet.runtime.describe
+
+    def launch_then_describe():
+        attempt = begin_launch(Slot.objects.select_related("pool").get(pk=slot.pk), now=fleet.clock())
+        fleet.runtime.add("i-new", token=attempt.token, launched_at=None)
+        fleet.runtime.describe = described
+        return described()
+
+    fleet.runtime.describe = launch_then_describe
+    fleet.reconcile()
+    assert fleet.runtime.count("terminate") == 0
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, slot.instance_id) == (S.BOOTING, "i-new")
+
+
+def test_a_notice_that_cannot_be_acknowledged_keeps_no_other_from_being_taken(fleet):
+    slots = [fleet.slot(), fleet.slot()]
+    deadline = fleet.clock() + timedelta(minutes=2)
+    acknowledged = []
+
+    def refused():
+        raise RuntimeFailure("not allowed to delete")
+
+    answers = [refused, lambda: acknowledged.append(True)]
+    fleet.runtime.notices = [
+        Interruption(slot.instance_id, deadline, acknowledge=answer)
+        for slot, answer in zip(slots, answers, strict=True)
+    ]
+    fleet.reconcile()
+    assert [slot.interruption_deadline for slot in fleet.slots()] == [deadline] * 2
+    assert acknowledged == [True]
 
 
 def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_until_they_are_over(fleet):

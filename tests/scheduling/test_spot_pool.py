@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import Priority
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, SlotState, SpotPolicy
-from scheduling.runtimes.base import Category, Market, Offering, QuotaExceeded
+from scheduling.runtimes.base import Category, Market, QuotaExceeded
 from scheduling.selectors.explaining import explain_session
 from scheduling.services.slots import note_interruption
-from tests.factories import make_definition
-from tests.scheduling.fleet import Fleet, phases
-from tests.scheduling.scheduler_stage import Party
+from tests.scheduling.fleet import launches, phases
 
 S = SlotState
-SPOT, ON_DEMAND = Offering("sim-large-spot", Market.SPOT), Offering("sim-large")
-
-
-@pytest.fixture
-def mixed(tuned) -> Fleet:
-    """Spot, and on-demand when there is none; both are on offer."""
-    fleet = tuned(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
-    fleet.runtime.on_offer = [SPOT, ON_DEMAND]
-    return fleet
-
-
-@pytest.fixture
-def loose(mixed) -> Party:
-    """Asks for sessions that may be interrupted; each fills a slot."""
-    size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
-    definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
-    return Party(mixed, "loose", definition)
-
-
-def launches(fleet) -> list[str]:
-    return [name for call, name in fleet.runtime.calls if call == "launch"]
 
 
 def test_a_session_that_cannot_be_interrupted_is_placed_with_one_launch(mixed, lab):
@@ -104,7 +79,7 @@ def test_without_on_demand_on_offer_nothing_is_launched_for_it_and_that_is_said(
     session = lab()
     only = {"offerings": [{"name": "sim-large-spot", "market": "spot"}]}
     fleet = tuned(runtime_settings=only)
-    fleet.runtime.on_offer = [SPOT]
+    fleet.runtime.on_offer = fleet.runtime.on_offer[:1]
     for _ in range(5):
         assert fleet.round().errors == {}
     assert launches(fleet) == []

@@ -34,6 +34,49 @@ def static(tuned) -> Fleet:
     return fleet
 
 
+def answering(fleet, *names):
+    """Only these workers answer."""
+    fleet.runtime.probe = lambda instance: Health(instance.id in names, "off")
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+def test_a_worker_that_does_not_answer_lets_the_next_one_be_tried(static, dead):
+    """One after the other, and the dead ones not again before."""
+    answering(static, *"abc"[dead:])
+    claim = static.reservation(16, ttl=86_400)
+    for _ in range(5 * (dead + 1)):
+        static.round()
+    tried = LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True)
+    assert (phases([claim]), list(tried)) == ([Phase.READY], list("abc"[: dead + 1]))
+    assert sorted(static.fresh().failed_workers) == list("abc"[:dead])
+
+
+def test_workers_that_all_fail_are_tried_in_turn_and_one_that_answers_is_forgiven(static):
+    answering(static)
+    claim = static.reservation(16, ttl=86_400)
+    for _ in range(25):
+        static.round()
+    tried = list(LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True))
+    assert tried == (list("abc") * 9)[: len(tried)]
+    assert len(tried) > 4
+    answering(static, "b")
+    for _ in range(16):
+        static.round()
+    assert (phases([claim]), sorted(static.fresh().failed_workers)) == ([Phase.READY], ["a", "c"])
+
+
+def test_a_worker_that_falls_silent_comes_after_the_others_as_well(tuned, static):
+    tuned(min_slots=1)
+    for _ in range(3):
+        static.round()
+    assert [slot.instance_id for slot in static.slots(S.READY)] == ["a"]
+    answering(static, "b", "c")
+    for _ in range(20):
+        static.round()
+    assert list(static.fresh().failed_workers) == ["a"]
+    assert [slot.instance_id for slot in static.slots(S.READY)] == ["b"]
+
+
 @pytest.fixture
 def shifted(static) -> Fleet:
     """The third slot has the first worker, so that both of the others choose the second."""

@@ -21,9 +21,10 @@ def test_capacity_in_flight_counts_against_demand_per_pool_until_its_deadline(fl
     fleet.runtime.boots = False
     fleet.tick()
     fleet.launch()
-    for _ in range(4):
+    for _ in range(5):
         fleet.clock.advance(seconds=60)
         assert fleet.tick().attempts == []
+    # The reconciler had a minute to look at it; without one, nobody waits for it any longer.
     fleet.clock.advance(seconds=60)
     assert len(fleet.tick().attempts) == 1
     assert fleet.states() == [S.BOOTING, S.LAUNCHING]
