@@ -78,6 +78,9 @@ def test_these_statuses_are_accepted(status, session_in, now):
     assert post(session_in(SessionStatus(status)), seen(now), now).was_new
 
 
+NODE = {"id": "n0", "label": "r1", "node_definition": "iosv"}
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -94,6 +97,8 @@ def test_these_statuses_are_accepted(status, session_in, now):
         ({"observed_ports": {f"p{n}": 5000 for n in range(5001)}}, "observed_ports"),
         ({"nodes": "all"}, "nodes"),
         ({"nodes": [{"id": "n0"}]}, "nodes[0].label"),
+        ({"nodes": [{**NODE, "used_memory_mb": 10**10}]}, "nodes[0].used_memory_mb"),
+        ({"nodes": [NODE, {**NODE, "cpu_cores": "1e6"}]}, "nodes[1].cpu_cores"),
         ({"nodes": [{}] * 10_000}, "nodes"),
         ({"nodes": [{"interfaces": [{}] * 20_001}]}, "nodes"),
     ],
