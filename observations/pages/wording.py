@@ -105,8 +105,8 @@ def _exceeded(preview: Preview) -> Answer:
     if len(over) == 1:
         where = f"on {resource_word(over[0][0].resource)}, none on anything else"
     said = [
-        f"{RULES[impact.resource].label}: {impact.exceeding_recent:,} of them in the last 30 days, "
-        f"by {with_unit(impact.resource, impact.worst_excess)} at most."
+        f"{RULES[impact.resource].label}: by {with_unit(impact.resource, impact.worst_excess)} at most; "
+        f"{f'{impact.exceeding_recent:,}' if impact.exceeding_recent else 'none'} of them in the last 30 days."
         for impact, _ in over
     ]
     return Answer(question, f"{most:,} of {n:,}", where, evidence=said)

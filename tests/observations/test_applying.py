@@ -1,15 +1,17 @@
 """Previewing, applying what was previewed, and what becomes of a revision."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from lcm.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from observations.pages.wording import answers_of
 from observations.services.previewing import Choice
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
-from tests.observations.labs import apply, on_slot, preview
+from tests.observations.labs import apply, lived, on_slot, post, preview, seen
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
 
@@ -35,6 +37,19 @@ def test_the_preview_tells_who_would_have_exceeded_it(known, now):
     assert (cpu.risk.exceeding, cpu.risk.n, cpu.exceeding_recent, cpu.worst_excess) == (1, 10, 1, 100)
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(300, 100)]
     assert (cpu.percent, memory.changes) == (-50, False)
+
+
+def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, operator, now):
+    for days, cpu in ((31, "3.50"), (29, "2.50")):
+        at = now - timedelta(days=days)
+        post(lived(known, project, operator, ended=at), seen(at, cpu=cpu, memory=2500, storage=5000), at)
+    made = preview(known, {"cpu_cores": Choice("custom", Decimal(2))}, now)
+    cpu = made.impacts[0]
+    assert [(each.value, each.excess) for each in cpu.exceeding] == [(350, 150), (300, 100), (250, 50)]
+    assert (cpu.risk.exceeding, cpu.exceeding_recent, cpu.worst_excess) == (3, 2, 150)
+    assert answers_of(made, now=now)[0].evidence == [
+        "CPU: by 1.5 cores at most; 2 of them in the last 30 days."
+    ]
 
 
 def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project, operator, now):
