@@ -1,7 +1,7 @@
 """Observations over the API: who may, what is answered, what is refused."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -42,10 +42,14 @@ def test_the_controller_posts_and_is_told(api, controller, here, collecting, now
     assert (entry.actor, str(entry.token_id)) == ("controller controller-eu", str(controller.token.pk))
 
 
-def test_of_another_pool_there_is_nothing(api, other_controller, here, now):
+def test_of_another_pool_there_is_nothing(api, other_controller, here, collecting, now):
+    logged = ChangeLog.objects.count()
     assert api(other_controller).post(here, seen(now)).status_code == 404
-    assert not SessionObservation.objects.exists()
-    assert not ChangeLog.objects.filter(event="resources_observed").exists()
+    read = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(other_controller).get(read).status_code == 404
+    assert (SessionObservation.objects.exists(), ChangeLog.objects.count()) == (False, logged)
+    collecting.refresh_from_db()
+    assert collecting.observation_count == 0
 
 
 def test_people_do_not_post_observations(api, admin, here, now):
@@ -147,6 +151,19 @@ def test_an_operator_asks_for_an_observation(api, operator, viewer, running, ses
     assert api(viewer).get(path).json()["actor"] == "otto"
     pending = api(operator).post(f"/api/lablet-sessions/{session.pk}/observe-resources")
     assert (pending.status_code, pending.json()["code"]) == (409, "state_conflict")
+
+
+def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
+    api, operator, viewer, running, time_machine
+):
+    path = f"/api/lablet-sessions/{running.pk}/observe-resources"
+    first = api(operator).post(path).json()
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]) - timedelta(seconds=1), tick=False)
+    assert api(viewer).get(path).json()["state"] == "open"
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]), tick=False)
+    assert api(viewer).get(path).json() == {**first, "state": "timed_out"}
+    again = api(operator).post(path)
+    assert (again.status_code, again.json()["state"], again.json()["id"] != first["id"]) == (202, "open", True)
 
 
 def test_the_aggregate_of_a_definition(api, viewer, known):
