@@ -89,9 +89,8 @@ class ChoicesSerializer(serializers.Serializer[Any]):
         """A name that is none of these is refused: whoever chose it wants more than nothing to change."""
         unknown = set(data) - set(MEASURED) if isinstance(data, dict) else set()
         if unknown:
-            raise serializers.ValidationError(
-                dict.fromkeys(sorted(unknown), ["This is not a resource that is measured."])
-            )
+            message = "This is not a resource that is measured."
+            raise serializers.ValidationError(dict.fromkeys(sorted(unknown), message))
         return super().to_internal_value(data)
 
 

@@ -77,7 +77,10 @@ def _see_again(
     new: Sequence[UUID],
     now: datetime,
 ) -> None:
-    """What was resolved is open again; an acknowledgement holds until its end. `new` are new to the session."""
+    """What was resolved is open again; an acknowledgement holds until its end.
+
+    `new` are the reviews that this session has not counted for yet.
+    """
     if not known:
         return
     resolved = When(state=ReviewState.RESOLVED, then=Value(ReviewState.OPEN.value))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.services.definitions import revise_definition
+from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
 from observations.services.aggregates import rebuild_definition, refresh_assessment
@@ -164,12 +165,12 @@ def test_outliers_are_suggested(active_definition, observed, now):
 
 
 def test_an_outlier_just_below_the_usual_range_is_suggested(active_definition, observed, now):
-    """Median 3, deviations 0, 0, 0.1, 0.1, 0.2, 0.2, 0.52: the range begins at 3 − 3.5 · 0.1 ÷ 0.6745 = 2.4811."""
+    """Median 3, deviations 0, 0, 0.1, 0.1, 0.2, 0.2, 0.52: usual from 3 − 3.5 · 0.1 ÷ 0.6745 = 2.4811 on."""
     for cpu in ("2.80", "2.90", "3.00", "3.00", "3.10", "3.20"):
         observed(active_definition, 1, cpu=cpu)
     [odd] = observed(active_definition, 1, cpu="2.48")
-    found = outliers_of(evidence_of(active_definition, now=now))
-    assert [(each.session_id, each.value) for each in found if each.resource == "cpu_cores"] == [(odd.pk, 248)]
+    found = [each for each in outliers_of(evidence_of(active_definition, now=now)) if each.resource == CPU]
+    assert [(each.session_id, each.value) for each in found] == [(odd.pk, 248)]
 
 
 def test_another_topology_is_another_epoch(active_definition, observed, now):

@@ -277,6 +277,14 @@ def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighb
     assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
 
 
+def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
+    post(neighbour, seen(now - MINUTE, ports={"r1_serial": 5047, "r8_vnc": 6001}), now)
+    end(neighbour, now)
+    assert LabletSession.objects.get(pk=neighbour.pk).port_drift_detected
+    shown = post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    assert [(item.kind, item.observed) for item in shown.drift] == [("extra", 6001)]
+
+
 def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     review = DriftReview.objects.get(kind="conflict")
