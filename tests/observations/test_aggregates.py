@@ -9,8 +9,10 @@ from django.core.management import CommandError, call_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.services.definitions import revise_definition
+from lcm.services.sessions import transition_session
 from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
@@ -284,7 +286,7 @@ def test_what_needs_no_review_cannot_be_put_off(active_definition, as_admin, now
 
 histories = st.lists(
     st.tuples(
-        st.sampled_from(["observe", "again", "exclude", "include"]),
+        st.sampled_from(["observe", "collect", "again", "exclude", "include", "revise"]),
         st.integers(0, 5),
         st.integers(10, 600),
         st.one_of(st.none(), st.integers(100, 9000)),
@@ -295,10 +297,23 @@ histories = st.lists(
 )
 
 
+def ask_for(definition, cores, actor, now):
+    definition.refresh_from_db()
+    revise_definition(
+        definition=definition,
+        requirements={"cpu_cores": cores},
+        based_on=definition.current_revision.number,
+        reason="a guess",
+        actor=actor,
+        now=now,
+    )
+    refresh_assessment(definition=definition, now=now)
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=histories)
 def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, operator, as_admin, now):
-    from lcm.errors import StateConflict
+    from lcm.errors import InvalidInput, StateConflict
 
     SessionObservation.objects.all().delete()
     ResourceAggregate.objects.all().delete()
@@ -306,19 +321,24 @@ def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, op
     sessions = []
     for what, which, cpu, memory, days in steps:
         at = now - timedelta(days=min(days, 29))
-        session = sessions[which % len(sessions)] if sessions else None
-        if what == "observe" or session is None:
-            session = lived(active_definition, project, operator, ended=at)
-            sessions.append(session)
-            what = "again"
+        body = seen(at + timedelta(minutes=which), cpu=f"{cpu / 100:.2f}", memory=memory)
+        if what in ("observe", "collect") or not sessions:
+            until = SessionStatus.RUNNING if what == "collect" else SessionStatus.COLLECTING
+            sessions.append(lived(active_definition, project, operator, ended=at, until=until))
+            post(sessions[-1], body, now)
+        session = sessions[which % len(sessions)]
         try:
-            if what == "again":
-                post(session, seen(at + timedelta(minutes=which), cpu=f"{cpu / 100:.2f}", memory=memory), now)
+            if what == "collect":
+                transition_session(session=sessions[-1], to=SessionStatus.COLLECTING, actor=as_admin, now=now)
+            elif what == "again":
+                post(session, body, now)
+            elif what == "revise":
+                ask_for(active_definition, Decimal(cpu) / 100, as_admin, now)
             elif what == "exclude":
                 exclude_session(session=session, reason="odd", actor=as_admin, now=now)
-            else:
+            elif what == "include":
                 include_session(session=session, reason="mistake", actor=as_admin, now=now)
-        except StateConflict:
+        except (StateConflict, InvalidInput):
             pass
     active_definition.refresh_from_db()
     assert rebuild_definition(definition=active_definition, now=now, check=True) == []

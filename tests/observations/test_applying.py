@@ -62,6 +62,28 @@ def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project,
     assert made.empty_after.by_limit["leases"] == 10
 
 
+def test_ports_bind_as_on_the_real_workers(known, worker, project, operator, now):
+    needed = len(known.current_revision.port_template)
+    Pool.objects.update(first_port=5041, last_port=5040 + 3 * needed)
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (needed > 0, made.empty_after.sessions, made.empty_after.bound_word) == (True, 3, "ports")
+    on_slot(make_session(known, project, operator, now=now), ports={"r9_vnc": 5041})
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (made.empty_after.sessions, made.free_after.sessions, made.free_after.bound_word) == (
+        3,
+        2,
+        "ports",
+    )
+
+
+def test_leases_bind_as_on_the_real_workers(known, worker, project, operator, now):
+    Slot.objects.update(max_leases=3)
+    on_slot(make_session(known, project, operator, now=now))
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (made.empty_after.sessions, made.empty_after.bound_word) == (3, "leases")
+    assert (made.free_after.sessions, made.free_after.bound_word) == (2, "leases")
+
+
 def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
     Slot.objects.update(cordoned=True)
     assert preview(known, CPU_RECOMMENDED, now).empty_before.workers == 0
