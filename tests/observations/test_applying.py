@@ -7,8 +7,10 @@ import pytest
 
 from lcm.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from observations.models import DefinitionAssessment
 from observations.pages.wording import answers_of
 from observations.services.previewing import Choice
+from observations.services.setting_aside import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
 from tests.observations.labs import apply, lived, on_slot, post, preview, seen
@@ -194,6 +196,28 @@ def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now)
         "CPU: the maximum was 3 cores and is 3.9 cores by now.",
         "CPU: the recommendation was 3.5 cores and is 4.5 cores by now.",
     ]
+
+
+def test_another_session_above_the_proposal_is_told(known, observed, as_admin, now):
+    choices = {"cpu_cores": Choice("custom", Decimal(2))}
+    token = preview(known, choices, now).token
+    observed(known, 1, cpu="2.50", memory=2500, storage=5000)
+    with pytest.raises(StalePreview) as refused:
+        apply(known, choices, as_admin, now, token=token)
+    assert refused.value.details["changed"] == ["CPU: 2 sessions exceed the proposal by now, not 1."]
+
+
+@pytest.mark.parametrize("put_off", ["snoozed", "dismissed"])
+def test_what_is_applied_is_put_off_no_more(put_off, active_definition, observed, as_admin, now):
+    observed(active_definition, 10, cpu="2.00")
+    asked = {"definition": active_definition, "reason": "exams", "actor": as_admin, "now": now}
+    if put_off == "snoozed":
+        snooze_review(until=now + timedelta(days=7), **asked)
+    else:
+        dismiss_review(**asked)
+    apply(active_definition, {"cpu_cores": Choice("custom", Decimal(20))}, as_admin, now)
+    kept = DefinitionAssessment.objects.get(definition=active_definition)
+    assert (kept.snoozed_until, kept.dismissed) == (None, None)
 
 
 def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_admin, now):
