@@ -107,6 +107,17 @@ def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definit
     assert reviews_told(active_definition) == [RAISED, CLEARED]
 
 
+def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(active_definition, observed, revise):
+    """3.5 used is 4.5 recommended: raised half a core below it, cleared less than a quarter below it."""
+    observed(active_definition, 5, cpu="3.50", memory=3000, storage=6500)
+    flags = []
+    for cores in ("4", "4.25", "4.26", "4.25", "4"):
+        if cores != "4" or flags:
+            revise(cores)
+        flags.append(assessment_of(active_definition).flags.get("cpu_cores"))
+    assert flags == ["under", "under", None, None, "under"]
+
+
 def test_another_reason_is_not_another_review(active_definition, observed, revise):
     observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
     revise(10)
