@@ -197,6 +197,19 @@ def test_another_topology_is_another_epoch(active_definition, observed, now):
     assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
+def test_a_session_of_another_topology_changes_nothing_that_is_known_of_the_present_one(
+    active_definition, observed, now
+):
+    [old] = observed(active_definition, 1, cpu="1.00")
+    LabletDefinition.objects.update(topology_hash="f" * 64)
+    observed(active_definition, 1, cpu="3.00")
+    before = DefinitionAssessment.objects.values().get()
+    post(old, seen(now, cpu="9.00", memory=9000), now)
+    assert SessionObservation.objects.get(session=old).peak_cpu_used == Decimal(9)
+    assert DefinitionAssessment.objects.values().get() == before
+    assert not rebuild_definition(definition=active_definition, now=now, check=True)
+
+
 def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, as_admin, now):
     observed(active_definition, 3, cpu="1.00")
     revise_definition(

@@ -44,6 +44,13 @@ def test_the_same_observation_counts_once(collecting, now):
     assert ChangeLog.objects.filter(object_id=str(collecting.pk), event="resources_observed").count() == 1
 
 
+def test_an_observation_counts_once_though_others_came_after_it(running, now):
+    bodies = [seen(now - timedelta(minutes=minutes)) for minutes in (30, 20, 10)]
+    for body in [*bodies, *bodies]:
+        post(running, body, now)
+    assert running.observation_count == 3
+
+
 def test_an_older_observation_is_counted_and_overwrites_nothing(running, now):
     post(running, seen(now, cpu="1.00", ports={}), now)
     post(running, seen(now - timedelta(minutes=5), cpu="3.00", ports={"r9_vnc": 5000}), now)
