@@ -102,9 +102,13 @@ def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
     shown = _shown_by_others(session) if rows else set()
     keys = [row.pk for row in rows if row.fingerprint not in shown]
     if keys:
-        DriftReview.objects.filter(pk__in=keys).update(clean_streak=F("clean_streak") + 1)
-        DriftReview.objects.filter(pk__in=keys, clean_streak__gte=CLEAN_ENOUGH).update(
-            state=ReviewState.RESOLVED, acknowledged_until=None
+        # In one update: after a second one the database looks up the last session, which may be locked.
+        last = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=Value(ReviewState.RESOLVED.value))
+        ended = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=None)
+        DriftReview.objects.filter(pk__in=keys).update(
+            clean_streak=F("clean_streak") + 1,
+            state=Case(last, default=F("state")),
+            acknowledged_until=Case(ended, default=F("acknowledged_until")),
         )
 
 
