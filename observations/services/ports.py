@@ -172,7 +172,7 @@ def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem
     )
 
 
-def _lock(slot_id: UUID | None) -> None:
+def _lock(slot_id: UUID) -> None:
     """As a placement does, so that no port is given out while it is held back; before any port is changed."""
     locked = Slot.objects.select_for_update(of=("self",), no_key=True).filter(pk=slot_id)
     list(locked.order_by().values_list("pk"))
@@ -181,7 +181,7 @@ def _lock(slot_id: UUID | None) -> None:
 def give_back_free(*, plan: Plan, observed: Ports) -> None:
     """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
     free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
-    if not free:
+    if plan.slot_id is None or not free:
         return
     _lock(plan.slot_id)
     heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
