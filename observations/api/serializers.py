@@ -85,6 +85,14 @@ class ChoicesSerializer(serializers.Serializer[Any]):
     memory_gb = ChoiceSerializer(required=False)
     storage_gb = ChoiceSerializer(required=False)
 
+    def to_internal_value(self, data: Any) -> Any:
+        """A name that is none of these is refused: whoever chose it wants more than nothing to change."""
+        unknown = set(data) - set(MEASURED) if isinstance(data, dict) else set()
+        if unknown:
+            message = "This is not a resource that is measured."
+            raise serializers.ValidationError(dict.fromkeys(sorted(unknown), message))
+        return super().to_internal_value(data)
+
 
 class PreviewRequestSerializer(serializers.Serializer[Any]):
     choices = ChoicesSerializer()

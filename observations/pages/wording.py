@@ -104,12 +104,15 @@ def _exceeded(preview: Preview) -> Answer:
     where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
     if len(over) == 1:
         where = f"on {resource_word(over[0][0].resource)}, none on anything else"
-    said = [
-        f"{RULES[impact.resource].label}: {impact.exceeding_recent:,} of them in the last 30 days, "
-        f"by {with_unit(impact.resource, impact.worst_excess)} at most."
-        for impact, _ in over
-    ]
-    return Answer(question, f"{most:,} of {n:,}", where, evidence=said)
+    return Answer(
+        question, f"{most:,} of {n:,}", where, evidence=[_by_how_much(impact) for impact, _ in over]
+    )
+
+
+def _by_how_much(impact: ResourceImpact) -> str:
+    recent = f"{impact.exceeding_recent:,}" if impact.exceeding_recent else "none"
+    most = with_unit(impact.resource, impact.worst_excess)
+    return f"{RULES[impact.resource].label}: by {most} at most; {recent} of them in the last 30 days."
 
 
 def resource_word(resource: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from math import ceil
 from typing import Any
 from uuid import UUID
 
@@ -231,7 +232,7 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
         if all(usual[0] <= value <= usual[1] for value in values):
             continue
         name = column(view.resource, view.basis)
-        low, high = amount(int(max(usual[0], 0))), amount(int(usual[1]))
+        low, high = amount(ceil(max(usual[0], 0))), amount(int(usual[1]))
         beyond = samples(evidence).filter(Q(**{f"{name}__gt": high}) | Q(**{f"{name}__lt": low}))
         parts.append(
             _first_of(beyond.order_by(f"-{name}")).values_list("session_id", Value(view.resource), F(name))

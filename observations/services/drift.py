@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Case, F, Q, Value, When
@@ -39,19 +40,18 @@ def note_drift(
     wanted = ~Q(state=ReviewState.RESOLVED)
     if found:
         wanted |= Q(fingerprint__in=found)
-    rows = {
-        row.fingerprint: row for row in DriftReview.objects.filter(wanted, definition=session.definition_id)
-    }
-    for fingerprint, item in found.items():
-        if fingerprint in rows:
-            _see_again(rows[fingerprint], session, item, new=fingerprint not in seen_before, now=now)
-        else:
-            _open(session, item, now)
+    mine = DriftReview.objects.filter(wanted, definition=session.definition_id)
+    # Locked in one order: sessions of a definition are observed at the same time.
+    rows = {row.fingerprint: row for row in mine.select_for_update().order_by("pk")}
+    known = [(rows[key], item) for key, item in found.items() if key in rows]
+    new = [row.pk for row, _ in known if row.fingerprint not in seen_before]
+    _see_again(known, session, new=new, now=now)
+    _open([item for key, item in found.items() if key not in rows], session, now)
     if is_whole:
         _count_clean([row for key, row in rows.items() if key not in found], session)
 
 
-def _open(session: LabletSession, item: DriftItem, now: datetime) -> None:
+def _open(items: Sequence[DriftItem], session: LabletSession, now: datetime) -> None:
     DriftReview.objects.bulk_create(
         [
             DriftReview(
@@ -64,34 +64,51 @@ def _open(session: LabletSession, item: DriftItem, now: datetime) -> None:
                 last_session=session,
                 example=item.to_json(),
             )
+            for item in items
         ],
         ignore_conflicts=True,
     )
 
 
 def _see_again(
-    row: DriftReview, session: LabletSession, item: DriftItem, *, new: bool, now: datetime
+    known: Sequence[tuple[DriftReview, DriftItem]],
+    session: LabletSession,
+    *,
+    new: Sequence[UUID],
+    now: datetime,
 ) -> None:
-    """What was resolved is open again; an acknowledgement holds until its end."""
+    """What was resolved is open again; an acknowledgement holds until its end.
+
+    `new` are the reviews that this session has not counted for yet.
+    """
+    if not known:
+        return
     resolved = When(state=ReviewState.RESOLVED, then=Value(ReviewState.OPEN.value))
-    DriftReview.objects.filter(pk=row.pk).update(
+    DriftReview.objects.filter(pk__in=[row.pk for row, _ in known]).update(
         state=Case(resolved, default=F("state")),
         last_seen=now,
         last_session=session,
         clean_streak=0,
-        example=item.to_json(),
-        sessions=F("sessions") + (1 if new else 0),
+        sessions=F("sessions") + Case(When(pk__in=new, then=1), default=0),
     )
+    others = [(row, item) for row, item in known if row.example != item.to_json()]
+    for row, item in others:
+        row.example = item.to_json()
+    DriftReview.objects.bulk_update([row for row, _ in others], ["example"], batch_size=500)
 
 
 def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
     """Two clean observations in a row resolve it, unless another lab that still runs shows it."""
-    waiting = [row for row in rows if row.fingerprint not in _shown_by_others(session)] if rows else []
-    keys = [row.pk for row in waiting]
+    shown = _shown_by_others(session) if rows else set()
+    keys = [row.pk for row in rows if row.fingerprint not in shown]
     if keys:
-        DriftReview.objects.filter(pk__in=keys).update(clean_streak=F("clean_streak") + 1)
-        DriftReview.objects.filter(pk__in=keys, clean_streak__gte=CLEAN_ENOUGH).update(
-            state=ReviewState.RESOLVED, acknowledged_until=None
+        # In one update: after a second one the database looks up the last session, which may be locked.
+        last = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=Value(ReviewState.RESOLVED.value))
+        ended = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=None)
+        DriftReview.objects.filter(pk__in=keys).update(
+            clean_streak=F("clean_streak") + 1,
+            state=Case(last, default=F("state")),
+            acknowledged_until=Case(ended, default=F("acknowledged_until")),
         )
 
 

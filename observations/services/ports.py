@@ -156,8 +156,7 @@ def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem
     new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
     if plan.slot_id is None or not new:
         return
-    # Locked as a placement does, so that no port is given out while it is being held back.
-    list(Slot.objects.select_for_update().filter(pk=plan.slot_id).values_list("pk"))
+    _lock(plan.slot_id)
     # A port that someone's lab leaked before it ended is taken over by the one that shows it now.
     PortAllocation.objects.filter(slot_id=plan.slot_id, port__in=new, leaked=True, session=None).update(
         session=session
@@ -173,9 +172,18 @@ def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem
     )
 
 
+def _lock(slot_id: UUID) -> None:
+    """As a placement does, so that no port is given out while it is held back; before any port is changed."""
+    locked = Slot.objects.select_for_update(of=("self",), no_key=True).filter(pk=slot_id)
+    list(locked.order_by().values_list("pk"))
+
+
 def give_back_free(*, plan: Plan, observed: Ports) -> None:
     """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
     free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
+    if plan.slot_id is None or not free:
+        return
+    _lock(plan.slot_id)
     heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
     for key, other in heirs.items():
         PortAllocation.objects.filter(pk=key).update(session=other)

@@ -165,7 +165,9 @@ class Found:
 
 
 def _sessions() -> QuerySet[LabletSession]:
-    rows = LabletSession.objects.select_for_update(of=("self",)).select_related("definition", "revision")
+    # Nobody changes its key: who refers to it, like a port that is handed over, need not wait.
+    rows = LabletSession.objects.select_for_update(of=("self",), no_key=True)
+    rows = rows.select_related("definition", "revision")
     asked = ObservationRequest.objects.filter(session=OuterRef("pk"), state=RequestState.OPEN)
     drift = DriftReview.objects.filter(definition=OuterRef("definition")).exclude(state=ReviewState.RESOLVED)
     rows = rows.annotate(is_asked_for=Exists(asked), has_reviews=Exists(drift)).only(*NEEDED)

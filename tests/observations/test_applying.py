@@ -1,15 +1,19 @@
 """Previewing, applying what was previewed, and what becomes of a revision."""
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from lcm.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from observations.models import DefinitionAssessment
+from observations.pages.wording import answers_of
 from observations.services.previewing import Choice
+from observations.services.setting_aside import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
-from tests.observations.labs import apply, on_slot, preview
+from tests.observations.labs import apply, lived, on_slot, post, preview, seen
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
 
@@ -37,6 +41,19 @@ def test_the_preview_tells_who_would_have_exceeded_it(known, now):
     assert (cpu.percent, memory.changes) == (-50, False)
 
 
+def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, operator, now):
+    for days, cpu in ((31, "3.50"), (29, "2.50")):
+        at = now - timedelta(days=days)
+        post(lived(known, project, operator, ended=at), seen(at, cpu=cpu, memory=2500, storage=5000), at)
+    made = preview(known, {"cpu_cores": Choice("custom", Decimal(2))}, now)
+    cpu = made.impacts[0]
+    assert [(each.value, each.excess) for each in cpu.exceeding] == [(350, 150), (300, 100), (250, 50)]
+    assert (cpu.risk.exceeding, cpu.exceeding_recent, cpu.worst_excess) == (3, 2, 150)
+    assert answers_of(made, now=now)[0].evidence == [
+        "CPU: by 1.5 cores at most; 2 of them in the last 30 days."
+    ]
+
+
 def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project, operator, now):
     session = make_session(known, project, operator, now=now)
     on_slot(session, ports={"r1_serial": 5041})
@@ -45,6 +62,28 @@ def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project,
     assert (made.empty_after.sessions, made.empty_after.bound_by) == (8, "cpu_cores")
     assert (made.free_before.sessions, made.free_after.sessions) == (3, 6)
     assert made.empty_after.by_limit["leases"] == 10
+
+
+def test_ports_bind_as_on_the_real_workers(known, worker, project, operator, now):
+    needed = len(known.current_revision.port_template)
+    Pool.objects.update(first_port=5041, last_port=5040 + 3 * needed)
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (needed > 0, made.empty_after.sessions, made.empty_after.bound_word) == (True, 3, "ports")
+    on_slot(make_session(known, project, operator, now=now), ports={"r9_vnc": 5041})
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (made.empty_after.sessions, made.free_after.sessions, made.free_after.bound_word) == (
+        3,
+        2,
+        "ports",
+    )
+
+
+def test_leases_bind_as_on_the_real_workers(known, worker, project, operator, now):
+    Slot.objects.update(max_leases=3)
+    on_slot(make_session(known, project, operator, now=now))
+    made = preview(known, CPU_RECOMMENDED, now)
+    assert (made.empty_after.sessions, made.empty_after.bound_word) == (3, "leases")
+    assert (made.free_after.sessions, made.free_after.bound_word) == (2, "leases")
 
 
 def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
@@ -157,6 +196,28 @@ def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now)
         "CPU: the maximum was 3 cores and is 3.9 cores by now.",
         "CPU: the recommendation was 3.5 cores and is 4.5 cores by now.",
     ]
+
+
+def test_another_session_above_the_proposal_is_told(known, observed, as_admin, now):
+    choices = {"cpu_cores": Choice("custom", Decimal(2))}
+    token = preview(known, choices, now).token
+    observed(known, 1, cpu="2.50", memory=2500, storage=5000)
+    with pytest.raises(StalePreview) as refused:
+        apply(known, choices, as_admin, now, token=token)
+    assert refused.value.details["changed"] == ["CPU: 2 sessions exceed the proposal by now, not 1."]
+
+
+@pytest.mark.parametrize("put_off", ["snoozed", "dismissed"])
+def test_what_is_applied_is_put_off_no_more(put_off, active_definition, observed, as_admin, now):
+    observed(active_definition, 10, cpu="2.00")
+    asked = {"definition": active_definition, "reason": "exams", "actor": as_admin, "now": now}
+    if put_off == "snoozed":
+        snooze_review(until=now + timedelta(days=7), **asked)
+    else:
+        dismiss_review(**asked)
+    apply(active_definition, {"cpu_cores": Choice("custom", Decimal(20))}, as_admin, now)
+    kept = DefinitionAssessment.objects.get(definition=active_definition)
+    assert (kept.snoozed_until, kept.dismissed) == (None, None)
 
 
 def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_admin, now):

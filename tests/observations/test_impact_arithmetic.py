@@ -53,7 +53,16 @@ def test_a_worker_that_is_overfull_holds_no_more():
 
 @pytest.mark.parametrize(
     ("n", "bound"),
-    [(1, 0.95), (5, 0.4507), (10, 0.2589), (19, 0.1459), (22, 0.1273), (59, 0.0495)],
+    [
+        (1, 0.95),
+        (2, 0.7764),
+        (5, 0.4507),
+        (10, 0.2589),
+        (19, 0.1459),
+        (20, 0.1391),
+        (22, 0.1273),
+        (59, 0.0495),
+    ],
 )
 def test_without_an_exceedance_the_bound_is_one_minus_the_nth_root(n, bound):
     assert risk_of(CPU, 0, n).upper_bound == pytest.approx(bound, abs=1e-4)

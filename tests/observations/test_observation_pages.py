@@ -49,6 +49,29 @@ def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known
     assert "An administrator can apply a change." in text
 
 
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        ({}, {"current": "current 4", "proposal": "proposal 2.5", "max": "max 2.1", "p95": "p95 2.1"}),
+        ({"cpu_cores": "keep"}, {"current": "current 4", "max": "max 2.1", "p95": "p95 2.1"}),
+        (
+            {"cpu_cores": "custom", "cpu_cores_custom": "2"},
+            {"current": "current 4", "proposal": "proposal 2", "max": "max 2.1", "p95": "p95 2.1"},
+        ),
+    ],
+    ids=["recommended", "keep", "custom"],
+)
+def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
+    query, lines, as_, viewer, known, observed
+):
+    observed(known, 1, cpu="2.10", memory=3000, storage=6500)
+    chart = as_(viewer).get(page("definition_review", known), query).context["charts"][0].chart
+    assert {line.kind: line.label for line in chart.lines} == lines
+    above = 1 if lines.get("proposal") == "proposal 2" else 0
+    assert [mark.look for mark in chart.marks] == ["over"] * above
+    assert chart.dots.count("<circle") == 11 - above
+
+
 def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No session has been observed to its end yet." in text

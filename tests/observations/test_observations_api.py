@@ -1,6 +1,7 @@
 """Observations over the API: who may, what is answered, what is refused."""
 
-from datetime import timedelta
+import json
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,6 +11,8 @@ from lcm.models import ChangeLog, DefinitionRevision
 from lcm.services.definitions import revise_definition
 from observations.models import DriftReview, SessionObservation
 from tests.observations.labs import lived, on_slot, post, seen
+
+JSON = "application/json"
 
 
 @pytest.fixture
@@ -38,10 +41,14 @@ def test_the_controller_posts_and_is_told(api, controller, here, collecting, now
     assert (entry.actor, str(entry.token_id)) == ("controller controller-eu", str(controller.token.pk))
 
 
-def test_of_another_pool_there_is_nothing(api, other_controller, here, now):
+def test_of_another_pool_there_is_nothing(api, other_controller, here, collecting, now):
+    logged = ChangeLog.objects.count()
     assert api(other_controller).post(here, seen(now)).status_code == 404
-    assert not SessionObservation.objects.exists()
-    assert not ChangeLog.objects.filter(event="resources_observed").exists()
+    read = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(other_controller).get(read).status_code == 404
+    assert (SessionObservation.objects.exists(), ChangeLog.objects.count()) == (False, logged)
+    collecting.refresh_from_db()
+    assert collecting.observation_count == 0
 
 
 def test_people_do_not_post_observations(api, admin, here, now):
@@ -57,6 +64,48 @@ def test_what_cannot_be_taken_is_422_and_leaves_no_trace(body, status, api, cont
     answer = api(controller).post(here, {**seen(now), **body})
     assert (answer.status_code, answer.json()["code"]) == (status, "unprocessable")
     assert not SessionObservation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"x": 1e400',
+        '"simulation_stats": {"n0": {"cpu_usage": -1e400}}',
+        '"x": 1e-20000',
+        f'"x": 1.{"0" * 20_000}',
+        '"x": NaN',
+        '"used_cpu_cores": Infinity',
+        '"x": "a\\u0000"',
+        '"observer": "\\ud800"',
+        f'"x": {"[" * 5_000}{"]" * 5_000}',
+        f'"x": {"9" * 5_000}',
+    ],
+    ids=lambda more: more[:24],
+)
+def test_json_that_cannot_be_stored_is_400_and_leaves_no_trace(more, api, controller, here, now):
+    answer = api(controller).generic("POST", here, with_more(seen(now), more), content_type=JSON)
+    assert answer.status_code == 400
+    assert answer.json()["message"]
+    assert not SessionObservation.objects.exists()
+
+
+@pytest.mark.parametrize("first", ['"a\\u0000b"', '"\\ud800"', "[]"])
+def test_of_a_key_that_is_there_twice_the_last_counts_and_is_stored(first, api, controller, here, now):
+    body = with_more(seen(now), f'"observer": {first}, "observer": "eu-2"')
+    assert api(controller).generic("POST", here, body, content_type=JSON).status_code == 200
+    assert SessionObservation.objects.get().observed_resources["observer"] == "eu-2"
+
+
+def test_a_charset_that_is_none_of_text_is_400(api, controller, here, now):
+    answer = api(controller).generic(
+        "POST", here, json.dumps(seen(now)), content_type=f"{JSON}; charset=base64"
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
+
+
+def with_more(body, more):
+    """The JSON of a body and, behind it, what no encoder would write."""
+    return f"{json.dumps(body)[:-1]}, {more}}}"
 
 
 def test_a_session_that_does_not_run_is_409(api, controller, session, now):
@@ -101,6 +150,20 @@ def test_an_operator_asks_for_an_observation(api, operator, viewer, running, ses
     assert api(viewer).get(path).json()["actor"] == "otto"
     pending = api(operator).post(f"/api/lablet-sessions/{session.pk}/observe-resources")
     assert (pending.status_code, pending.json()["code"]) == (409, "state_conflict")
+
+
+def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
+    api, operator, viewer, running, time_machine
+):
+    path = f"/api/lablet-sessions/{running.pk}/observe-resources"
+    first = api(operator).post(path).json()
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]) - timedelta(seconds=1), tick=False)
+    assert api(viewer).get(path).json()["state"] == "open"
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]), tick=False)
+    assert api(viewer).get(path).json() == {**first, "state": "timed_out"}
+    again = api(operator).post(path)
+    assert (again.status_code, again.json()["state"]) == (202, "open")
+    assert again.json()["id"] != first["id"]
 
 
 def test_the_aggregate_of_a_definition(api, viewer, known):
@@ -205,6 +268,15 @@ def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
     assert (
         answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is 3.5 cores by now."
     )
+    assert DefinitionRevision.objects.count() == 1
+
+
+@pytest.mark.parametrize("action", ["preview", "apply"])
+def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, known):
+    choices = {"cpu_cores": {"choice": "max"}, "gpu": {"choice": "max"}}
+    asked = {"choices": choices, "token": "x", "reason": "x"}
+    answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
+    assert (answer.status_code, list(answer.json()["details"]["choices"])) == (400, ["gpu"])
     assert DefinitionRevision.objects.count() == 1
 
 

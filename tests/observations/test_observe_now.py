@@ -63,6 +63,14 @@ def test_it_times_out_and_can_be_asked_for_again(running, as_operator, now):
     assert (second.pk != first.pk, first.state) == (True, RequestState.TIMED_OUT)
 
 
+def test_controllers_are_not_told_of_a_request_that_timed_out(running, as_operator, now, time_machine):
+    made = ask(running, as_operator, now)
+    time_machine.move_to(made.expires_at - SECOND, tick=False)
+    assert open_requests([running.pk]) == {running.pk: now}
+    time_machine.move_to(made.expires_at, tick=False)
+    assert open_requests([running.pk]) == {}
+
+
 def test_controllers_and_the_log_hear_of_it(running, as_operator, now):
     heard = []
 

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput, StateConflict
@@ -275,6 +277,14 @@ def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighb
     assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
 
 
+def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
+    post(neighbour, seen(now - MINUTE, ports={"r1_serial": 5047, "r8_vnc": 6001}), now)
+    end(neighbour, now)
+    assert LabletSession.objects.get(pk=neighbour.pk).port_drift_detected
+    shown = post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    assert [(item.kind, item.observed) for item in shown.drift] == [("extra", 6001)]
+
+
 def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
     post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
     review = DriftReview.objects.get(kind="conflict")
@@ -422,6 +432,27 @@ def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
         post(other, seen(now + minute * MINUTE, ports=PLAN), now + 2 * MINUTE)
     review.refresh_from_db()
     assert review.state == ReviewState.RESOLVED
+
+
+def test_many_deviations_are_noted_in_as_many_queries_as_two(lab, now):
+    """Seen, seen with other numbers, seen clean, resolved."""
+
+    def story(count, begin):
+        first, other = ({f"p{n}": port + n for n in range(count)} for port in (6001, 7001))
+        queries = []
+        for minute, ports in enumerate((first, other, {}, {})):
+            at = begin + minute * MINUTE
+            with CaptureQueriesContext(connection) as captured:
+                post(lab, seen(at, ports={**PLAN, **ports}), at)
+            queries.append(len(captured))
+        return queries
+
+    few = story(2, now)
+    assert set(DriftReview.objects.values_list("state", flat=True)) == {ReviewState.RESOLVED}
+    DriftReview.objects.all().delete()
+    assert story(40, now + HOUR) == few
+    assert set(DriftReview.objects.values_list("state", "sessions")) == {(ReviewState.RESOLVED, 1)}
+    assert DriftReview.objects.get(name="p39").example["observed"] == 7040
 
 
 def test_what_is_resolved_cannot_be_acknowledged(review, as_admin, now):

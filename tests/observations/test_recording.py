@@ -44,6 +44,13 @@ def test_the_same_observation_counts_once(collecting, now):
     assert ChangeLog.objects.filter(object_id=str(collecting.pk), event="resources_observed").count() == 1
 
 
+def test_an_observation_counts_once_though_others_came_after_it(running, now):
+    bodies = [seen(now - timedelta(minutes=minutes)) for minutes in (30, 20, 10)]
+    for body in [*bodies, *bodies]:
+        post(running, body, now)
+    assert running.observation_count == 3
+
+
 def test_an_older_observation_is_counted_and_overwrites_nothing(running, now):
     post(running, seen(now, cpu="1.00", ports={}), now)
     post(running, seen(now - timedelta(minutes=5), cpu="3.00", ports={"r9_vnc": 5000}), now)
@@ -78,6 +85,9 @@ def test_these_statuses_are_accepted(status, session_in, now):
     assert post(session_in(SessionStatus(status)), seen(now), now).was_new
 
 
+NODE = {"id": "n0", "label": "r1", "node_definition": "iosv"}
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -94,6 +104,8 @@ def test_these_statuses_are_accepted(status, session_in, now):
         ({"observed_ports": {f"p{n}": 5000 for n in range(5001)}}, "observed_ports"),
         ({"nodes": "all"}, "nodes"),
         ({"nodes": [{"id": "n0"}]}, "nodes[0].label"),
+        ({"nodes": [{**NODE, "used_memory_mb": 10**10}]}, "nodes[0].used_memory_mb"),
+        ({"nodes": [NODE, {**NODE, "cpu_cores": "1e6"}]}, "nodes[1].cpu_cores"),
         ({"nodes": [{}] * 10_000}, "nodes"),
         ({"nodes": [{"interfaces": [{}] * 20_001}]}, "nodes"),
     ],

@@ -4,6 +4,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
+from random import Random
 from threading import Event
 
 import pytest
@@ -103,6 +105,30 @@ def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
     assert all(result.was_new for result in results), results
     assert PortAllocation.objects.filter(leaked=True, port=6001).count() == 1
     assert DriftReview.objects.filter(kind="extra").count() == 1
+
+
+@pytest.mark.parametrize("apart", [20, 0], ids=["ports of their own", "the same ports"])
+def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
+    apart, active_definition, project, operator, now, at_once
+):
+    """Eight on three workers, each seen twelve times with other ports: leaked, free, in conflict, clean."""
+    labs = [
+        lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
+    ]
+    for index, lab in enumerate(labs):
+        on_slot(lab, number=index % 3 + 1, ports={})
+    later = now + timedelta(seconds=20)
+
+    def story(index):
+        chance = Random(index)
+        for second in range(12):
+            names = chance.sample(range(12), chance.randint(0, 8))
+            ports = {f"p{name}": 6000 + apart * index + name for name in names}
+            post(labs[index], seen(now + timedelta(seconds=second), ports=ports), later)
+        return "done"
+
+    assert at_once(*(partial(story, index) for index in range(8))) == ["done"] * 8
+    assert {lab.observation_count for lab in labs} == {12}
 
 
 def test_a_port_seen_in_use_while_its_session_ends_stays_taken(active_definition, project, operator, now):
