@@ -142,7 +142,8 @@ def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Act
     except ValidationError as error:
         raise InvalidInput({"labels": error.messages}) from error
     with transaction.atomic():
-        fresh = Slot.objects.select_for_update().filter(pk=slot.pk, state__in=LIVE).first()
+        # Without the usual order, which would lock the pool as well.
+        fresh = Slot.objects.select_for_update().filter(pk=slot.pk, state__in=LIVE).order_by("pk").first()
         if fresh is None:
             raise StateConflict(f"{slot} is {_fresh(slot).lower()} and has no worker to label.")
         before, slot.labels = fresh.labels, dict(labels)
