@@ -18,6 +18,7 @@ from scheduling.models import Pool
 CHILDREN = 200
 FEW = 50
 FOUND = 100
+MEANT = 1000
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Seq
 
 
 def search(pool: Pool, text: str) -> Branches:
-    """Projects and people by name."""
-    projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text)).values("pk")
-    people = User.objects.filter(username__icontains=text).values("pk")
+    """Projects and people by name: the first of those that are meant, and of these the first in rank."""
+    projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))
+    people = User.objects.filter(username__icontains=text)
     found = FairShare.objects.filter(
-        Q(level=Level.PROJECT, subject_id__in=projects) | Q(level=Level.USER, subject_id__in=people),
+        Q(level=Level.PROJECT, subject_id__in=projects.order_by("name").values("pk")[:MEANT])
+        | Q(level=Level.USER, subject_id__in=people.order_by("username").values("pk")[:MEANT]),
         pool=pool,
     )
     depth = {level: number for number, level in enumerate(Level.values, 1)}
