@@ -178,13 +178,16 @@ def _lock(slot_id: UUID) -> None:
     list(locked.order_by().values_list("pk"))
 
 
-def give_back_free(*, plan: Plan, observed: Ports) -> None:
+def give_back_free(*, session: LabletSession, plan: Plan, observed: Ports) -> None:
     """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
     free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
     if plan.slot_id is None or not free:
         return
     _lock(plan.slot_id)
-    heirs = {key: plan.held_by_others[port] for key, port in free.items() if port in plan.held_by_others}
+    # Who shows what is asked once more: since the plan was made another lab may have been seen with it.
+    others = [each for each in _drifting_on(plan.slot_id) if each != session.pk]
+    shown = {port: other for other, ports in _shown_on(plan.slot_id, others) for port in ports}
+    heirs = {key: shown[port] for key, port in free.items() if port in shown}
     for key, other in heirs.items():
         PortAllocation.objects.filter(pk=key).update(session=other)
     gone = free.keys() - heirs.keys()

@@ -222,7 +222,7 @@ def _take_ports(
     for plan, here in by_worker(plans_from(session, found.claims, found.ports), observed):
         differing = compare(plan, here)
         if is_whole:
-            give_back_free(plan=plan, observed=here)
+            give_back_free(session=session, plan=plan, observed=here)
         hold_leaked(session=session, plan=plan, drift=differing, now=now)
         seen += differing
     seen = drift = sorted(seen, key=worst_first)

@@ -115,8 +115,7 @@ def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
     labs = [
         lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
     ]
-    for index, lab in enumerate(labs):
-        on_slot(lab, number=index % 3 + 1, ports={})
+    workers = [on_slot(lab, number=index % 3 + 1, ports={}) for index, lab in enumerate(labs)]
     later = now + timedelta(seconds=20)
 
     def story(index):
@@ -129,6 +128,15 @@ def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
 
     assert at_once(*(partial(story, index) for index in range(8))) == ["done"] * 8
     assert {lab.observation_count for lab in labs} == {12}
+    last = {each.session_id: each.observed_ports for each in SessionObservation.objects.all()}
+    shown = {
+        (worker.pk, port) for lab, worker in zip(labs, workers, strict=True) for port in last[lab.pk].values()
+    }
+    assert shown <= set(PortAllocation.objects.values_list("slot_id", "port"))
+    # What was handed to a lab that was looked at in the same moment is given back by its next observation.
+    for lab in labs:
+        post(lab, seen(later, ports=last[lab.pk]), later)
+    assert shown == set(PortAllocation.objects.values_list("slot_id", "port"))
 
 
 def test_a_port_seen_in_use_while_its_session_ends_stays_taken(active_definition, project, operator, now):
