@@ -53,7 +53,7 @@ def keep_minimum(tick: TickContext) -> None:
 
 
 def _awaited(tick: TickContext, stock: Stock, free: int) -> int:
-    """Free places for what cannot be interrupted: they stay so while on demand is refused.
+    """A free place for what cannot be interrupted: it stays so while on demand is refused.
 
     A spot slot that was kept there would have to give way as soon as it can be asked for again.
     """
@@ -61,7 +61,7 @@ def _awaited(tick: TickContext, stock: Stock, free: int) -> int:
         return 0
     coming = coming_to(tick.prospects, now=tick.now)
     needed = slots_needed(tick.unmet, coming, stock.supplies(refused=True), limit=free)
-    return sum(not node.spot for node in needed.new)
+    return int(any(not node.spot for node in needed.new))
 
 
 def _claimed(tick: TickContext) -> int:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from scheduling.framework.demand import slots_needed
 from scheduling.launching import may_launch
-from scheduling.models import Phase, Reservation, Slot, SlotState
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.selectors.capacity import SERVING, leaving_places, occupied_places, serving_slots
 from scheduling.selectors.prospects import coming_to
 from scheduling.selectors.stock import Stock
@@ -53,8 +53,19 @@ def _in_the_way(tick: TickContext, idle: int) -> int:
         return 0
     stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
     needed = slots_needed(tick.unmet, coming_to(tick.prospects, now=tick.now), stock.supplies(), limit=most)
-    lasting = sum(not node.spot for node in needed.new[max(free, 0) :])
+    lasting = min(sum(not node.spot for node in needed.new[max(free, 0) :]), _to_try(pool, free))
     return lasting - min(free, 0) if lasting else 0
+
+
+def _to_try(pool: Pool, free: int) -> int:
+    """One, and as many again as were granted on demand a moment ago; less what is being tried already.
+
+    On demand may be refused, and then as few kept slots as possible are gone.
+    """
+    slots = Slot.objects.filter(pool=pool)
+    granted = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
+    asked = slots.filter(state=SlotState.LAUNCHING).count()
+    return max(1 + granted - asked - max(free, 0), 0)
 
 
 def _idle(tick: TickContext) -> QuerySet[Slot]:

@@ -72,6 +72,31 @@ def test_on_demand_that_is_refused_takes_no_spot_slot_again_and_again(kept):
     assert phases([claim]) == [Phase.READY]
 
 
+@pytest.fixture
+def crowd(tuned, mixed):
+    """Three spot slots that are all kept, and three claims that fill one each and cannot be interrupted."""
+    tuned(max_slots=3, min_slots=3)
+    for _ in range(4):
+        mixed.round()
+    assert [slot.is_spot for slot in mixed.slots(S.READY)] == [True] * 3
+    return [mixed.reservation(16, ttl=86_400) for _ in range(3)]
+
+
+def test_one_gives_way_until_it_is_known_whether_on_demand_is_granted(mixed, crowd):
+    mixed.runtime.refused = {"sim-large"}
+    for _ in range(40):
+        mixed.round()
+        assert len(mixed.slots(S.READY)) >= 2
+    assert launches(mixed).count("sim-large-spot") == 3
+
+
+def test_when_it_is_granted_the_others_follow(mixed, crowd):
+    for _ in range(20):
+        mixed.round(20)
+    assert phases(crowd) == [Phase.READY] * 3
+    assert launches(mixed) == ["sim-large-spot"] * 3 + ["sim-large"] * 3
+
+
 def test_when_nobody_waits_for_it_any_more_the_place_is_filled_as_before(kept):
     kept.runtime.refused = {"sim-large"}
     claim = kept.reservation(16, ttl=120)
