@@ -250,7 +250,8 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
 def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
     """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
 
-    Workers that exist already are not launched: to ask them again costs nothing, after the others.
+    Workers that exist already are not launched: to ask them again costs nothing, after the others. Those that
+    are not listed any more are not asked.
     """
     is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
     worker = slot.instance_id
@@ -258,7 +259,7 @@ def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
         moved = move_slot(slot=slot, to=to, now=world.now, reason=reason)
         if moved and is_new and world.runtime.launches:
             count_failure(world.pool, world.now)
-        elif moved and is_new:
+        elif moved and is_new and to != SlotState.EMPTY:
             note_worker(world.pool, worker, failed_at=world.now)
 
 

@@ -180,7 +180,7 @@ class UsageBucket(Amounts):
             models.Index(
                 fields=["day"],
                 name="bucket_of_groups",
-                condition=Q(level__in=[Level.DOMAIN, Level.PROJECT]),
+                condition=Q(level=Level.DOMAIN) | Q(level=Level.PROJECT),
             ),
             models.Index(fields=["subject_id", "day"], name="bucket_of_subject"),
         ]

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from fairshare.levels import Level
 from fairshare.models import FairShare, FairShareCalculation
 from fairshare.selectors.names import Named, names_of
 from fairshare.selectors.trees import SubjectKey, with_policies
-from lcm.models import Project, User
+from lcm.models import Membership, Project, User
 from scheduling.models import Pool
 
 CHILDREN = 200
@@ -121,7 +121,9 @@ def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Seq
 def search(pool: Pool, text: str) -> Branches:
     """Projects and people by name: the first of those that are meant, and of these the first in rank."""
     projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))
-    people = User.objects.filter(username__icontains=text)
+    people = User.objects.filter(
+        Exists(Membership.objects.filter(user=OuterRef("pk"))), username__icontains=text
+    )
     found = FairShare.objects.filter(
         Q(level=Level.PROJECT, subject_id__in=projects.order_by("name").values("pk")[:MEANT])
         | Q(level=Level.USER, subject_id__in=people.order_by("username").values("pk")[:MEANT]),
@@ -130,7 +132,7 @@ def search(pool: Pool, text: str) -> Branches:
     depth = {level: number for number, level in enumerate(Level.values, 1)}
     rows = list(found.order_by("level", "rank", "pk")[: FOUND + 1])
     lines = [(row, depth[row.level]) for row in rows[:FOUND]]
-    return Branches(_rows(lines, set()), max(len(rows) - FOUND, 0))
+    return Branches(_rows(lines, set()), hidden=len(rows) - len(lines))
 
 
 def _rows(lines: Sequence[tuple[FairShare, int]], opened: set[UUID]) -> list[Row]:

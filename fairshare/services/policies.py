@@ -42,9 +42,9 @@ def save_policy(
     new = changed_policy(policy_of(pool), changes)
     need_reason(reason)
     with transaction.atomic():
-        row = FairSharePolicy.objects.select_for_update().filter(pool=pool).first() or FairSharePolicy(
-            pool=pool
-        )
+        # Without the usual order, which would lock the pool as well.
+        mine = FairSharePolicy.objects.select_for_update().filter(pool=pool).order_by("pk")
+        row = mine.first() or FairSharePolicy(pool=pool)
         before = {name: getattr(row, name) for name in POLICY_FIELDS}
         for name in POLICY_FIELDS:
             setattr(row, name, getattr(new, name))

@@ -47,6 +47,7 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "timeline": timeline_of(session, transitions, now=now),
         "waited": now - session.status_since,
         "is_ahead": session.starts_at > now,
+        "was_booked": session.starts_at > session.status_since,
         "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
         "kernels": session.kernels.all(),

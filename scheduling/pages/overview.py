@@ -48,10 +48,9 @@ def pools_part(look: Look) -> Mapping[str, Any]:
 
 def queue_part(look: Look) -> Mapping[str, Any]:
     lines = look.once(fleet)
-    waiting = sum(line.pool.waiting for line in lines)
     oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
     return {
-        "waiting": waiting,
+        "waiting": _waiting(look),
         "oldest": max(look.now - oldest, timedelta(0)) if oldest else None,
         "pools": len(lines),
         "in_time": sum(not line.keeps_waiting(look.now) for line in lines),
@@ -62,10 +61,14 @@ def queue_part(look: Look) -> Mapping[str, Any]:
 
 def waiting_clause(look: Look) -> str:
     """Who booked ahead does not wait yet."""
-    waiting = sum(line.pool.waiting for line in look.once(fleet))
+    waiting = _waiting(look)
     if not waiting:
         return "nobody waits"
     return f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place"
+
+
+def _waiting(look: Look) -> int:
+    return sum(line.pool.waiting for line in look.once(fleet))
 
 
 @require_GET

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
@@ -81,21 +82,24 @@ def pool_state(now: datetime) -> Case:
 SERVING = Q(cordoned=False, interruption_deadline=None)
 
 
-# What is overdue is looked at once more, and counts as a failure when it is ended: so long no other launch
-# takes its place.
-LAST_LOOK = timedelta(minutes=1)
+def last_look() -> timedelta:
+    """What is overdue is looked at once more, and counts as a failure when it is ended.
+
+    So long no other launch takes its place.
+    """
+    return max(timedelta(minutes=1), 3 * timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"]))
 
 
 def on_their_way(now: datetime) -> Q:
     """Slots that will serve, as far as is known: what is overdue is about to be ended."""
-    return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - LAST_LOOK)
+    return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - last_look())
 
 
 def is_on_its_way(slot: Slot, now: datetime) -> bool:
     """The same of a slot that has been read."""
     if slot.cordoned or slot.interruption_deadline or slot.state not in IN_FLIGHT or not slot.state_deadline:
         return False
-    return slot.state_deadline > now - LAST_LOOK
+    return slot.state_deadline > now - last_look()
 
 
 class Serving(NamedTuple):

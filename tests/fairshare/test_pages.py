@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from fairshare.models import FairShare, FairSharePolicy, UsageBucket, UsageCheck
+from fairshare.selectors import shares
 from fairshare.services import checking
 from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
@@ -17,6 +18,7 @@ from lcm.models import ChangeLog
 from lcm.web.charts.columns import ByDay, Series, stacked
 from lcm.web.charts.scales import told
 from scheduling.services import observing
+from tests.factories import make_person
 from tests.fairshare.stage import Stage
 
 FAIR = "/fair-share/?pool=cml-eu"
@@ -83,6 +85,19 @@ def test_a_search_finds_projects_and_people(busy, as_, viewer):
     client = as_(viewer)
     assert "ann academy / ccnp" in text_of(client.get(f"{FAIR}&q=ann"))
     assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
+
+
+def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more(
+    busy, as_, viewer, monkeypatch
+):
+    monkeypatch.setattr(shares, "MEANT", 1)
+    make_person("aaa-ann")
+    client = as_(viewer)
+    found = text_of(client.get(f"{FAIR}&q=ann"))
+    assert "ann academy / ccnp" in found
+    assert "More are called like this" not in found
+    monkeypatch.setattr(shares, "FOUND", 1)
+    assert "More are called like this; type more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
 
 
 def test_before_the_first_calculation_the_page_says_so(stage, as_, viewer):

@@ -129,7 +129,8 @@ def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str]
                 )
                 assert response.status_code == 200, address
             # What is open is another project in a larger organisation.
-            found[(address.partition("open=")[0] + ("preview" if data else ""), kind)] = len(captured)
+            name = "opened" if address == organisation.opened else address
+            found[(name + ("preview" if data else ""), kind)] = len(captured)
     return found
 
 

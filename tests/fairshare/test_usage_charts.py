@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
+from django.db import connection
 
 from fairshare.levels import ROOT, Level
 from fairshare.models import UsageBucket
@@ -70,5 +71,12 @@ def test_the_domains_that_used_most(used):
 
 
 def test_days_without_usage_are_shown_as_such(used):
-    chart = usage_by_day(Period(TODAY, TODAY + timedelta(days=1)), Level.USER, CPU, [])
-    assert (len(chart.days), chart.series) == (2, [])
+    period = Period(TODAY, TODAY + timedelta(days=1), "cml-eu")
+    chart = usage_by_day(period, Level.DOMAIN, CPU, top_domains(period, CPU))
+    assert [series.values for series in chart.series] == [[n, 0] for n in (7, 6, 5, 4, 1 + 2 + 3)]
+    assert usage_by_day(period, Level.DOMAIN, CPU, []).series == []
+
+
+def test_the_usage_of_groups_is_found_without_that_of_all_people(used):
+    plan = Period(DAYS[0], TODAY).buckets(Level.DOMAIN).order_by().explain()
+    assert "bucket_of_groups" in plan or connection.vendor == "postgresql", plan

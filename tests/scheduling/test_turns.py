@@ -108,11 +108,17 @@ def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer,
 def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(
     fleet, lab, booked, client, viewer, time_machine
 ):
-    time_machine.move_to(fleet.clock(), tick=False)
+    start, now, later = fleet.clock(), lab(), booked()
     client.force_login(viewer)
-    said = [client.get(f"/sessions/{each.pk}/").content.decode() for each in (lab(), booked())]
-    assert "Waiting for a place for 0 s." in said[0]
-    assert "Booked ahead; its timeslot begins" in said[1]
+
+    def said(session, at):
+        time_machine.move_to(at, tick=False)
+        return client.get(f"/sessions/{session.pk}/").content.decode()
+
+    assert "Waiting for a place for 0 s." in said(now, start)
+    for ahead in (DAY, HOUR, MINUTE):
+        assert "; it has no place yet." in said(later, start + DAY - ahead)
+    assert "Waiting for a place; its timeslot began" in said(later, start + DAY + MINUTE)
 
 
 def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):

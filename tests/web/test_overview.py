@@ -167,7 +167,7 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     session_in(SessionStatus.RUNNING)
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
-    assert "1 session runs, " in page
+    assert "1 session runs, 2 wait for a place." in page, "nobody placed the claim of the one that runs"
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
