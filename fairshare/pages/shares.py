@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from fairshare.levels import Level
 from fairshare.pages.lists import SHARES
-from fairshare.pages.wording import sentence, weights_text
+from fairshare.pages.wording import FOUND_ALONE, sentence, weights_text
 from fairshare.selectors.names import with_names
 from fairshare.selectors.shares import branches, pools_to_share, search, shares
 from fairshare.selectors.trees import policy_read_with
@@ -118,7 +118,9 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
         "resources": [(name, LABELS[name]) for name in RESOURCES],
         "resource": resource,
         "chart": chart,
-        "sentence": sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
+        "sentence": FOUND_ALONE
+        if shown["query"]
+        else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

@@ -12,6 +12,8 @@ from fairshare.units import LABELS
 from lcm.web.wording import counted
 
 ABOVE = 1.05
+# Of what a search finds nothing can be said of the whole.
+FOUND_ALONE = "**Projects and people of that name.** Without a search the whole tree is shown."
 
 
 def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool) -> str:

@@ -83,7 +83,9 @@ def test_branches_open_and_close_by_their_address(busy, as_, viewer):
 
 def test_a_search_finds_projects_and_people(busy, as_, viewer):
     client = as_(viewer)
-    assert "ann academy / ccnp" in text_of(client.get(f"{FAIR}&q=ann"))
+    found = text_of(client.get(f"{FAIR}&q=ann"))
+    assert "ann academy / ccnp" in found
+    assert "Projects and people of that name." in found
     assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
 
 
