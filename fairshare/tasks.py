@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from fairshare.services import aggregation, retention
+from fairshare.services import aggregation, retention, summing
 
 CHECKED_DAYS = 28
 
@@ -15,6 +15,12 @@ CHECKED_DAYS = 28
 @shared_task
 def remove_old_usage() -> None:
     retention.remove_old_usage(now=timezone.now())
+
+
+@shared_task
+def sum_usage(*words: str) -> None:
+    """Sum what somebody looks at and keep it for them."""
+    summing.keep_sums(summing.Question.of(*words), now=timezone.now())
 
 
 @shared_task

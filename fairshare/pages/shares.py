@@ -22,12 +22,12 @@ from fairshare.selectors.names import with_names
 from fairshare.selectors.shares import branches, pools_to_share, search, shares
 from fairshare.selectors.trees import policy_read_with
 from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
-from fairshare.services.checking import ask_for_check
 from fairshare.services.policies import warnings_for
 from fairshare.services.rebuilding import start_rebuild
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
 from lcm.errors import LcmError
 from lcm.roles import Role
+from lcm.services.asking import ask_worker
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
 from lcm.web.export import export
@@ -60,7 +60,7 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
     """Compare records with buckets again, in the background."""
     back = reverse("fair_share")
     try:
-        ask_for_check()
+        ask_worker("fairshare.tasks.check_usage")
     except LcmError as error:
         messages.error(request, error.message)
         return go(request, Done("", back))

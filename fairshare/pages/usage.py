@@ -16,8 +16,10 @@ from django.views.decorators.http import require_GET
 from fairshare.levels import Level
 from fairshare.pages.lists import BUCKETS
 from fairshare.selectors.names import with_names
-from fairshare.selectors.usage import Period, usage_by_day, usage_by_subject
+from fairshare.selectors.usage import Period, Used, usage_by_day
+from fairshare.services.summing import SUBJECTS, Question, who_used_most
 from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
+from lcm.errors import LcmError
 from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
@@ -28,7 +30,6 @@ from scheduling.models import Pool
 
 DAYS = 28
 MOST_DAYS = 730
-SUBJECTS = 100
 WIDE = 1160.0
 
 
@@ -73,34 +74,53 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
     wanted = request.GET.get("format", "")
     if wanted in ("csv", "json"):
         return export(BUCKETS, with_names(period.buckets(level)), sort="-day", wanted=wanted)
-    used = usage_by_subject(period, level, resource, SUBJECTS)
-    by_day = usage_by_day(period, level, resource, used.top)
-    shown = ExplorerForm(initial=data, today=today, pools=pools)
     context = {
-        "form": shown,
-        "chart": stacked(by_day, unit=HOUR_NAMES[resource], width=WIDE),
+        "form": ExplorerForm(initial=data, today=today, pools=pools),
         "level": Level(level),
+        "query": _query(request),
+        "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
+        **_answered(Question(period, level, resource)),
+    }
+    polled = bool(request.htmx)  # type: ignore[attr-defined]
+    return render(request, f"fairshare/usage.html{'#found' if polled else ''}", {**context, "oob": polled})
+
+
+def _answered(asked: Question) -> dict[str, Any]:
+    """Who used most in words, as a chart and as a table; or why that is not there yet."""
+    try:
+        answer = who_used_most(asked, now=timezone.now())
+    except LcmError as error:
+        return {"problem": error.message}
+    if answer.found is None:
+        return {"answer": answer, "sentence": f"**{_days(asked.period)} are being summed.**"}
+    found, resource = answer.found, asked.resource
+    by_day = usage_by_day(asked.period, asked.level, resource, found.top)
+    return {
+        "answer": answer,
+        "chart": stacked(by_day, unit=HOUR_NAMES[resource], width=WIDE),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
             (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
-            for each in used.subjects
+            for each in found.subjects
         ],
-        "hidden": max(used.count - SUBJECTS, 0),
-        "sentence": _sentence(used.subjects, resource, first, last),
-        "query": _query(request),
-        "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
+        "hidden": max(found.count - SUBJECTS, 0),
+        "sentence": _sentence(found.subjects, asked),
     }
-    return render(request, "fairshare/usage.html", context)
 
 
-def _sentence(found: list[Any], resource: str, first: date, last: date) -> str:
-    days = f"{(last - first).days + 1} days to {last:%d %b %Y}"
+def _sentence(found: list[Used], asked: Question) -> str:
+    days, resource = _days(asked.period), asked.resource
     used = [each for each in found if each.amounts[resource] > 0]
     if not used:
         return f"**Nothing was used in the {days}.** Usage is there once records are summed into buckets."
     top = used[0]
     amount = f"{told(top.amounts[resource])} {HOUR_NAMES[resource]}"
     return f"**{top.name} used most: {amount}, {100 * top.part:.0f} % of all** in the {days}, UTC."
+
+
+def _days(period: Period) -> str:
+    count = len(period.days)
+    return f"{count} {'day' if count == 1 else 'days'} to {period.last:%d %b %Y}"
 
 
 def _query(request: HttpRequest) -> str:

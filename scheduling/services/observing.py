@@ -7,12 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
-from redis.exceptions import RedisError
 
-from lcm.errors import Unavailable
+from lcm.services.asking import ask_worker
 from scheduling.models import HandlerFailure, ObserverRun, RunKind
 
 KEPT = timedelta(days=30)
@@ -42,10 +39,7 @@ def forget_runs(*, now: datetime) -> int:
 def ask_for_run(kind: RunKind, name: str) -> None:
     """Have a worker run it soon; refused when nobody can be told."""
     task = "scheduling.tasks.run_observer" if kind == RunKind.OBSERVER else "scheduling.tasks.run_handler"
-    try:
-        current_app.send_task(task, args=(name,), expires=600, retry=False)
-    except (OperationalError, RedisError, OSError) as error:
-        raise Unavailable("The broker cannot be reached, so that no worker can be asked.") from error
+    ask_worker(task, name)
 
 
 def count_failures(handler: str, reasons: Mapping[UUID, str], *, now: datetime) -> dict[UUID, int]:

@@ -10,12 +10,12 @@ from lcm.errors import NotFound, Unavailable
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.models.sessions import KernelStatus
+from lcm.services import asking
 from scheduling import coordinator as module
 from scheduling.coordinator import LEASE_LOST, coordinator, lease_name
 from scheduling.leases import lease
 from scheduling.models import Lease, ObserverRun, RunKind
 from scheduling.observer import KernelObserver, ObserverHandler, ObserverResult
-from scheduling.services import observing
 from scheduling.services.observing import ask_for_run, forget_runs
 from scheduling.tasks import run_handler, run_observer
 
@@ -192,7 +192,7 @@ def test_old_runs_are_forgotten(own, clock):
 def test_a_run_is_asked_for_by_the_broker(monkeypatch):
     sent = []
     monkeypatch.setattr(
-        observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+        asking.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
     )
     ask_for_run(RunKind.OBSERVER, "usage-record")
     ask_for_run(RunKind.HANDLER, "end-running")
@@ -206,7 +206,7 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(observing.current_app, "send_task", refuse)
+    monkeypatch.setattr(asking.current_app, "send_task", refuse)
     with pytest.raises(Unavailable, match="broker"):
         ask_for_run(RunKind.OBSERVER, "usage-record")
 

@@ -6,7 +6,7 @@ import pytest
 
 from fairshare.levels import ROOT
 from fairshare.models import FairShare, FairSharePolicy
-from scheduling.services import observing
+from lcm.services import asking
 from tests.fairshare.stage import Stage
 
 
@@ -147,7 +147,7 @@ def test_observers(busy, api, viewer):
 def test_a_run_is_asked_for(api, operator, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        observing.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+        asking.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
     )
     response = api(operator).post("/api/observers/end-running/run")
     assert response.status_code == 202
@@ -163,6 +163,6 @@ def test_without_a_broker_the_caller_is_told(api, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(observing.current_app, "send_task", refuse)
+    monkeypatch.setattr(asking.current_app, "send_task", refuse)
     response = api(operator).post("/api/observers/usage-record/run")
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")

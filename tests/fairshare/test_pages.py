@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 
 from fairshare.models import FairShare, FairSharePolicy, UsageBucket, UsageCheck
 from fairshare.selectors import shares
-from fairshare.services import checking
 from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
 from lcm.models import ChangeLog
+from lcm.services import asking
 from lcm.web.charts.columns import ByDay, Series, stacked
 from lcm.web.charts.scales import told
 from scheduling.services import observing
@@ -354,7 +354,7 @@ def test_the_page_shows_the_last_check(busy, as_, operator):
 
 def test_a_check_is_asked_for(busy, as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(checking.current_app, "send_task", lambda name, **_: sent.append(name))
+    monkeypatch.setattr(asking.current_app, "send_task", lambda name, **_: sent.append(name))
     assert as_(operator).post("/fair-share/check").status_code == 302
     assert sent == ["fairshare.tasks.check_usage"]
 
@@ -363,7 +363,7 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(checking.current_app, "send_task", refuse)
+    monkeypatch.setattr(asking.current_app, "send_task", refuse)
     client = as_(operator)
     for path in ("/fair-share/check", "/observers/usage-record/run"):
         assert "broker cannot be reached" in text_of(client.post(path, follow=True))
@@ -390,7 +390,7 @@ def test_an_observer_that_failed_says_why(busy, as_, viewer):
 
 def test_a_run_is_asked_for(as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(observing.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
+    monkeypatch.setattr(asking.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
     done = as_(operator).post("/observers/usage-record/run", {"next": "/fair-share/"})
     assert done.headers["Location"] == "/fair-share/"
     assert sent == [("usage-record",)]

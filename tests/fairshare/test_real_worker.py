@@ -15,6 +15,9 @@ from django.db import connection
 from django.utils import timezone
 
 from fairshare.models import FairShareCalculation, UsageBucket, UsageRecord
+from fairshare.selectors.usage import Period
+from fairshare.services import summing
+from lcm import settings as configured
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.supervisor.address import Address
@@ -86,9 +89,19 @@ def order_of_the_queue(stage: Stage) -> list[str]:
     return [session.owner.username for session in ranked]
 
 
+def used_most(level: str) -> str | None:
+    """Who, by what a worker has summed; asks it to while it has not."""
+    today = timezone.now().date()
+    asked = summing.Question(Period(today - timedelta(days=1), today), level, "cpu_cores")
+    found = summing.who_used_most(asked, now=timezone.now()).found
+    return found.subjects[0].name if found else None
+
+
 def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scraped(
-    processes, tmp_path, metrics
+    processes, tmp_path, metrics, settings, monkeypatch
 ):
+    settings.CACHES = configured.CACHES
+    monkeypatch.setattr(summing, "AT_ONCE", 0)
     stage = Stage()
     stage.clock.now = timezone.now() - timedelta(hours=3)
     busy = stage.start("ann", "ccna")
@@ -107,6 +120,8 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
         UsageRecord.objects.filter(allocation__session_id=busy.pk).exists, "records appear", details=log
     )
     wait_until(UsageBucket.objects.filter(level="domain").exists, "buckets appear", details=log)
+    assert used_most("user") is None
+    wait_until(lambda: used_most("user") == "academy / ccna / ann", "a worker sums usage", details=log)
     wait_until(FairShareCalculation.objects.exists, "factors appear", details=log)
     wait_until(lambda: order_of_the_queue(stage) == ["cyd", "ann"], "the queue's order changes", details=log)
     wait_until(lambda: ObserverRun.objects.filter(kind="handler").count() >= 6, "handlers ran", details=log)

@@ -1,4 +1,4 @@
-"""Asking for a comparison of records and buckets."""
+"""Asking a worker for something now."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from redis.exceptions import RedisError
 
 from lcm.errors import Unavailable
 
+EXPIRES_SECONDS = 600
 
-def ask_for_check() -> None:
-    """Have a worker compare soon; refused when nobody can be told."""
+
+def ask_worker(task: str, *args: str) -> None:
+    """Have a worker do this soon; refused when nobody can be told."""
     try:
-        current_app.send_task("fairshare.tasks.check_usage", expires=600, retry=False)
+        current_app.send_task(task, args=args, expires=EXPIRES_SECONDS, retry=False)
     except (OperationalError, RedisError, OSError) as error:
         raise Unavailable("The broker cannot be reached, so that no worker can be asked.") from error
