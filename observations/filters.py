@@ -6,7 +6,6 @@ from typing import Any
 
 import django_filters as df
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.sessions import MAX_NAMES
@@ -19,6 +18,7 @@ from lcm.web.filters import (
     SearchFilter,
 )
 from lcm.web.filters import register_filter as register
+from lcm.web.moments import asked_at
 from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
 from observations.models.aggregates import Verdict
 from observations.models.drift import KIND_CHOICES, is_open
@@ -37,7 +37,7 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
 
     def in_state(self, qs: QuerySet[DriftReview], name: str, value: list[str]) -> QuerySet[DriftReview]:
         """As it is now: an acknowledgement that has ended is open."""
-        now = timezone.now()
+        now = asked_at()
         states = {
             ReviewState.OPEN.value: is_open(now),
             ReviewState.ACKNOWLEDGED.value: Q(state=ReviewState.ACKNOWLEDGED, acknowledged_until__gt=now),

@@ -6,13 +6,13 @@ from typing import Any
 
 import django_filters as df
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
 from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
+from lcm.web.moments import asked_at
 from scheduling.models import (
     ACTIVE_PHASES,
     Decision,
@@ -43,7 +43,7 @@ class PoolFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
     def in_state(self, qs: QuerySet[Pool], name: str, value: list[str]) -> QuerySet[Pool]:
-        return qs.alias(is_in=pool_state(timezone.now())).filter(is_in__in=value) if value else qs
+        return qs.alias(is_in=pool_state(asked_at())).filter(is_in__in=value) if value else qs
 
 
 class PoolChoices(df.FilterSet):  # type: ignore[misc]
@@ -82,11 +82,11 @@ class SlotFilter(PoolChoices):
         return qs.filter(interruption_deadline__isnull=value != "true")
 
     def only_overdue(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
-        overdue = is_overdue(timezone.now())
+        overdue = is_overdue(asked_at())
         return qs.filter(overdue) if value == "true" else qs.exclude(overdue)
 
     def only_silent(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
-        silent = is_silent(timezone.now())
+        silent = is_silent(asked_at())
         return qs.filter(silent) if value == "true" else qs.exclude(silent)
 
 

@@ -21,6 +21,7 @@ from lcm.services.jobs import Step, register_job, start_job
 from lcm.web.form_pages import Done, actor_of, go, save_form, show
 from lcm.web.forms import ReasonForm
 from lcm.web.lists import ListPage, selection, shown_list
+from lcm.web.moments import as_asked
 
 # More than this are left to a worker, so that nobody waits for the page.
 AT_ONCE = 500
@@ -167,7 +168,12 @@ def _do(request: HttpRequest, bulk: BulkWork, rows: QuerySet[Any], how: str, dat
         job = start_job(
             kind="bulk",
             title=f"{bulk.verb} {bulk.counted(count)}",
-            arguments={**given, "action": bulk.name, "filter_query": query},
+            arguments={
+                **given,
+                "action": bulk.name,
+                "filter_query": query,
+                "time_zone": timezone.get_current_timezone_name(),
+            },
             total=count,
             reason=given["reason"],
             actor=actor,
@@ -184,6 +190,11 @@ def _kept(value: Any) -> Any:
 
 def bulk_step(job: Job, now: datetime) -> Step:
     """The next rows that matched the filters when the job was started, in the order of their keys."""
+    with as_asked(job.created_at, job.arguments.get("time_zone", "UTC")):
+        return _next_rows(job, now)
+
+
+def _next_rows(job: Job, now: datetime) -> Step:
     bulk = _actions[job.arguments["action"]]
     page = shown_list(bulk.page)
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())

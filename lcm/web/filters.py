@@ -9,7 +9,6 @@ from uuid import UUID
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
-from django.utils import timezone
 
 from lcm.errors import InvalidInput
 from lcm.lifecycle import ACTIVE, SessionStatus
@@ -30,6 +29,7 @@ from lcm.models import (
 )
 from lcm.roles import GROUPS as ROLE_GROUPS
 from lcm.selectors.sessions import domains_for_choice, search_sessions
+from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
 
 SEARCHED_CHANGES = 100_000
@@ -82,7 +82,7 @@ class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
         super().__init__(choices=list(PERIODS.items()), **kwargs)
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return qs.filter(**{f"{self.field_name}__gte": timezone.now() - _LENGTH[value]}) if value else qs
+        return qs.filter(**{f"{self.field_name}__gte": asked_at() - _LENGTH[value]}) if value else qs
 
 
 class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
@@ -241,7 +241,7 @@ class TokenFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
     def in_state(self, qs: QuerySet[ApiToken], name: str, value: list[str]) -> QuerySet[ApiToken]:
-        now = timezone.now()
+        now = asked_at()
         states = {
             "valid": Q(revoked_at=None, expires_at__gt=now),
             "expired": Q(revoked_at=None, expires_at__lte=now),

@@ -1,6 +1,6 @@
 """Long work in steps: progress, result, errors, retry, and workers that die."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from django.urls import reverse
@@ -176,6 +176,40 @@ def test_a_domain_renamed_before_the_worker_came_to_it_cancels_nothing(cancel, s
     Domain.objects.update(name="renamed")
     assert cancel("domain=academy").done == 0
     assert statuses() == ["PENDING"]
+
+
+def ask_for_all(client, filters: str) -> Job:
+    """Cancel all that match, left to a worker."""
+    form = {"all": "1", "filter_query": filters, "reason": "power cut"}
+    client.post(reverse("session_bulk_cancel"), form)
+    return Job.objects.get()
+
+
+def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
+    client, operator, session_in, sent, monkeypatch
+):
+    """Noon in Tokyo is three in the morning: the session at nine starts after it, by the person's clock."""
+    monkeypatch.setattr(bulk, "AT_ONCE", 0)
+    operator.time_zone = "Asia/Tokyo"
+    operator.save()
+    day = timezone.now().date() + timedelta(days=1)
+    morning = datetime.combine(day, time(9), tzinfo=UTC)
+    session_in(SessionStatus.PENDING, starts_at=morning, ends_at=morning + timedelta(hours=1))
+    client.force_login(operator)
+    job = ask_for_all(client, f"starts_after={day}T12:00")
+    assert job.total == 1
+    assert run(job).done == 1
+
+
+def test_a_job_finds_what_was_found_when_it_was_asked_for(
+    client, operator, session_in, sent, monkeypatch, time_machine
+):
+    monkeypatch.setattr(bulk, "AT_ONCE", 0)
+    session_in(SessionStatus.PENDING)
+    client.force_login(operator)
+    job = ask_for_all(client, "created=1h")
+    time_machine.move_to(timezone.now() + timedelta(hours=2))
+    assert run(job).done == job.total == 1
 
 
 # --- pages --------------------------------------------------------------------------------------------
