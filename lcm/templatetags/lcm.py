@@ -155,6 +155,19 @@ def ago(moment: datetime | None) -> SafeString:
     )
 
 
+@register.simple_tag
+def fresh(moment: datetime) -> SafeString:
+    """When a live part was read; with JavaScript it says how long ago that is, and when it is late."""
+    local = timezone.localtime(moment)
+    return format_html(
+        '<span class="fresh">{}<time data-fresh datetime="{}" title="{}">as of {}</time></span>',
+        shape("dot"),
+        moment.isoformat(),
+        f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}",
+        f"{local:%H:%M:%S}",
+    )
+
+
 @register.filter
 def age(moment: datetime, now: datetime) -> SafeString:
     """How long something has been so, with its beginning on hover."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -32,9 +33,16 @@ class PageForm(forms.Form):
         for field in self.fields.values():
             widget = field.widget
             if isinstance(field, LocalDateTimeField):
-                field.help_text = f"{field.help_text} Time of {timezone.get_current_timezone_name()}.".strip()
+                field.help_text = f"{field.help_text} In {timezone.get_current_timezone_name()}.".strip()
             if not isinstance(widget, forms.CheckboxInput | forms.RadioSelect | forms.HiddenInput):
                 widget.attrs.setdefault("class", "input")
+            if isinstance(field, forms.ModelChoiceField) and field.empty_label:
+                field.empty_label = "Choose one"
+
+    def get_initial_for_field(self, field: forms.Field, field_name: str) -> Any:
+        """Amounts as people write them: 48, not 48.00."""
+        value = super().get_initial_for_field(field, field_name)
+        return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
 
 class ReasonForm(PageForm):

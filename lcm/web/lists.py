@@ -138,6 +138,7 @@ def list_page(
         "more": more,
         "problem": problem,
         "sort": sort,
+        "sortable": any(column.sort for column in page.columns),
         "size": size,
         "sizes": PAGE_SIZES,
         "query": _query(request, drop=("cursor", "format")),

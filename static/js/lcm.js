@@ -44,25 +44,70 @@ function isPoll({ elt, triggeringEvent }) {
   loaded.add(elt);
   return false;
 }
+const polls = new WeakSet();
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (isPoll(event.detail.requestConfig) && document.hidden) event.preventDefault();
+  const { requestConfig } = event.detail;
+  if (!isPoll(requestConfig)) return;
+  polls.add(requestConfig);
+  if (document.hidden || dialog().open) event.preventDefault();
 });
 
-// What someone has unfolded stays so when its panel comes again, and the link that has the focus keeps it.
+// Live parts say how long ago they came, by this clock alone; one that misses three turns is late.
+const arrived = new WeakMap();
+function age(seconds) {
+  if (seconds < 5) return "just now";
+  if (seconds < 60) return `${seconds} s ago`;
+  return seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : `${Math.floor(seconds / 3600)} h ago`;
+}
+function tellAges() {
+  for (const each of document.querySelectorAll(".fresh > [data-fresh]")) {
+    if (!arrived.has(each)) arrived.set(each, Date.now());
+    const part = each.closest("[hx-trigger*='every ']");
+    const every = part && /every (\d+)s/.exec(part.getAttribute("hx-trigger"));
+    if (!every) continue;
+    const seconds = Math.floor((Date.now() - arrived.get(each)) / 1000);
+    const late = seconds > 3 * Number(every[1]);
+    each.parentElement.classList.toggle("is-late", late);
+    each.parentElement.querySelector("use").setAttribute("href", late ? "#s-tri" : "#s-dot");
+    each.textContent = `${late ? "last fresh" : "fresh"} ${age(seconds)}`;
+  }
+}
+setInterval(tellAges, 1000);
+document.addEventListener("DOMContentLoaded", tellAges);
+document.addEventListener("htmx:afterSettle", tellAges);
+
+// What someone has unfolded stays so when its panel comes again, and what has the focus keeps it.
 const kept = new WeakMap();
+const reachable = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea")];
+function likeness(each) {
+  const names = ["href", "name", "value", "formaction"].map((name) => each.getAttribute(name));
+  return [each.tagName, each.form && each.form.getAttribute("action"), ...names, each.textContent.trim()].join("|");
+}
+function whereFocusIs(part) {
+  const all = reachable(part);
+  const index = all.indexOf(document.activeElement);
+  if (index < 0) return null;
+  const like = likeness(all[index]);
+  const before = all.slice(0, index).filter((each) => likeness(each) === like).length;
+  return { like, before, index, tag: all[index].tagName };
+}
+function focusAgain(part, { like, before, index, tag }) {
+  const all = reachable(part);
+  const same = all.filter((each) => likeness(each) === like)[before];
+  const instead = all[index] && all[index].tagName === tag ? all[index] : null;
+  if (same || instead) (same || instead).focus({ preventScroll: true });
+}
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target, xhr } = event.detail;
   if (requestConfig.elt !== target || requestConfig.triggeringEvent) return;
   const open = [...target.querySelectorAll("details")].map((each) => each.open);
-  const link = target.contains(document.activeElement) && document.activeElement.getAttribute("href");
-  kept.set(xhr, { open, link });
+  kept.set(xhr, { open, focus: whereFocusIs(target) });
 });
 document.addEventListener("htmx:afterSwap", (event) => {
-  const { open, link } = kept.get(event.detail.xhr) || { open: [] };
+  const { open, focus } = kept.get(event.detail.xhr) || { open: [] };
   const folds = [...event.target.querySelectorAll("details")];
   if (folds.length === open.length) folds.forEach((each, index) => (each.open = open[index]));
-  const same = link && [...event.target.querySelectorAll("a")].find((each) => each.getAttribute("href") === link);
-  if (same) same.focus({ preventScroll: true });
+  if (focus) focusAgain(event.target, focus);
 });
 
 // The dialog opens when htmx has put something into it, and gives the focus back when it closes.
@@ -93,9 +138,9 @@ function countSelection(form) {
   const boxes = [...form.querySelectorAll(".select")];
   const chosen = boxes.filter((box) => box.checked).length;
   const text = form.querySelector("[data-selected-count]");
-  if (text) text.textContent = `${chosen} selected`;
-  const all = form.querySelector("[data-select-all]");
-  if (all) {
+  const matching = form.querySelector("[name=all]:checked");
+  if (text) text.textContent = matching ? matching.parentElement.textContent.trim() : `${chosen} selected`;
+  for (const all of form.querySelectorAll("[data-select-all]")) {
     all.checked = chosen === boxes.length && chosen > 0;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
   }
@@ -136,8 +181,10 @@ document.addEventListener("click", (event) => {
   link.href = `?${query}`;
 });
 
-// Toasts can be dismissed; errors of htmx requests become one.
+// Toasts can be dismissed; errors of htmx requests become one. Live parts say themselves that they are late.
 function toast(text) {
+  const shown = [...document.querySelectorAll("#toasts .toast > span")];
+  if (shown.some((each) => each.textContent === text)) return;
   const box = document.createElement("div");
   box.className = "toast tone-bad";
   box.innerHTML = '<svg aria-hidden="true"><use href="#s-oct"/></svg><span></span>';
@@ -150,6 +197,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
+  if (status >= 500 && polls.has(event.detail.requestConfig)) return;
   const text = {
     403: "That is not allowed, or you were logged out. Load the page again.",
     404: "What this was about is gone. Load the page again.",
@@ -157,7 +205,9 @@ document.addEventListener("htmx:responseError", (event) => {
   }[status];
   toast(text || `The server answered with an error (${status}). Try again.`);
 });
-document.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Try again."));
+document.addEventListener("htmx:sendError", (event) => {
+  if (!polls.has(event.detail.requestConfig)) toast("The server cannot be reached. Try again.");
+});
 
 // The theme changes at once; the server remembers it.
 document.addEventListener("submit", (event) => {

@@ -195,3 +195,17 @@ def test_errors_have_pages(open_page, complaints):
     expect(page.get_by_role("heading", name="This form could not be trusted")).to_be_visible()
     assert all("Failed to load resource" in text for text in complaints)
     complaints.clear()
+
+
+def test_a_list_is_sorted_and_selected_on_a_phone_too(open_page):
+    page = open_page("operator", "/sessions/", viewport={"width": 390, "height": 844})
+    expect(page.get_by_role("link", name="Priority")).to_be_hidden()
+    page.locator(".card-tools summary").click()
+    page.locator(".card-tools").get_by_role("link", name="Priority").click()
+    expect(page).to_have_url(re.compile("sort=-?priority"))
+    page.get_by_role("checkbox", name="Select this page").check()
+    selected = page.locator("tbody .select:checked").count()
+    assert selected == page.locator("tbody .select").count()
+    expect(page.locator("[data-selected-count]")).to_have_text(f"{selected} selected")
+    page.get_by_label(re.compile("^All ")).check()
+    expect(page.locator("[data-selected-count]")).to_have_text(re.compile(r"^All [\d,]+ match"))
