@@ -1,6 +1,7 @@
 """Every page of a control plane with the demo, for tests that walk them and for pictures."""
 
 import re
+from collections.abc import Sequence
 
 from playwright.sync_api import FilePayload, Page, expect
 
@@ -168,8 +169,8 @@ def show(page: Page, path: str) -> None:
     page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
 
 
-def filled(known: dict[str, str]) -> list[str]:
-    return [path.format(**known) for path in PAGES if set(re.findall(r"{(\w+)}", path)) <= set(known)]
+def filled(known: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]:
+    return [path.format(**known) for path in addresses if set(re.findall(r"{(\w+)}", path)) <= set(known)]
 
 
 def places(page: Page) -> dict[str, str]:

@@ -67,9 +67,9 @@ def serious(page: Page, *, around: bool = True) -> list[str]:
     return _found(Axe().run(page, None if around else AROUND, ALL_RULES).response)
 
 
-def low_contrast(page: Page) -> list[str]:
-    """Of what the page is for, after `serious`."""
-    return _found(STILL_THERE.run(page, "main", CONTRAST).response)
+def low_contrast(page: Page, *, around: bool = False) -> list[str]:
+    """Of what the page is for, after `serious`; `around` as there."""
+    return _found(STILL_THERE.run(page, None if around else "main", CONTRAST).response)
 
 
 def _found(response: dict[str, Any]) -> list[str]:

@@ -8,8 +8,9 @@ from html import unescape
 import pytest
 from playwright.sync_api import expect
 
-from tests.bench.visiting import PAGES, ask_for_session, log_in, real_paths, show
+from tests.bench.visiting import PAGES, PANELS, ask_for_session, filled, log_in, places, real_paths, show
 from tests.browser.accessibility import cut_off, leave_one_of_each_look, low_contrast, repeated_ids, serious
+from tests.browser.weight import too_heavy
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -19,42 +20,83 @@ PARTS = 6
 
 @pytest.fixture(scope="module")
 def paths(plane, chromium) -> list[str]:
-    """Every page with ids of things that exist."""
+    """Every page with ids of things that exist, and what comes later as pages of their own."""
     context = chromium.new_context(base_url=f"http://{plane.address}")
     page = context.new_page()
     log_in(page, "admin")
-    found = real_paths(page)
+    found = [*real_paths(page), *filled(places(page), PANELS)]
     context.close()
-    assert len(found) == len(PAGES)
+    assert len(found) == len(PAGES) + len(PANELS)
     return found
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, open_page):
-    """One load of each page for all: axe in light, contrast in dark, the width of a phone, the console."""
+    """One load of each for all: axe in light, contrast in dark, a phone's width, weight, the console."""
     page = open_page("admin", color_scheme="light", reduced_motion="reduce")
     found = {}
     for path in paths[part::PARTS]:
         show(page, path)
-        wrong = [f"{each} twice" for each in repeated_ids(page)]
+        wrong = [*(f"{each} twice" for each in repeated_ids(page)), *too_heavy(page)]
+        is_first = path == paths[part]
         page.set_viewport_size({"width": 390, "height": 844})
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 390:
             wrong.append(f"{width} px wide")
+        if is_first:
+            wrong += [f"{each} on a phone" for each in serious(page)]
         page.set_viewport_size({"width": 1280, "height": 900})
         wrong += [f"cut off: {each}" for each in cut_off(page)]
         leave_one_of_each_look(page)
-        wrong += serious(page, around=path == paths[part])
+        wrong += serious(page, around=is_first)
         page.emulate_media(color_scheme="dark")
-        wrong += [f"{each} in dark" for each in low_contrast(page)]
+        wrong += [f"{each} in dark" for each in low_contrast(page, around=is_first)]
         page.emulate_media(color_scheme="light")
         if wrong:
             found[path] = wrong
     assert found == {}
 
 
+def in_both_themes(page) -> list[str]:
+    """What is serious in light, and what can hardly be read in dark."""
+    page.emulate_media(color_scheme="light")
+    found = serious(page)
+    page.emulate_media(color_scheme="dark")
+    return found + [f"{each} in dark" for each in low_contrast(page, around=True)]
+
+
 def test_axe_finds_nothing_serious_before_logging_in(open_page):
-    assert serious(open_page(None, "/login")) == []
+    assert in_both_themes(open_page(None, "/login", reduced_motion="reduce")) == []
+
+
+def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page):
+    page = open_page("operator", "/sessions/?status=PENDING", reduced_motion="reduce")
+    page.locator("summary", has_text="Status").click()
+    expect(page.get_by_role("checkbox", name="Scheduled")).to_be_visible()
+    assert in_both_themes(page) == []
+    page.keyboard.press("Escape")
+    page.locator("tbody .select").first.check()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Reason")).to_be_focused()
+    assert in_both_themes(page) == []
+    dialog.get_by_label("Reason").fill(" ")
+    dialog.get_by_role("button", name="Cancel 1 session").click()
+    expect(dialog.locator(".field-error")).to_be_visible()
+    assert in_both_themes(page) == []
+
+
+def test_the_keyboard_stays_in_a_dialog(open_page):
+    page = open_page("operator", "/sessions/?status=PENDING")
+    page.locator("tbody .select").first.check()
+    opener = page.locator(".bulk").get_by_role("button", name="Cancel…")
+    opener.click()
+    expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_focused()
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('.shell')")
+    page.keyboard.press("Escape")
+    expect(opener).to_be_focused()
 
 
 def test_the_navigation_opens_on_a_phone(open_page):

@@ -8,13 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
-from tests.bench.visiting import places
-
 pytestmark = pytest.mark.xdist_group("browser")
 
-ASKED = """() => [
-    ...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource"),
-].map(each => ({name: each.name, size: each.encodedBodySize, origin: new URL(each.name).origin}))"""
 UNSEEN = "window.unseen = true; Object.defineProperty(document, 'hidden', {get: () => window.unseen})"
 POLLED = {"/", "/overview/ticks", "/overview/usage"}
 LOADED_AND_POLLED = """() => {
@@ -236,17 +231,3 @@ def test_usage_is_rebuilt_by_a_job_that_shows_its_progress(open_page):
     expect(page.locator(".lead")).to_contain_text("mended")
     page.goto("/jobs/")
     expect(page.get_by_role("link", name=re.compile("Rebuild usage of")).first).to_be_visible()
-
-
-def test_main_pages_are_light_and_ask_for_few_files_of_our_own(open_page):
-    """One style sheet, not one after the other; the rest is a script or a panel that comes later."""
-    page = open_page("viewer")
-    known = places(page)
-    for path in ("/", "/sessions/", "/definitions/{definition}/", "/slots/{slot}/"):
-        page.goto(path.format(**known))
-        expect(page.locator("[hx-trigger=load]")).to_have_count(0)
-        asked = page.evaluate(ASKED)
-        assert {each["origin"] for each in asked} == {page.evaluate("location.origin")}, path
-        assert 10_000 < sum(each["size"] for each in asked) < 150_000, path
-        assert sum(each["name"].endswith(".css") for each in asked) == 1, path
-        assert len(asked) < 12, path

@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import FloatRect, Page
 
 from tests.bench.control_plane import ROOT, wait_until
-from tests.bench.visiting import log_in, places, real_paths, show
+from tests.bench.visiting import PAGES, log_in, places, real_paths, show
 from tests.pictures.stage import demo, page_on
 
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
@@ -27,7 +27,11 @@ def take(page: Page, folder: Path, wanted: str) -> int:
     taken = _all_looks(page, folder, "login")
     log_in(page, "admin")
     wait_until(lambda: "session" in places(page), "a session of the demo runs", pause=1)
-    for number, path in enumerate(real_paths(page)):
+    paths = real_paths(page)
+    missing = len(PAGES) - len(paths)
+    if missing:
+        print(f"{missing} of {len(PAGES)} pages have nothing to show and are left out")
+    for number, path in enumerate(paths):
         if re.search(wanted, path):
             show(page, path)
             taken += _all_looks(page, folder, f"{number:02}-{name_of(path)}")
