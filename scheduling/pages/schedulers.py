@@ -32,6 +32,10 @@ class Scheduler:
     warning: str = ""
     usual: bool = field(default=True)
 
+    @property
+    def failed(self) -> bool:
+        return any(plugin.error for plugin in self.plugins)
+
 
 def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> Scheduler:
     """With the figures of the newest of these ticks that asked plugins."""
