@@ -10,6 +10,7 @@ from django import forms
 from lcm.web.forms import ObjectField, PageForm, ReasonForm
 from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Pool
+from scheduling.pages.schedulers import known_plugins
 from scheduling.pages.supply import written
 from scheduling.runtimes.registry import runtime_names
 
@@ -114,6 +115,8 @@ class SchedulerForm(ReasonForm):
         "Empty: the default scheduler.",
     )
     field_order = ("scheduler", "reason")
+
+    known_plugins = staticmethod(known_plugins)
 
 
 class NewPoolForm(PoolFields):

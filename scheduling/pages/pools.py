@@ -160,18 +160,21 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        return Done(f"The scheduler of {pool} is saved; its next cycle uses it.", home)
+        return Done(f"The scheduler of {pool} is saved; its next tick uses it.", home)
 
+    whose = "has a scheduler of its own" if pool.scheduler else "uses the default scheduler"
     page = FormPage(
         title=f"Scheduler of {pool}",
-        text="What happens in a cycle, and which plugins are asked in which order. "
-        "A document that cannot be used is refused with the line; an empty one brings back the usual.",
+        text=f"**{pool} {whose}.** "
+        "It says what happens in a tick, and which plugins are asked in which order. "
+        "A document that cannot be used is refused with the line; an empty one brings back the default.",
         form=SchedulerForm,
         submit="Save scheduler",
         save=save,
         back=home,
         initial={"scheduler": pool.scheduler or DEFAULT},
         crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Scheduler", "")],
+        template="capacity/scheduler_form.html",
     )
     return form_page(request, page)
 
