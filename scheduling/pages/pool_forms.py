@@ -54,8 +54,8 @@ HELP = {
     "max_leases": "Sessions on one slot at the same time.",
     "idle_seconds": "A slot without a session is drained after this long.",
     "promised_wait": "Sessions that wait longer are shown on the overview.",
-    "first_port": "Sessions get ports from here …",
-    "last_port": "… to here; each slot has all of them.",
+    "first_port": "Each slot gives its sessions ports from this one on.",
+    "last_port": "Up to and including this one.",
     "runtime_settings": 'A JSON object, for example {"boot_seconds": 20}. Empty: none.',
 }
 NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."

@@ -68,7 +68,7 @@ def test_what_a_worker_reports_stands_beside_what_is_planned_with(by, viewer, sl
     Slot.objects.filter(pk=slot.pk).update(reported_capacity=reported)
     assert (
         "It reports 96 cores, 384 GB memory, 4,000 GB storage "
-        "Planned with what the pool says: 16 cores, 64 GB memory, 500 GB storage"
+        "Planned with what the pool says: 16 cores, 64 GB, 500 GB"
     ) in words(by(viewer).get(url(slot)))
 
 
