@@ -34,8 +34,8 @@ SIZE: dict[str, Any] = {
     "max_leases": 6,
     "idle_seconds": 1800,
 }
-
-
+# How long ago the pools were made.
+OPENED = timedelta(days=45)
 # A few labs are edited behind LCM's back, in some a node takes more than it has.
 RESTLESS: dict[str, Any] = {"lab_boot_seconds": 8, "edit_percent": 8, "overuse_percent": 6}
 
@@ -50,6 +50,7 @@ def make_pools(*, now: datetime, live: bool) -> None:
         max_slots=8,
         runtime_settings=RESTLESS if live else {},
         actor=SYSTEM,
+        now=now - OPENED,
         **SIZE,
     )
     america = create_pool(
@@ -65,11 +66,12 @@ def make_pools(*, now: datetime, live: bool) -> None:
             **(RESTLESS if live else {}),
         },
         actor=SYSTEM,
+        now=now - OPENED,
         **SIZE,
     )
-    for pool, count in ((europe, 5), (america, 4)):
+    for pool, count, days in ((europe, 5, 9), (america, 4, 8)):
         for number in range(1, count + 1):
-            _running_slot(pool, number, now=now)
+            _running_slot(pool, number, at=now - timedelta(days=days, minutes=number), now=now)
 
 
 def place_session(session: LabletSession, *, now: datetime) -> bool:
@@ -85,8 +87,7 @@ def place_session(session: LabletSession, *, now: datetime) -> bool:
     return placed
 
 
-def _running_slot(pool: Pool, number: int, *, now: datetime) -> None:
-    at = now - timedelta(days=8)
+def _running_slot(pool: Pool, number: int, *, at: datetime, now: datetime) -> None:
     instance_id, token = f"sim-{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
     offering = offered(pool, runtime_for(pool), now)[0].offering
     slot = Slot.objects.create(
@@ -101,6 +102,7 @@ def _running_slot(pool: Pool, number: int, *, now: datetime) -> None:
         cpu_cores=pool.cpu_cores,
         memory_gb=pool.memory_gb,
         storage_gb=pool.storage_gb,
+        created_at=at,
         last_state_change=at,
         last_heartbeat=now,
         idle_since=now,

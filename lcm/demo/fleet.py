@@ -46,6 +46,8 @@ REASONS = {
 
 
 WAITING_AT_FIRST = 8
+# How long ago people came: before their labs, and before the workers these run on.
+ORGANISED = timedelta(days=60)
 # Definitions of the living fleet that ask for too much or too little.
 MISJUDGED = {
     "ccna-vlan-trunking": Decimal("2.5"),
@@ -63,8 +65,8 @@ def is_empty() -> bool:
 def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     """Fill an empty database; in a fleet that lives nobody is in the middle of anything yet."""
     chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
-    make_people()
-    projects = make_organisation()
+    make_people(at=now - ORGANISED)
+    projects = make_organisation(at=now - ORGANISED)
     make_pools(now=now, live=live)
     definitions = make_definitions(now=now, live=live)
     make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)

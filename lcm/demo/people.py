@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib.auth.models import Group
 
 from lcm.actors import SYSTEM
-from lcm.models import Domain, Project, User
+from lcm.models import Domain, Membership, Project, User
 from lcm.services import organisation
 
 # Name, password, role. Only ever written into an empty database that asked for the demo.
@@ -23,27 +25,28 @@ ORGANISATION: dict[str, dict[str, str]] = {
 STUDENTS_A_PROJECT = 4
 
 
-def make_people() -> None:
+def make_people(*, at: datetime) -> None:
     for name, password, role in DEMO_LOGINS:
-        person = User.objects.create_user(name, password=password, is_staff=role == "Admin")
+        person = User.objects.create_user(name, password=password, is_staff=role == "Admin", date_joined=at)
         person.groups.add(Group.objects.get(name=role))
 
 
-def make_organisation() -> list[Project]:
+def make_organisation(*, at: datetime) -> list[Project]:
     """Domains and projects, each with a few students."""
     staff = User.objects.get(username=DEMO_LOGINS[0][0])
     projects = []
     for domain_name, project_names in ORGANISATION.items():
-        domain: Domain = organisation.create_domain(name=domain_name, actor=SYSTEM)
+        domain: Domain = organisation.create_domain(name=domain_name, actor=SYSTEM, now=at)
         for name, description in project_names.items():
             project = organisation.create_project(
-                domain=domain, name=name, description=description, actor=SYSTEM
+                domain=domain, name=name, description=description, actor=SYSTEM, now=at
             )
-            organisation.add_member(project=project, user=staff, actor=SYSTEM)
+            organisation.add_member(project=project, user=staff, actor=SYSTEM, now=at)
             for number in range(1, STUDENTS_A_PROJECT + 1):
-                student = User.objects.create(username=f"{name}-{number:02}")
+                student = User.objects.create(username=f"{name}-{number:02}", date_joined=at)
                 student.set_unusable_password()
                 student.save(update_fields=["password"])
-                organisation.add_member(project=project, user=student, actor=SYSTEM)
+                organisation.add_member(project=project, user=student, actor=SYSTEM, now=at)
             projects.append(project)
+    Membership.objects.update(joined_at=at)
     return projects

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -16,12 +17,14 @@ from lcm.services.validation import delete_unless_used, need_reason, save_checke
 Unit = TypeVar("Unit", Domain, Project)
 
 
-def create_domain(*, name: str, description: str = "", actor: Actor) -> Domain:
-    return _create(Domain(name=name, description=description), actor=actor)
+def create_domain(*, name: str, description: str = "", actor: Actor, now: datetime | None = None) -> Domain:
+    return _create(Domain(name=name, description=description), actor=actor, now=now)
 
 
-def create_project(*, domain: Domain, name: str, description: str = "", actor: Actor) -> Project:
-    return _create(Project(domain=domain, name=name, description=description), actor=actor)
+def create_project(
+    *, domain: Domain, name: str, description: str = "", actor: Actor, now: datetime | None = None
+) -> Project:
+    return _create(Project(domain=domain, name=name, description=description), actor=actor, now=now)
 
 
 def update_domain(*, domain: Domain, actor: Actor, **changes: Any) -> Domain:
@@ -40,15 +43,14 @@ def delete_project(*, project: Project, reason: str, actor: Actor) -> None:
     _delete(project, reason=reason, actor=actor)
 
 
-def add_member(*, project: Project, user: User, actor: Actor) -> Membership:
+def add_member(*, project: Project, user: User, actor: Actor, now: datetime | None = None) -> Membership:
     """Put a person into a project; fine when they are in it already."""
     with transaction.atomic():
         membership, created = Membership.objects.get_or_create(project=project, user=user)
         if created:
             message = f"{user} joined {project.path}"
-            log_change(
-                project, actor=actor, event="member_added", message=message, after={"user": user.username}
-            )
+            after = {"user": user.username}
+            log_change(project, actor=actor, event="member_added", message=message, after=after, now=now)
     return membership
 
 
@@ -72,7 +74,8 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
             )
 
 
-def _create(unit: Unit, *, actor: Actor) -> Unit:
+def _create(unit: Unit, *, actor: Actor, now: datetime | None) -> Unit:
+    unit.created_at = now or unit.created_at
     with transaction.atomic():
         save_checked(unit)
         kind = unit._meta.verbose_name
@@ -82,6 +85,7 @@ def _create(unit: Unit, *, actor: Actor) -> Unit:
             event=f"{kind}_created",
             message=f"{kind} {unit} created",
             after=fields_of(unit),
+            now=now,
         )
     return unit
 

@@ -58,6 +58,8 @@ class BulkWork:
     # Of the rows chosen, those it can be done to.
     able: Callable[[QuerySet[Any]], QuerySet[Any]]
     work: Work
+    # What is named of them beside their number.
+    extent: Callable[[QuerySet[Any]], str] | None = None
     form: type[ReasonForm] = ReasonForm
     # Of those able, the ones it can be done to with what the form holds, when that matters.
     fitting: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
@@ -76,6 +78,10 @@ class BulkWork:
         if chosen == 1:
             return f"This {self.page.noun} cannot be {self.can_be}"
         return f"None of the {self.counted(chosen)} can be {self.can_be}"
+
+    def told_before(self, rows: QuerySet[Any]) -> str:
+        """What will happen, and to how much."""
+        return f"{self.extent(self.able(rows))} {self.effect}" if self.extent else self.effect
 
     def left_out(self, count: int, chosen: int) -> str:
         """That it is not for all that were chosen, if so."""
@@ -142,6 +148,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         "title": title,
         "count": count,
         "submit": f"{bulk.verb} {bulk.counted(count)}",
+        "effect": bulk.told_before(rows),
         "left_out": bulk.left_out(count, chosen),
         "how": how,
         "keys": request.POST.getlist("pk") if how == "ticked" else [],

@@ -92,6 +92,13 @@ class JsonField(forms.JSONField):
         return found if unstorable_at(found) is None else InvalidJSONInput(data)
 
 
+class ObjectField(JsonField):
+    """Names and values; an object without any is an empty box."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value in (None, {}) else super().prepare_value(value)
+
+
 class NamedField(forms.CharField):
     """An object by its name, with suggestions while typing; works as a plain text field as well."""
 

@@ -24,10 +24,12 @@ _OPENING = (
 _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 DEFAULT = """\
-# What happens in a cycle, in this order. Reclaim and preempt stop labs of others: off unless named here.
+# What happens in a tick, in this order.
+# Reclaim and preempt stop labs of others: off unless named here.
 actions: [allocate]
 
-# Who is asked, in this order. Orders before fairshare make bands, those after it sort within a person's jobs.
+# Who is asked, in this order.
+# Orders before fairshare make bands, those after it sort within a person's jobs.
 plugins:
   - name: cordon
   - name: system

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 
 from lcm.actors import Actor
 from lcm.web.bulk import BulkWork, Work, one_by_one, register_bulk
+from lcm.web.wording import counted
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
 from scheduling.services import slots as services
@@ -26,6 +27,14 @@ def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySe
     return lambda rows: rows.filter(state__in=states, **fields)
 
 
+def _leases_on(rows: QuerySet[Slot]) -> str:
+    """“12 leases are in use on them.”"""
+    leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
+    if not leases:
+        return "Nobody is on them."
+    return f"{counted(leases, 'lease')} {'is' if leases == 1 else 'are'} in use on them."
+
+
 CORDON = BulkWork(
     name="cordon-slots",
     page=SLOTS,
@@ -34,6 +43,7 @@ CORDON = BulkWork(
     past="cordoned",
     can_be="cordoned",
     effect="They get no more sessions; those on them stay.",
+    extent=_leases_on,
     rest="Those without a worker and those cordoned already stay as they are.",
     able=_in(*LIVE, cordoned=False),
     work=_each(services.cordon_slot, cordoned=True),
@@ -70,6 +80,7 @@ DRAIN = BulkWork(
     past="set to drain",
     can_be="drained",
     effect="Sessions on them run to their end; then the workers are ended.",
+    extent=_leases_on,
     rest="Only slots that are booting, binding or ready can be.",
     able=_in(*DRAINABLE),
     work=_each(services.drain_slot),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from lcm.pages import lists
@@ -15,6 +16,8 @@ from lcm.web.wording import counted, duration_text
 from scheduling import filters
 from scheduling.models import Phase, Reservation, Slot, SlotState
 from scheduling.pages.supply import supply_of, supply_text
+from scheduling.pages.tiles import fullest, resource_meters
+from scheduling.pages.wording import ready_text
 from scheduling.selectors import capacity
 from scheduling.selectors.for_controllers import slots_of_sessions
 from scheduling.turns import in_turn
@@ -24,14 +27,12 @@ def _pools_lead() -> str:
     rows = list(capacity.pools(timezone.now()))
     if not rows:
         return "**There is no pool yet.** Sessions wait until there is one for their system."
-    ready, waiting = sum(row.ready for row in rows), sum(row.waiting for row in rows)
-    most = sum(row.max_slots for row in rows)
+    waiting = sum(row.waiting for row in rows)
     halted = sum(row.state in ("stopped", "backing off") for row in rows)
-    claims = (
-        f"{waiting:,} reservations wait" if waiting > 1 else f"{'1' if waiting else 'no'} reservation waits"
-    )
-    are = "is" if 1 in (ready, most) else "are"
-    first = f"**{ready:,} of {counted(most, 'slot')} {are} ready**, {claims}."
+    more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
+    claims = f"{counted(waiting, 'reservation')} {'waits' if waiting == 1 else 'wait'}"
+    slots = ready_text(sum(row.ready for row in rows), more)
+    first = f"**{slots}; {claims if waiting else 'no session waits'}.**"
     if not halted:
         return first
     verb = "pool launches nothing" if halted == 1 else "pools launch nothing"
@@ -39,10 +40,21 @@ def _pools_lead() -> str:
 
 
 def _slots_lead() -> str:
-    troubled = Slot.objects.filter(state=SlotState.ERROR).count()
-    if not troubled:
-        return "**No slot is in error.**"
-    return f"**{troubled:,} {'slot is' if troubled == 1 else 'slots are'} in error.**"
+    ready = Q(state=SlotState.READY)
+    figures = Slot.objects.aggregate(
+        troubled=Count("pk", filter=Q(state=SlotState.ERROR)),
+        ready=Count("pk", filter=ready),
+        leases=Sum("lease_count", filter=ready, default=0),
+        most=Sum("max_leases", filter=ready, default=0),
+    )
+    troubled, used = figures["troubled"], figures["leases"]
+    first = (
+        f"**{f'{troubled:,}' if troubled else 'No'} {'slots are' if troubled > 1 else 'slot is'} in error.**"
+    )
+    if not figures["ready"]:
+        return first
+    leases = f"{used:,} of {counted(figures['most'], 'lease')} {'is' if used == 1 else 'are'} in use"
+    return f"{first} {ready_text(figures['ready'], 0)}; {leases}."
 
 
 def _reservations_lead() -> str:
@@ -55,11 +67,20 @@ def _oldest_wait(row: Any) -> str:
     return duration_text(timezone.now() - row.oldest) if row.oldest else ""
 
 
-def _tell_supply(rows: Sequence[Any]) -> None:
-    """What each pool may ask for, from its settings: no query."""
-    now = timezone.now()
+def _tell_use_and_supply(rows: Sequence[Any]) -> None:
+    """The fullest resource of each pool, and what it may ask for, from its settings."""
+    now, uses = timezone.now(), capacity.use_of_pools(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))
+        row.fullest = fullest(resource_meters(*uses[row.pk]))
+
+
+def _sizes(row: Any) -> str:
+    return f"{row.min_slots:,} / {row.warm_slots:,} / {row.max_slots:,}"
+
+
+def _use(row: Any) -> str:
+    return f"{row.fullest.label} {row.fullest.percent} %" if row.fullest else ""
 
 
 def _tell_where(rows: Sequence[Any]) -> None:
@@ -77,28 +98,33 @@ SESSIONS = replace(
     dress=_tell_where,
 )
 
+_POOL_COLUMNS = [
+    Column("Pool", lambda row: row.name, sort="name"),
+    Column("State", lambda row: row.state.capitalize()),
+    Column("System", lambda row: row.system, sort="system"),
+    Column("Runtime", lambda row: row.runtime, sort="runtime"),
+    Column("Offerings", lambda row: row.supply),
+    Column("Ready slots", lambda row: row.ready, numeric=True),
+    Column("Leases", lambda row: row.leases, numeric=True, export_label="Leases used"),
+    Column("Use", _use, numeric=True, export_label="Fullest resource"),
+    Column("Waiting", lambda row: row.waiting, numeric=True),
+    Column("Oldest wait", _oldest_wait, numeric=True),
+]
 POOLS = ListPage(
     title="Capacity",
     noun="pool",
     plural="pools",
     rows=lambda: capacity.pools(timezone.now()),
     filterset=filters.PoolFilter,
-    columns=[
-        Column("Pool", lambda row: row.name, sort="name"),
-        Column("State", lambda row: row.state.capitalize()),
-        Column("System", lambda row: row.system, sort="system"),
-        Column("Runtime", lambda row: row.runtime, sort="runtime"),
-        Column("Offerings", lambda row: row.supply),
-        Column("Ready slots", lambda row: row.ready, numeric=True),
-        Column("Leases", lambda row: row.leases, numeric=True, export_label="Leases used"),
-        Column("Waiting", lambda row: row.waiting, numeric=True),
-        Column("Oldest", _oldest_wait, numeric=True, export_label="Oldest wait"),
-        Column("Min", lambda row: row.min_slots, sort="-min_slots", numeric=True),
-        Column("Warm", lambda row: row.warm_slots, sort="-warm_slots", numeric=True),
-        Column("Max", lambda row: row.max_slots, sort="-max_slots", numeric=True),
+    columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
+    exported=[
+        *_POOL_COLUMNS,
+        Column("Min", lambda row: row.min_slots),
+        Column("Warm", lambda row: row.warm_slots),
+        Column("Max", lambda row: row.max_slots),
     ],
     row_template="capacity/pool_row.html",
-    dress=_tell_supply,
+    dress=_tell_use_and_supply,
     default_sort="name",
     search_hint="Name, description, system, runtime",
     icon="server-stack",
@@ -135,7 +161,7 @@ SLOTS = ListPage(
     ],
     row_template="capacity/slot_row.html",
     default_sort="-last_state_change",
-    search_hint="Slot, pool, instance, address, offering",
+    search_hint="Slot, pool, instance, address",
     icon="squares-2x2",
     empty_hint="Slots are made when a pool launches its first workers.",
     lead=_slots_lead,

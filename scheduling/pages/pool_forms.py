@@ -7,9 +7,11 @@ from typing import Any
 
 from django import forms
 
-from lcm.web.forms import JsonField, PageForm, ReasonForm
+from lcm.web.forms import ObjectField, PageForm, ReasonForm
 from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Pool
+from scheduling.pages.schedulers import known_plugins
+from scheduling.pages.supply import written
 from scheduling.runtimes.registry import runtime_names
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -40,20 +42,21 @@ LABELS = {
     "spot_policy": "Market",
     "launch_timeout": "Launch, s",
     "boot_timeout": "Boot, s",
-    "binding_timeout": "Binding, s",
+    "binding_timeout": "Bind, s",
     "drain_timeout": "Drain, s",
     "terminate_timeout": "Terminate, s",
 }
 HELP = {
     "enabled": "When off, it takes no new sessions and launches nothing.",
     "min_slots": "Kept even when nobody asks.",
+    "warm_slots": "Empty, ready slots kept for the next session.",
     "max_slots": "For demand, minimum and warm slots together.",
     "max_leases": "Sessions on one slot at the same time.",
     "idle_seconds": "A slot without a session is drained after this long.",
     "promised_wait": "Sessions that wait longer are shown on the overview.",
-    "first_port": "The first port given to sessions.",
-    "last_port": "The last one.",
-    "runtime_settings": "A JSON object, for example {“boot_seconds”: 20}.",
+    "first_port": "Each slot gives its sessions ports from this one on.",
+    "last_port": "Up to and including this one.",
+    "runtime_settings": 'A JSON object, for example {"boot_seconds": 20}. Empty: none.',
 }
 NOT_JSON = "This is not JSON. Write an object of names and values in double quotes, or nothing."
 
@@ -94,6 +97,10 @@ class PoolForm(PoolFields):
         "maximum of slots and to change the runtime's settings.",
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].optional_word = "needed for some changes"  # type: ignore[attr-defined]
+
 
 class SchedulerForm(ReasonForm):
     """The scheduler of a pool as a document."""
@@ -104,9 +111,12 @@ class SchedulerForm(ReasonForm):
         max_length=MAX_CHARACTERS,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 24, "class": "input mono", "spellcheck": "false"}),
-        help_text="YAML: “actions” and “plugins”, each plugin with “name” and, if it has any, “arguments”.",
+        help_text="YAML: “actions” and “plugins”, each plugin with “name” and, if it has any, “arguments”. "
+        "Empty: the default scheduler.",
     )
     field_order = ("scheduler", "reason")
+
+    known_plugins = staticmethod(known_plugins)
 
 
 class NewPoolForm(PoolFields):
@@ -124,12 +134,12 @@ def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
                 attrs={"rows": 6, "class": "input mono", "spellcheck": "false"}
             )
         },
-        field_classes={"runtime_settings": JsonField},
+        field_classes={"runtime_settings": ObjectField},
         error_messages={"runtime_settings": {"invalid": NOT_JSON}},
     )
     fields["runtime_settings"].required = False
     if "runtime" in fields:
-        choices = [(name, name) for name in runtime_names()]
+        choices = [(name, written(name)) for name in runtime_names()]
         fields["runtime"] = forms.ChoiceField(choices=choices, initial="simulated")
     for field in fields.values():
         if not isinstance(field.widget, forms.CheckboxInput):

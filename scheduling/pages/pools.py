@@ -29,7 +29,7 @@ from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, Scheduler
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.tiles import board_of, resource_meters, states_of, with_binding
-from scheduling.pages.wording import counts_text, pool_notices, pool_sentence
+from scheduling.pages.wording import counts_text, pool_notices, pool_sentence, waiting_noun
 from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
 from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, update_pool
@@ -47,15 +47,8 @@ def pool_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def pool_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     live = _live(request, pk)
-    pool = live["pool"]
-    crumbs = [("Capacity", reverse("pool_list")), (pool.name, "")]
-    context = {
-        **live,
-        "settings": list(settings_shown(pool.runtime_settings)),
-        "changes": changes_of(pool),
-        "crumbs": crumbs,
-    }
-    return render(request, "capacity/pool.html", context)
+    crumbs = [("Capacity", reverse("pool_list")), (live["pool"].name, "")]
+    return render(request, "capacity/pool.html", {**live, "crumbs": crumbs})
 
 
 @require_GET
@@ -79,6 +72,7 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "meters": meters,
         "failed": figures.in_states([SlotState.ERROR]),
         "sentence": pool_sentence(pool, figures, now=now),
+        "waiting_noun": waiting_noun(figures),
         "notices": [*pool_notices(pool, supply, now=now), *plugin_notices(newest)],
         "states": share_bar(states_of(figures.by_state), of=pool.max_slots),
         "board": board_of(
@@ -94,6 +88,8 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         ),
         "scheduler": scheduler_of(pool, newest),
         "supply": supply,
+        "settings": list(settings_shown(pool.runtime_settings)),
+        "changes": changes_of(pool),
     }
 
 
@@ -141,8 +137,7 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Edit {pool}",
-        text=f"Workers for {pool.system} from the runtime {pool.runtime}. "
-        "A change ends a stop by configuration and any back-off; slots that run keep their size.",
+        text="Saving lets a stopped or backing-off pool launch again at once. Running slots keep their size.",
         form=PoolForm,
         submit="Save pool",
         save=save,
@@ -165,18 +160,21 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        return Done(f"The scheduler of {pool} is saved; its next cycle uses it.", home)
+        return Done(f"The scheduler of {pool} is saved; its next tick uses it.", home)
 
+    whose = "has a scheduler of its own" if pool.scheduler else "uses the default scheduler"
     page = FormPage(
         title=f"Scheduler of {pool}",
-        text="What happens in a cycle, and which plugins are asked in which order. "
-        "A document that cannot be used is refused with the line; an empty one brings back the usual.",
+        text=f"**{pool} {whose}.** "
+        "It says what happens in a tick, and which plugins are asked in which order. "
+        "A document that cannot be used is refused with the line; an empty one brings back the default.",
         form=SchedulerForm,
         submit="Save scheduler",
         save=save,
         back=home,
         initial={"scheduler": pool.scheduler or DEFAULT},
         crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Scheduler", "")],
+        template="capacity/scheduler_form.html",
     )
     return form_page(request, page)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from scheduling.framework.configuration import Choice, WrongConfiguration, read_configuration
+from scheduling.framework.plugin import Plugin, plugins
 from scheduling.models import Pool, TickRun
 from scheduling.pages.wording import Notice
 from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
@@ -32,6 +34,10 @@ class Scheduler:
     warning: str = ""
     usual: bool = field(default=True)
 
+    @property
+    def failed(self) -> bool:
+        return any(plugin.error for plugin in self.plugins)
+
 
 def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> Scheduler:
     """With the figures of the newest of these ticks that asked plugins."""
@@ -50,6 +56,23 @@ def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> Scheduler:
     )
 
 
+@dataclass(frozen=True)
+class KnownPlugin:
+    """A plugin that a document may name: what it does, and its arguments as they are if not given."""
+
+    name: str
+    text: str
+    arguments: Sequence[tuple[str, str]]
+
+
+def known_plugins() -> list[KnownPlugin]:
+    """All there are, by name."""
+    return [
+        KnownPlugin(name, _told(kind), [(each.name, _default(each)) for each in fields(kind)])
+        for name, kind in sorted(plugins().items())
+    ]
+
+
 def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[Notice]:
     """Plugins that failed in the last cycle, with the error."""
     tick = _last_asked(ticks)
@@ -57,6 +80,22 @@ def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[Notice]:
         if "error" in found:
             text = f"{found['error']}. Cycles go on without its answer."
             yield Notice("bad", "oct", f"The plugin {name} failed.", text)
+
+
+def _told(kind: type[Plugin]) -> str:
+    """The first line of its docstring; what a dataclass writes itself, its signature, tells nothing."""
+    text = (kind.__doc__ or "").strip()
+    return "" if text.startswith(f"{kind.__name__}(") else text.partition("\n")[0]
+
+
+def _default(argument: Field[Any]) -> str:
+    if argument.default is not MISSING:
+        value = argument.default
+    elif argument.default_factory is not MISSING:
+        value = argument.default_factory()
+    else:
+        return "needed"
+    return "none" if value in (None, "", (), {}) else json.dumps(value, default=str)
 
 
 def _last_asked(ticks: Sequence[TickRun]) -> TickRun | None:

@@ -18,14 +18,14 @@ from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import JsonField, ReasonForm
+from lcm.web.forms import ObjectField, ReasonForm
 from lcm.web.lists import list_page
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.bulk import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.ports import claims_on, port_map
 from scheduling.pages.tiles import meters_of
-from scheduling.pages.wording import slot_notices, slot_sentence
+from scheduling.pages.wording import occupants_text, slot_notices, slot_sentence
 from scheduling.selectors import capacity
 from scheduling.services import slots as services
 
@@ -36,7 +36,8 @@ ATTEMPTS_SHOWN = 10
 @require_GET
 @role_required(Role.VIEWER)
 def slot_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, SLOTS)
+    crumbs = [("Capacity", reverse("pool_list")), ("Slots", "")]
+    return list_page(request, SLOTS, crumbs=crumbs)
 
 
 @require_GET
@@ -69,33 +70,40 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "It gets no more sessions. Those on it stay, and it is not drained for being idle."
-    return _ask(request, pk, verb="Cordon", done="is cordoned", text=text, work=_cordon)
+    slot = _get(pk)
+    on_it = capacity.occupants_of(slot)
+    stay = "; they stay" if on_it.count > 1 else "; it stays" if on_it.count else ""
+    text = f"It gets no more sessions and is not drained for being idle. {occupants_text(on_it)}{stay}."
+    return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     text = "It may get sessions again."
-    return _ask(request, pk, verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
+    return _ask(request, _get(pk), verb="Uncordon", done="is uncordoned", text=text, work=_uncordon)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "It gets no more sessions. Those on it run to their end; then the worker is ended."
+    slot = _get(pk)
+    on_it = capacity.occupants_of(slot)
+    then = ". Then its worker is ended." if on_it.count else ", so its worker is ended soon."
+    text = f"It gets no more sessions. {occupants_text(on_it)}{then}"
     return _ask(
-        request, pk, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
+        request, slot, verb="Drain", done="is draining", text=text, work=services.drain_slot, danger=True
     )
 
 
 class LabelsForm(ReasonForm):
     """What is special about a worker."""
 
-    labels = JsonField(
+    labels = ObjectField(
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "class": "input mono", "spellcheck": "false"}),
-        help_text='Names with a text each, as JSON: {"gpu": "a10"}. They last as long as this worker.',
+        help_text='Names with a text each, as JSON: {"gpu": "a10"}; empty for none. '
+        "They last as long as this worker.",
         error_messages={"invalid": "This is not JSON. Write names and texts in double quotes, or nothing."},
     )
     field_order = ("labels", "reason")
@@ -117,7 +125,7 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     page = FormPage(
         title=f"Labels of {slot}",
         text="Sessions of a definition that asks for labels go only to slots that have them. "
-        "Those that are here stay.",
+        "Sessions that are on it stay.",
         form=LabelsForm,
         submit="Save labels",
         save=save,
@@ -132,19 +140,23 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     text = "It may be used at once, and the pool's wait after failures ends."
-    return _ask(request, pk, verb="Retry", done="may be used again", text=text, work=services.retry_slot)
+    return _ask(
+        request, _get(pk), verb="Retry", done="may be used again", text=text, work=services.retry_slot
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.OPERATOR)
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    text = "Its worker is ended now. This is refused while sessions are on it."
+    slot = _get(pk)
+    on_it = capacity.occupants_of(slot)
+    then = ", so this is refused: drain the slot instead." if on_it.count else ". Its worker is ended now."
     return _ask(
         request,
-        pk,
+        slot,
         verb="Terminate",
         done="is being ended",
-        text=text,
+        text=f"{occupants_text(on_it)}{then}",
         work=services.terminate_slot,
         danger=True,
     )
@@ -184,7 +196,7 @@ def _uncordon(**given: Any) -> Slot:
 
 def _ask(
     request: HttpRequest,
-    pk: UUID,
+    slot: Slot,
     *,
     verb: str,
     done: str,
@@ -193,8 +205,7 @@ def _ask(
     danger: bool = False,
 ) -> HttpResponseBase:
     """The dialog of one action: says what will happen and asks why."""
-    slot = _get(pk)
-    home = reverse("slot_detail", args=[pk])
+    home = reverse("slot_detail", args=[slot.pk])
 
     def save(data: Mapping[str, Any]) -> Done:
         work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())

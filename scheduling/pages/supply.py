@@ -18,6 +18,8 @@ from scheduling.runtimes.registry import runtime_for
 MOST_WORKERS = 50
 # Settings that have a table of their own.
 TABLES = ("offerings", "workers")
+# What others add goes by its name.
+WORDS = {"simulated": "Simulated", "static": "Static", "ec2": "EC2", "cml": "CML"}
 UNITS = {"seconds": "s", "percent": "%"}
 _USER_IN_ADDRESS = re.compile(r"//[^/@\s]*@")
 _SECRET = re.compile(r"password|secret|token|credential")
@@ -67,6 +69,11 @@ def supply_text(supply: Supply) -> str:
         return f"{counted(len(supply.workers) + supply.hidden, 'worker')} listed"
     refused = f", {len(supply.refused)} refused" if supply.refused else ""
     return f"{counted(sum(each.wanted for each in supply.offerings), 'offering')}{refused}"
+
+
+def written(name: str) -> str:
+    """A runtime or a system as people write it: “CML”."""
+    return WORDS.get(name, name)
 
 
 def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

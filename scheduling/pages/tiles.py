@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -68,6 +68,8 @@ class Board:
     page: int
     first: int
     total: int
+    # How many of the places have no worker.
+    empty: int
 
     @property
     def last(self) -> int:
@@ -93,7 +95,7 @@ def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: 
     if len(tiles) < limit:
         places = empty_places(pool, start=max(start - occupied, 0), limit=limit - len(tiles))
         tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
-    return Board(tiles, page, start + 1, total)
+    return Board(tiles, page, start + 1, total, empty=total - occupied)
 
 
 def states_of(by_state: Mapping[str, int]) -> list[Share]:
@@ -135,7 +137,7 @@ def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
     meters = [
         Meter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
         Meter("Memory", "GB", taken.memory_gb, room.memory_gb),
-        Meter("Disk", "GB", taken.storage_gb, room.storage_gb),
+        Meter("Storage", "GB", taken.storage_gb, room.storage_gb),
         Meter("GPU", "", taken.gpu, room.gpu),
     ]
     return [meter for meter in meters if meter.most]
@@ -144,6 +146,10 @@ def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
 def with_binding(meters: list[Meter]) -> list[Meter]:
     fullest = max((meter.share for meter in meters), default=Decimal(0))
     return [replace(each, binds=each.share == fullest > 0) for each in meters]
+
+
+def fullest(meters: Sequence[Meter]) -> Meter | None:
+    return max(meters, key=lambda meter: meter.share, default=None)
 
 
 def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:

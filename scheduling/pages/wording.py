@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from lcm.web.wording import counted, duration_text
-from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
+from scheduling.launching import may_launch
+from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import Supply
-from scheduling.selectors.capacity import PoolFigures
+from scheduling.selectors.capacity import Occupants, PoolFigures
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,19 @@ class Notice:
 
 
 def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
-    """“**3 of 6 slots are ready; 2 sessions wait, the oldest for 4 min.** 1 slot is on its way.”"""
-    slots = f"{figures.ready or 'None'} of {counted(pool.max_slots, 'slot')}"
-    first = f"**{slots} {'are' if figures.ready > 1 else 'is'} ready; {_queue(figures, now)}.**"
+    """“**3 slots are ready, 2 more may be launched; 2 sessions wait.** 1 slot is on the way.”"""
+    more = max(pool.max_slots - figures.in_states(OCCUPIED), 0) if may_launch(pool, now) else 0
+    first = f"**{ready_text(figures.ready, more)}; {_queue(figures, now)}.**"
     coming = figures.in_states(IN_FLIGHT)
     if coming:
         first += f" {counted(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
     return first
+
+
+def ready_text(ready: int, more: int) -> str:
+    """“3 slots are ready, 2 more may be launched”; of slots that nothing would fill now, nothing."""
+    slots = f"{counted(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
+    return f"{slots}, {more:,} {'more ' if ready else ''}may be launched" if more else slots
 
 
 def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notice]:
@@ -77,6 +84,17 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
             return f"**In error for {since}.** Nothing is tried here until the wait is over or you retry."
 
 
+def occupants_text(on_it: Occupants) -> str:
+    """“6 sessions are on it, the last until 04:05”; “Nobody is on it”."""
+    if not on_it.count:
+        return "Nobody is on it"
+    noun = "reservation" if on_it.without_session else "session"
+    text = f"{counted(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
+    if on_it.last_end is None:
+        return text
+    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {_moment(on_it.last_end)}"
+
+
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
@@ -109,8 +127,20 @@ def countdown(left: timedelta) -> str:
     return f"{seconds // 60:02}:{seconds % 60:02}"
 
 
+def _moment(moment: datetime) -> str:
+    """A time of day, with the date when it is not today's."""
+    local = timezone.localtime(moment)
+    return f"{local:%H:%M}" if local.date() == timezone.localdate() else f"{local:%d %b %H:%M}"
+
+
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def waiting_noun(figures: PoolFigures) -> str:
+    """What to call those that wait: “sessions”, unless some are for none."""
+    noun = "reservation" if figures.waiting_without_session else "session"
+    return noun if figures.waiting == 1 else f"{noun}s"
 
 
 def _queue(figures: PoolFigures, now: datetime) -> str:
@@ -121,8 +151,7 @@ def _queue(figures: PoolFigures, now: datetime) -> str:
 def _waits(figures: PoolFigures, now: datetime) -> str:
     if not figures.waiting:
         return "nothing waits"
-    noun = "reservation" if figures.waiting_without_session else "session"
-    waits = f"{counted(figures.waiting, noun)} {'waits' if figures.waiting == 1 else 'wait'}"
+    waits = f"{figures.waiting:,} {waiting_noun(figures)} {'waits' if figures.waiting == 1 else 'wait'}"
     if figures.oldest is None:
         return waits
     length = duration_text(max(now - figures.oldest, timedelta(0)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from lcm.models import LabletSession
@@ -186,6 +186,24 @@ def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     return reservations().filter(here, phase=Phase.READY).order_by("-memory_gb", "-cpu_cores", "pk")
 
 
+@dataclass(frozen=True)
+class Occupants:
+    """How many hold a lease of a slot, how many of them without a session, and when the last of them ends."""
+
+    count: int
+    without_session: int
+    last_end: datetime | None
+
+
+def occupants_of(slot: Slot) -> Occupants:
+    found = reservations_on(slot).aggregate(
+        count=Count("pk"),
+        without_session=Count("pk", filter=Q(session=None)),
+        last_end=Max(Coalesce("session__ends_at", "expires_at")),
+    )
+    return Occupants(**found)
+
+
 def parts_of(rows: Sequence[Reservation]) -> dict[UUID, list[ReservationPart]]:
     """What those of them that are spread have on each of their slots."""
     keys = [row.pk for row in rows if row.spread]
@@ -275,7 +293,6 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
         for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), most=Sum("max_leases"), **sums)
     }
     ready = states.get(SlotState.READY, {})
-    held = _held_on_ready(pool)
     due = in_turn(now)
     queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
         waiting=Count("pk", filter=due),
@@ -288,7 +305,7 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
         leases=ready.get("held") or 0,
         lease_limit=ready.get("most") or 0,
         room=_resources(ready),
-        taken=held,
+        taken=_held_on_ready([pool.pk]).get(pool.pk, Resources()),
         waiting=queue["waiting"],
         waiting_without_session=queue["bare"],
         ahead=queue["ahead"],
@@ -296,15 +313,29 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
     )
 
 
-def _held_on_ready(pool: Pool) -> Resources:
-    """What is taken of READY slots; of reservations that are spread, their parts there."""
-    sums: Any = {name: Sum(name) for name in NAMES}
+def use_of_pools(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resources]]:
+    """What is taken of the READY slots of each pool, and what they have; three queries for all."""
+    keys = [pool.pk for pool in rows]
+    room = _sums_by("pool", Slot.objects.filter(pool__in=keys, state=SlotState.READY))
+    held = _held_on_ready(keys)
+    return {key: (held.get(key, Resources()), room.get(key, Resources())) for key in keys}
+
+
+def _held_on_ready(pools: Sequence[UUID]) -> dict[UUID, Resources]:
+    """What is taken of READY slots, by pool; of reservations that are spread, their parts there."""
     whole = Reservation.objects.filter(
-        pool=pool, phase=Phase.READY, slot__state=SlotState.READY, spread=False
-    ).aggregate(**sums)
-    parts = ReservationPart.objects.filter(slot__pool=pool, slot__state=SlotState.READY).aggregate(**sums)
-    both = {name: (whole[name] or Decimal(0)) + (parts[name] or Decimal(0)) for name in NAMES}
-    return Resources(**both)
+        pool__in=pools, phase=Phase.READY, slot__state=SlotState.READY, spread=False
+    )
+    parts = ReservationPart.objects.filter(slot__pool__in=pools, slot__state=SlotState.READY)
+    held = _sums_by("pool", whole)
+    for pool, amounts in _sums_by("slot__pool", parts).items():
+        held[pool] = held.get(pool, Resources()) + amounts
+    return held
+
+
+def _sums_by(pool: str, rows: QuerySet[Any]) -> dict[UUID, Resources]:
+    sums: Any = {name: Sum(name) for name in NAMES}
+    return {row[pool]: _resources(row) for row in rows.order_by().values(pool).annotate(**sums)}
 
 
 def board_slots(pool: Pool, *, now: datetime, start: int, limit: int) -> list[Slot]:

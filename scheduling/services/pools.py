@@ -39,19 +39,27 @@ LAUNCHES_AGAIN = {
 
 
 def create_pool(
-    *, name: str, actor: Actor, system: str = "cml", runtime: str = "simulated", **fields: Any
+    *,
+    name: str,
+    actor: Actor,
+    system: str = "cml",
+    runtime: str = "simulated",
+    now: datetime | None = None,
+    **fields: Any,
 ) -> Pool:
     """A new kind of worker."""
     _refuse_unknown(fields)
     fields = _tidy(fields)
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
+    pool.created_at = now or pool.created_at
     _check_scheduler(pool)
     _check_runtime(pool)
     _check_workers(pool)
     with transaction.atomic():
         save_checked(pool)
         after = {"system": system, "runtime": runtime, **fields}
-        log_change(pool, actor=actor, event="pool_created", message=f"pool {pool} created", after=after)
+        message = f"pool {pool} created"
+        log_change(pool, actor=actor, event="pool_created", message=message, after=after, now=now)
     return pool
 
 

@@ -26,8 +26,8 @@ class Filler:
     def __init__(self, users: int = USERS) -> None:
         self.chance = random.Random(11)
         self.now = timezone.now()
-        make_people()
-        self.projects = [project.pk for project in make_organisation()]
+        make_people(at=self.now)
+        self.projects = [project.pk for project in make_organisation(at=self.now)]
         make_pools(now=self.now, live=False)
         definitions = make_definitions(now=self.now, live=False)
         self.definitions = [(each.pk, each.current_revision_id) for each in definitions]

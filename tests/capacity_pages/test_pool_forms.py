@@ -99,6 +99,28 @@ def test_every_field_of_the_form_is_on_the_page(by, admin, db):
     assert "reason" not in NewPoolForm().fields
 
 
+def test_the_example_of_settings_can_be_pasted(by, admin, db):
+    text = NewPoolForm().fields["runtime_settings"].help_text
+    example = text[text.index("{") : text.index("}") + 1]
+    by(admin).post("/pools/new", {**GOOD, "runtime_settings": example})
+    assert Pool.objects.get(name="cml-new").runtime_settings == {"boot_seconds": 20}
+
+
+def test_no_settings_are_an_empty_box(by, admin, pool, edit_url):
+    for address in ("/pools/new", edit_url):
+        assert by(admin).get(address).context["form"]["runtime_settings"].value() == ""
+
+
+def test_a_reason_is_not_called_optional_where_some_changes_need_it(by, admin, edit_url):
+    form = by(admin).get(edit_url).context["form"]
+    assert form["reason"].field.optional_word == "needed for some changes"
+
+
+def test_the_edit_form_says_what_saving_does(by, admin, edit_url, words):
+    said = "Saving lets a stopped or backing-off pool launch again at once. Running slots keep their size."
+    assert said in words(by(admin).get(edit_url))
+
+
 def test_a_pool_is_edited_with_a_reason(by, admin, pool, edit_url):
     Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template", failures=3)
     page = by(admin).post(edit_url, {**GOOD, "max_slots": "9", "reason": "More courses"})

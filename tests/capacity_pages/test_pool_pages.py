@@ -24,11 +24,17 @@ def test_the_list_shows_use_demand_and_policy(by, viewer, pool, now, words):
     put_on(ready, reserve(pool, now), now)
     reserve(pool, now - timedelta(minutes=4))
     page = by(viewer).get("/pools/")
-    assert "1 of 6 slots is ready , 1 reservation waits." in words(page)
-    assert (
-        "cml-eu Evening courses Enabled cml simulated 1 offering 1 of 6 1 of 10 1 4 min ago 0 0 6"
-        in words(page)
-    )
+    assert "1 slot is ready, 4 more may be launched; 1 reservation waits." in words(page)
+    assert "cml-eu Evening courses Enabled CML Simulated 1 offering" in words(page)
+    assert "1 of 6 1 of 10 CPU 12 % 1 4 min ago 0 / 0 / 6" in words(page)
+
+
+def test_pools_that_launch_nothing_may_launch_no_more(by, viewer, pool, now, words):
+    make_slot(pool, 1)
+    Pool.objects.filter(pk=pool.pk).update(stopped_reason="no such template")
+    said = "1 slot is ready; no session waits. 1 pool launches nothing at the moment."
+    assert said in words(by(viewer).get("/pools/"))
+    assert "1 slot is ready; nothing waits." in words(by(viewer).get(detail(pool)))
 
 
 def test_the_list_says_when_there_is_no_pool(by, viewer, words):
@@ -71,6 +77,7 @@ def test_the_list_is_searched_and_exported(by, viewer, pool):
     assert [row.name for row in client.get("/pools/?q=gpu").context["rows"].rows] == ["gpu-lab"]
     body = exported(client.get("/pools/?format=csv"))
     assert body.splitlines()[0].startswith("Pool,State,System,Runtime,Offerings,Ready slots,Leases used")
+    assert body.splitlines()[0].endswith("Fullest resource,Waiting,Oldest wait,Min,Warm,Max")
     assert len(body.splitlines()) == 3
 
 
@@ -80,16 +87,16 @@ def test_a_pool_says_first_how_it_is(by, viewer, pool, session, now, words):
     make_slot(pool, 4, SlotState.BINDING)
     session.reservations.update(created_at=now - timedelta(minutes=4))
     page = by(viewer).get(detail(pool))
-    assert "3 of 6 slots are ready; 1 session waits, for 4 min" in words(page)
+    assert "3 slots are ready, 2 more may be launched; 1 session waits, for 4 min" in words(page)
     assert "1 slot is on the way." in words(page)
 
 
 @pytest.mark.parametrize(
     ("ready", "waiting", "said"),
     [
-        (0, 0, "None of 6 slots is ready; nothing waits."),
-        (1, 0, "1 of 6 slots is ready; nothing waits."),
-        (2, 2, "2 of 6 slots are ready; 2 reservations wait, the oldest for 1 h"),
+        (0, 0, "No slot is ready, 6 may be launched; nothing waits."),
+        (1, 0, "1 slot is ready, 5 more may be launched; nothing waits."),
+        (2, 2, "2 slots are ready, 4 more may be launched; 2 reservations wait, the oldest for 1 h"),
     ],
 )
 def test_the_sentence_counts(by, viewer, pool, now, words, ready, waiting, said):
@@ -146,7 +153,7 @@ def test_the_board_has_a_tile_for_each_slot_and_each_empty_place(by, viewer, poo
     assert [tile.name for tile in page.context["board"].tiles] == [
         f"cml-eu-0{number}" for number in (3, 1, 2, 4, 5, 6)
     ]
-    assert "cml-eu-03 Ready CPU 4 / 16 Memory 3.5 / 64 Disk 7 / 500 Ports 2 / 6,000 spot" in words(page)
+    assert "cml-eu-03 Ready CPU 4 / 16 Memory 3.5 / 64 Storage 7 / 500 Ports 2 / 6,000 spot" in words(page)
     binding = {meter.label for meter in tiles_of(page)["cml-eu-03"].meters if meter.binds}
     assert binding == {"CPU"}
     assert page.content.decode().count("tile-empty") == 5
@@ -223,8 +230,25 @@ def test_the_board_says_how_many_slots_are_in_each_state(by, viewer, pool, words
     make_slot(pool, 2)
     make_slot(pool, 3, SlotState.ERROR)
     page = by(viewer).get(detail(pool))
-    assert "Ready 2 Error 1 " in words(page)
+    assert "Ready 2 Error 1 Empty 3 " in words(page)
+    assert "state=EMPTY" not in page.content.decode()
     assert f'href="{reverse("slot_list")}?pool=cml-eu&amp;state=ERROR"' in page.content.decode()
+
+
+def test_those_that_wait_are_counted_with_their_noun(by, viewer, pool, session, now, words):
+    client = by(viewer)
+    assert "Waiting 1 session oldest just now " in words(client.get(detail(pool)))
+    reserve(pool, now)
+    assert "Waiting 2 reservations oldest" in words(client.get(detail(pool)))
+    pool.reservations.update(phase="RELEASED")
+    assert "Waiting 0 sessions none booked ahead" in words(client.get(detail(pool)))
+
+
+def test_settings_of_the_runtime_stand_apart_from_the_policy(by, viewer, pool, words):
+    client = by(viewer)
+    assert "Runtime settings" not in words(client.get(detail(pool)))
+    Pool.objects.filter(pk=pool.pk).update(runtime_settings={"boot_seconds": 20})
+    assert "Runtime settings boot_seconds 20 s" in words(client.get(detail(pool)))
 
 
 def test_slots_beyond_a_lowered_maximum_are_still_shown(by, viewer, pool):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from lcm.models import ChangeLog
 from scheduling.models import LaunchAttempt, PortAllocation, Slot, SlotState
@@ -59,7 +60,16 @@ def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, 
     assert "Allocated 3 Leaked 1 Free 5,996" in text
     assert "2500 r9_vnc leaked, held back until seen free" in text
     assert "Refused capacity none none left" in text
-    assert "CPU 6 / 16" in text
+    assert "CPU 6 / 16 cores Memory 7.5 / 64 GB Storage 7 / 500 GB Ports 4 / 6,000 " in text
+
+
+def test_what_a_worker_reports_stands_beside_what_is_planned_with(by, viewer, slot, words):
+    reported = {"cpu_cores": "96", "memory_gb": "384", "storage_gb": "4000"}
+    Slot.objects.filter(pk=slot.pk).update(reported_capacity=reported)
+    assert (
+        "It reports 96 cores, 384 GB memory, 4,000 GB storage "
+        "Planned with what the pool says: 16 cores, 64 GB, 500 GB"
+    ) in words(by(viewer).get(url(slot)))
 
 
 @pytest.mark.parametrize(
@@ -159,6 +169,45 @@ def test_a_dialog_refuses_with_a_sentence(by, operator, pool, words, action, old
     assert Slot.objects.get(pk=slot.pk).state == old
 
 
+NOBODY = {
+    "cordon": "It gets no more sessions and is not drained for being idle. Nobody is on it.",
+    "drain": "It gets no more sessions. Nobody is on it, so its worker is ended soon.",
+    "terminate": "Nobody is on it. Its worker is ended now.",
+}
+SOME = {
+    "cordon": "1 session is on it, until {end}; it stays.",
+    "drain": "1 session is on it, until {end}. Then its worker is ended.",
+    "terminate": "1 session is on it, until {end}, so this is refused: drain the slot instead.",
+}
+MORE = {
+    "cordon": "2 reservations are on it, the last until {end}; they stay.",
+    "drain": "2 reservations are on it, the last until {end}. Then its worker is ended.",
+    "terminate": "2 reservations are on it, the last until {end}, so this is refused",
+}
+
+
+@pytest.mark.parametrize("action", ["cordon", "drain", "terminate"])
+def test_a_dialog_names_who_is_on_the_slot(by, operator, slot, session, now, words, action):
+    client = by(operator)
+    assert NOBODY[action] in words(client.get(url(slot, action), headers=HTMX))
+    put_session_on(slot, session, now)
+    ends = timezone.localtime().replace(hour=23, minute=58)
+    type(session).objects.filter(pk=session.pk).update(starts_at=ends - timedelta(hours=1), ends_at=ends)
+    assert SOME[action].format(end="23:58") in words(client.get(url(slot, action), headers=HTMX))
+    later = ends + timedelta(days=1)
+    other = reserve(slot.pool, now)
+    put_on(slot, other, now)
+    type(other).objects.filter(pk=other.pk).update(expires_at=later)
+    said = MORE[action].format(end=f"{later:%d %b} 23:58")
+    assert said in words(client.get(url(slot, action), headers=HTMX))
+
+
+def test_no_labels_are_an_empty_box(by, operator, slot, words):
+    page = by(operator).get(url(slot, "labels"))
+    assert page.context["form"]["labels"].value() == ""
+    assert "Sessions that are on it stay." in words(page)
+
+
 def test_without_a_reason_nothing_is_done(by, operator, slot, words):
     page = by(operator).post(url(slot, "drain"), {"reason": " "})
     assert page.status_code == 422
@@ -190,6 +239,19 @@ def test_slots_are_filtered_and_searched(by, viewer, pool, now):
     assert listed(client, "pool=cml-eu&sort=number") == ["cml-eu-01", "cml-eu-02", "cml-eu-12"]
 
 
+def test_the_list_says_first_how_slots_are(by, viewer, pool, now, words):
+    client = by(viewer)
+    assert "slots are ready" not in words(client.get("/slots/"))
+    first = make_slot(pool, 1)
+    make_slot(pool, 2)
+    put_on(first, reserve(pool, now), now)
+    page = client.get("/slots/")
+    assert "No slot is in error. 2 slots are ready; 1 of 20 leases is in use." in words(page)
+    assert page.context["crumbs"] == [("Capacity", "/pools/"), ("Slots", "")]
+    make_slot(pool, 3, S.ERROR)
+    assert "1 slot is in error. 2 slots are ready" in words(client.get("/slots/"))
+
+
 def test_a_pool_that_does_not_exist_is_an_error_of_the_filter(by, viewer, pool, words):
     page = by(viewer).get("/slots/?pool=nowhere")
     assert page.status_code == 200
@@ -200,11 +262,20 @@ def test_many_slots_are_drained_at_once(by, operator, pool, words):
     ready, failed = make_slot(pool, 1), make_slot(pool, 2, S.ERROR)
     client = by(operator)
     chosen = {"pk": [str(ready.pk), str(failed.pk)]}
-    assert "Drain 1 slot?" in words(client.post("/slots/drain", chosen))
+    asked = words(client.post("/slots/drain", chosen))
+    assert "Drain 1 slot?" in asked
+    assert "Nobody is on them. Sessions on them run to their end; then the workers are ended." in asked
     page = client.post("/slots/drain", {**chosen, "reason": "new image"}, follow=True)
     assert "1 slot set to drain." in words(page)
     ready.refresh_from_db()
     assert ready.state == S.DRAINING
+
+
+@pytest.mark.parametrize("action", ["cordon", "drain"])
+def test_the_leases_of_many_slots_are_named(by, operator, pool, words, action):
+    slots = [make_slot(pool, number, lease_count=number) for number in (1, 2)]
+    asked = by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots]})
+    assert "3 leases are in use on them." in words(asked)
 
 
 @pytest.mark.parametrize(("action", "cordoned"), [("cordon", False), ("uncordon", True)])

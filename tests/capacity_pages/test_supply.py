@@ -167,9 +167,9 @@ def test_the_list_of_pools_tells_what_each_may_ask_for(by, viewer, pool, ec2, st
     Pool.objects.filter(pk=broken.pk).update(runtime="gone")
     page = words(by(viewer).get("/pools/"))
     for said in (
-        "simulated 1 offering",
-        "ec2 3 offerings, 1 refused",
-        "static 2 workers listed",
+        "Simulated 1 offering",
+        "EC2 3 offerings, 1 refused",
+        "Static 2 workers listed",
         "gone wrong settings",
     ):
         assert said in page

@@ -13,7 +13,7 @@ from lcm.demo import life
 from lcm.demo.fleet import MISJUDGED, count_usage, load_demo
 from lcm.demo.workers import controller_key, point_workers_at
 from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
-from lcm.models import ApiToken, LabletDefinition, LabletSession
+from lcm.models import ApiToken, ChangeLog, LabletDefinition, LabletSession, Membership, Project
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import find_token
 from scheduling.models import SimulatedInstance, Slot
@@ -54,6 +54,20 @@ def test_a_living_fleet_begins_with_people_who_wait_and_a_past(fleet, now):
     assert set(active().values_list("status", flat=True)) == {"PENDING"}
     assert all(session.ends_at > now for session in active())
     assert LabletSession.objects.filter(status__in=FINAL).count() > 30
+
+
+def test_what_was_made_is_older_than_what_happened_there(fleet, now):
+    first = LabletSession.objects.order_by("created_at").first().created_at
+    assert all(project.created_at < first for project in Project.objects.all())
+    assert all(
+        slot.pool.created_at < slot.created_at == slot.last_state_change for slot in Slot.objects.all()
+    )
+    assert not Membership.objects.filter(joined_at__gt=first).exists()
+    made = ChangeLog.objects.filter(event__in=("domain_created", "project_created", "member_added"))
+    assert made.exists()
+    assert not made.filter(at__gt=first).exists()
+    assert not ChangeLog.objects.filter(event="pool_created", at__gt=now - timedelta(days=9)).exists()
+    assert not ChangeLog.objects.filter(event="definition_imported", at__gt=now - timedelta(days=9)).exists()
 
 
 def test_no_worker_is_silent_before_its_controller_can_have_spoken(fleet, now):

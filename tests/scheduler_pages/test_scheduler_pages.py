@@ -22,6 +22,41 @@ def test_the_form_shows_the_usual_one_when_there_is_none(by, admin, address):
     assert page.context["form"]["scheduler"].value() == DEFAULT
 
 
+def test_the_form_says_which_plugins_there_are_and_what_they_take(by, admin, address, words):
+    said = words(by(admin).get(address))
+    assert "cml-eu uses the default scheduler." in said
+    assert "timeslot Not before the lead time, not after the end" in said
+    assert "lead_minutes: 15 " in said
+    assert (
+        "spread The emptier a slot would be with the task on it, the better. weight: 1 , cpu_cores: 1" in said
+    )
+    assert (
+        "quota A job that would take its queue, or one above it, over the limit waits. limits: none" in said
+    )
+    assert "submit_order The older job first. none" in said
+
+
+def test_the_form_says_when_the_scheduler_is_the_pools_own(by, admin, address, words):
+    client = by(admin)
+    client.post(address, {"scheduler": TEXT, "reason": "exams"})
+    assert "cml-eu has a scheduler of its own." in words(client.get(address))
+
+
+def test_a_line_of_the_usual_one_fits_its_box():
+    assert max(len(line) for line in DEFAULT.splitlines()) <= 90
+
+
+def test_plugins_are_folded_until_they_are_worth_a_look(by, viewer, pool, words):
+    client, home = by(viewer), reverse("pool_detail", args=[pool.pk])
+    page = client.get(home)
+    assert "Default scheduler" in words(page)
+    assert '<details class="more"><summary>' in page.content.decode()
+    Pool.objects.filter(pk=pool.pk).update(scheduler=TEXT)
+    page = client.get(home)
+    assert "Its own scheduler" in words(page)
+    assert '<details class="more" open><summary>' in page.content.decode()
+
+
 def test_a_scheduler_is_saved_as_browsers_send_it(by, admin, address, pool):
     answer = by(admin).post(address, {"scheduler": TEXT.replace("\n", "\r\n"), "reason": "exams"})
     assert answer.status_code == 302
@@ -64,6 +99,7 @@ def test_the_pool_shows_plugins_their_times_and_what_failed(tuned, lab, by, view
     assert shown["resources"].ms >= 0
     assert shown["failing_in_tests"].error == "RuntimeError: the licence server does not answer"
     assert "The plugin failing_in_tests failed." in words(page)
+    assert "failing_in_tests Failed RuntimeError: the licence server does not answer" in words(page)
     assert "Edit scheduler" not in words(page)
 
 

@@ -1,0 +1,10 @@
+"""Runtimes and systems of pools as people write them."""
+
+from __future__ import annotations
+
+from django import template
+
+from scheduling.pages.supply import written
+
+register = template.Library()
+register.filter(written)
