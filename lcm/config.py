@@ -97,7 +97,11 @@ GROUPS: dict[str, list[Setting]] = {
             "Signs cookies. Required unless `DEBUG` is on; then one is made and kept in `DATA_DIR`.",
         ),
         Setting(
-            "DATA_DIR", "text", "var", "Folder for the SQLite database, the embedded Valkey and metric files."
+            "DATA_DIR",
+            "text",
+            "var",
+            "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
+            "A relative one is in the checkout.",
         ),
         Setting(
             "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
@@ -114,7 +118,11 @@ GROUPS: dict[str, list[Setting]] = {
     ],
     "Database and broker": [
         Setting(
-            "DATABASE_URL", "text", "", "`postgres://user:password@host/name`. Empty: SQLite in `DATA_DIR`."
+            "DATABASE_URL",
+            "text",
+            "",
+            "`postgres://user:password@host/name`, with libpq's options such as `?sslmode=verify-full`. "
+            "Empty: SQLite in `DATA_DIR`.",
         ),
         Setting(
             "DATABASE_POOL_SIZE",
@@ -127,7 +135,8 @@ GROUPS: dict[str, list[Setting]] = {
             "REDIS_URL",
             "text",
             "",
-            "Redis or Valkey: `redis://host:6379/0`. Empty: an embedded Valkey that `manage.py up` starts.",
+            "Redis or Valkey: `redis://host:6379/0`, with TLS `rediss://…/0?ssl_cert_reqs=required`. "
+            "Empty: an embedded Valkey that `manage.py up` starts.",
         ),
     ],
     "Web": [
@@ -164,11 +173,21 @@ GROUPS: dict[str, list[Setting]] = {
             "",
             "Name under which Prometheus reaches this machine. Empty: what is listened on, or its own name.",
         ),
+        Setting(
+            "PROMETHEUS_MULTIPROC_DIR",
+            "text",
+            "",
+            "Folder in which all processes of a machine count together; empty before they start. "
+            "`manage.py up` sets it. Not set: each web process tells its own figures.",
+        ),
         Setting("SESSION_HOURS", "whole number", 12, "Hours until a person has to log in again.", 1),
     ],
     "API": [
         Setting(
-            "API_RATE", "text", "600/min", "Requests a person or token may make; `number/sec|min|hour|day`."
+            "API_RATE",
+            "text",
+            "600/min",
+            "Requests a person or token may make: a number for each `sec`, `min`, `hour` or `day`.",
         ),
         Setting(
             "CONTROLLER_RATE", "text", "6000/min", "Requests a controller may make, for all its workers."
@@ -405,8 +424,28 @@ def read_settings() -> dict[str, Any]:
     return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
 
 
-def database_from(url: str, data_dir: Path) -> dict[str, Any]:
-    """Django's description of the database an address names; SQLite in the data folder without one."""
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
+}
+
+
+def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
+    """Django's description of the database an address names; SQLite in the data folder without one.
+
+    Options in the address, such as `?sslmode=verify-full`, stay beside ours.
+    """
+    found = _database_of(url, data_dir)
+    ours: dict[str, Any] = {}
+    if found["ENGINE"].endswith("sqlite3"):
+        ours = SQLITE_OPTIONS
+    elif pool_size:
+        ours = {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
+
+
+def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
     if not url:
         return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "lcm.sqlite3")}
     try:

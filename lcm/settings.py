@@ -84,17 +84,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- database, broker, cache --------------------------------------------------------------------
 
-DATABASES = {"default": database_from(CONFIG["DATABASE_URL"], DATA_DIR)}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
-    }
-elif CONFIG["DATABASE_POOL_SIZE"]:
-    DATABASES["default"]["OPTIONS"] = {
-        "pool": {"min_size": 1, "max_size": CONFIG["DATABASE_POOL_SIZE"], "timeout": 10}
-    }
+DATABASES = {"default": database_from(CONFIG["DATABASE_URL"], DATA_DIR, CONFIG["DATABASE_POOL_SIZE"])}
 
 REDIS_EMBEDDED = not CONFIG["REDIS_URL"]
 VALKEY_SOCKET = embedded_socket(DATA_DIR)

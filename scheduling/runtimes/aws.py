@@ -18,7 +18,10 @@ from scheduling.runtimes.base import (
     WronglyConfigured,
 )
 
-BOTO3_MISSING = "The runtime “ec2” needs boto3, which is not installed: pip install 'lcm[aws]'."
+BOTO3_MISSING = (
+    "The runtime “ec2” needs boto3, which is not installed: in LCM's folder, "
+    ".venv/bin/python -m pip install -c constraints.txt -e '.[aws]'."
+)
 
 # The first pattern that matches the whole code decides; a code that none knows is a plain failure.
 # An offering that a zone does not have (“Unsupported”) or a subnet that is full is refused like one that

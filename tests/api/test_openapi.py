@@ -66,6 +66,23 @@ def test_filters_and_paging_of_a_list_are_in_it(document):
     assert {"cursor", "page_size", "sort", "status", "owner", "pool", "q"} <= names
 
 
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        (
+            "/api/internal/leases/hold/",
+            {"type": "array", "items": {"$ref": "#/components/schemas/PoolLease"}},
+        ),
+        ("/api/internal/boot/", {"$ref": "#/components/schemas/BootKey"}),
+        ("/api/live-stats/", {"$ref": "#/components/schemas/BatchLive"}),
+    ],
+)
+def test_a_post_that_makes_nothing_answers_200_with_what_it_says(path, answer, document):
+    responses = document["paths"][path]["post"]["responses"]
+    assert [code for code in responses if code.startswith("2")] == ["200"]
+    assert responses["200"]["content"]["application/json"]["schema"] == answer
+
+
 def test_both_ways_to_log_in_are_in_it(document):
     assert set(document["components"]["securitySchemes"]) == {"token", "login"}
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 import lcm
-from lcm.config import GROUPS, Setting, as_markdown, read_settings
+from lcm.config import GROUPS, SQLITE_OPTIONS, Setting, as_markdown, database_from, read_settings
 
 ROOT = Path(lcm.__file__).parent.parent
 ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
@@ -102,6 +102,11 @@ def test_every_setting_says_what_it_is_for(setting):
     assert setting.help.endswith(".")
 
 
+def test_no_pipe_in_a_text_breaks_the_table():
+    rows = [line for line in as_markdown().splitlines() if line.startswith("| `")]
+    assert {row.count("|") for row in rows} == {5}
+
+
 def test_the_reference_has_a_row_for_every_setting():
     rows = re.findall(r"^\| `([A-Z_]+)` \| ([a-z ]+) \|", as_markdown(), flags=re.MULTILINE)
     assert rows == [(name, setting.kind) for name, setting in ALL.items()]
@@ -121,6 +126,30 @@ def test_documented_settings_are_used():
     ]
     texts = "".join(path.read_text() for path in files if path.name != "config.py")
     assert [name for name in ALL if f'"{name}"' not in texts] == []
+
+
+@pytest.mark.parametrize(
+    ("size", "pool"), [(0, {}), (8, {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}})]
+)
+def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool(size, pool, tmp_path):
+    url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
+    found = database_from(url, tmp_path, size)
+    assert found["PASSWORD"] == "p@ss"
+    assert found["OPTIONS"] == {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem", **pool}
+
+
+def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
+    assert database_from("", tmp_path, 8)["OPTIONS"] == SQLITE_OPTIONS
+    assert database_from("sqlite:////lcm.sqlite3?timeout=3", tmp_path, 8)["OPTIONS"] == {
+        **SQLITE_OPTIONS,
+        "timeout": 3,
+    }
+
+
+def test_django_is_told_of_options_in_the_address_of_the_database(tmp_path):
+    url = "postgres://lcm@db.example.org/lcm?sslmode=verify-full"
+    show = READ + "print(sorted(settings.DATABASES['default']['OPTIONS']))"
+    assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "['pool', 'sslmode']\n"
 
 
 def test_without_a_secret_key_production_does_not_start(tmp_path):

@@ -47,7 +47,7 @@ def test_environment_is_of_known_settings(name):
     if name == "controller":
         assert all(each.startswith("LCM_CONTROLLER_") for each in given)
     else:
-        assert given <= SETTINGS | {"PROMETHEUS_MULTIPROC_DIR"}
+        assert given <= SETTINGS
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -3,9 +3,11 @@
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from lcm.config import read_settings
 from lcm.controller.config import read_config
+from tests.bench.control_plane import ROOT
 from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, variables
 
@@ -41,3 +43,11 @@ def test_the_controller_understands_its_example():
     names = {f"LCM_CONTROLLER_{name}" for name in ("LCM_URL", "TOKEN_FILE", "DATA_DIR")}
     worker = {f"LCM_CONTROLLER_WORKER_{name}" for name in ("USERNAME", "PASSWORD_FILE")}
     assert set(CONTROLLER) == names | worker
+
+
+def test_git_ignores_every_file_with_a_secret():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    settings = [file for service in compose["services"].values() for file in service.get("env_file", [])]
+    secrets = [secret["file"] for secret in compose["secrets"].values()]
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert {f"/deploy/{name}" for name in (".env", *settings, *secrets)} <= set(ignored)

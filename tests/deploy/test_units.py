@@ -73,7 +73,7 @@ def test_commands_exist(unit):
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
 def test_variables_are_settings(unit):
     given = {pair.partition("=")[0] for line in settings(unit, "Environment") for pair in line.split()}
-    assert given <= SETTINGS | {"PROMETHEUS_MULTIPROC_DIR"}
+    assert given <= SETTINGS
 
 
 def test_the_target_starts_all_parts_of_the_control_plane():

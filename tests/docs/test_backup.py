@@ -36,29 +36,37 @@ def test_sqlite_while_somebody_writes(tmp_path):
 
 
 @pytest.fixture
-def empty_database():
-    """The URL of an empty database beside the one under test."""
+def scratch():
+    """A database that may be renamed: its name, the address of its server and that of the one under test."""
     test = settings.DATABASES["default"]
     server = f"postgres://{test['USER']}:{test['PASSWORD']}@{test['HOST']}:{test['PORT']}"
-    name = f"{test['NAME']}_restored"
+    name = f"{test['NAME']}_live"
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
-        yield f"{server}/{name}", f"{server}/{test['NAME']}"
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        yield name, server, f"{server}/{test['NAME']}"
+        for each in (name, f"{name}_before"):
+            connection.execute(f'DROP DATABASE IF EXISTS "{each}" WITH (FORCE)')
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_postgresql(tmp_path: Path, empty_database, session_in):
+def test_postgresql(tmp_path: Path, scratch, session_in):
+    """The dump of one database comes back in place of another, which is kept aside."""
     for _ in range(BOTH_SESSIONS):
         session_in("RUNNING")
-    target, source = empty_database
+    name, server, source = scratch
     programs = f"{find_programs({}, tmp_path)}:{os.environ['PATH']}"
-    back_up, restore = commands_of("backup.md", "PostgreSQL")
-    tables = run(back_up, tmp_path, {**os.environ, "PATH": programs, "DATABASE_URL": source})
+    env = {**os.environ, "PATH": programs, "ADMIN_URL": f"{server}/postgres"}
+    back_up, restore, *_ = commands_of("backup.md", "PostgreSQL")
+    tables = run(back_up, tmp_path, {**env, "DATABASE_URL": source})
     assert int(tables) > 0
-    _, put_back = restore.splitlines()
-    run(put_back, tmp_path, {**os.environ, "PATH": programs, "DATABASE_URL": target})
-    with psycopg.connect(target) as restored:
+    # As on the page, for a database of another name and owner.
+    role = settings.DATABASES["default"]["USER"]
+    restore = restore.replace("OWNER lcm", f"OWNER {role}").replace("DATABASE lcm", f"DATABASE {name}")
+    restore = restore.replace("TO lcm_before", f"TO {name}_before")
+    run(restore, tmp_path, {**env, "DATABASE_URL": f"{server}/{name}"})
+    with psycopg.connect(f"{server}/{name}") as restored:
         found = restored.execute(f"SELECT count(*) FROM {LabletSession._meta.db_table}").fetchone()
     assert found == (BOTH_SESSIONS,)
+    with psycopg.connect(f"{server}/{name}_before") as before:
+        assert before.execute(f"SELECT to_regclass('{LabletSession._meta.db_table}')").fetchone() == (None,)

@@ -1,7 +1,11 @@
 """Pages that repeat what is elsewhere say the same."""
 
+import json
 import re
 
+import pytest
+
+from scheduling.runtimes.registry import runtime_problems
 from tests.bench.control_plane import ROOT
 
 DOCS = ROOT / "docs"
@@ -26,3 +30,13 @@ def test_operations_name_every_metric():
 
 def test_the_site_shows_the_change_log_itself():
     assert (DOCS / "changelog.md").resolve() == ROOT / "CHANGELOG.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "runtime", "key"),
+    [("first-worker.md", "static", "workers"), ("capacity.md", "ec2", "offerings")],
+)
+def test_settings_of_runtimes_are_such_as_a_pool_takes(page, runtime, key):
+    blocks = re.findall(r"^```json\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+    (settings,) = [found for block in blocks if key in (found := json.loads(block))]
+    assert runtime_problems(runtime, settings) == {}

@@ -159,5 +159,6 @@ def test_without_boto3_the_message_says_what_to_install(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     done = subprocess.run([sys.executable, "-c", WITHOUT_BOTO3], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    sentence = "The runtime “ec2” needs boto3, which is not installed: pip install 'lcm[aws]'."
+    install = "in LCM's folder, .venv/bin/python -m pip install -c constraints.txt -e '.[aws]'"
+    sentence = f"The runtime “ec2” needs boto3, which is not installed: {install}."
     assert done.stdout.splitlines() == [sentence, sentence]

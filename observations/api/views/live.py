@@ -56,7 +56,7 @@ class LiveViewSet(LcmViewSet[Kernel]):
     filter_backends = ()
     access = {"create": VIEWER}
 
-    @extend_schema(request=s.BatchSerializer, responses=s.BatchLiveSerializer)
+    @extend_schema(request=s.BatchSerializer, responses={200: s.BatchLiveSerializer})
     def create(self, request: Request) -> Response:
         data = self.taken(s.BatchSerializer, request)
         sessions = selectors.kernels_of(data["sessions"])

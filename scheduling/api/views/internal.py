@@ -69,6 +69,7 @@ class LeaseViewSet(LcmViewSet[Lease]):
 
     queryset = Lease.objects.none()
     serializer_class = s.PoolLeaseSerializer
+    pagination_class = None
     access = dict.fromkeys(("hold", "release"), CONTROLLER)
 
     @extend_schema(request=s.HolderSerializer, responses=s.PoolLeaseSerializer(many=True))
@@ -100,7 +101,7 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
     access = {"create": PUBLIC}
     shown_once = ("key",)
 
-    @extend_schema(request=s.BootTokenSerializer, responses=s.BootKeySerializer, auth=[])
+    @extend_schema(request=s.BootTokenSerializer, responses={200: s.BootKeySerializer}, auth=[])
     def create(self, request: Request) -> Response:
         data = self.taken(s.BootTokenSerializer, request)
         if (wait := wait_after_failures(request)) is not None:
