@@ -15,7 +15,7 @@ from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
 from lcm.models import ChangeLog
 from lcm.services import asking
-from lcm.web.charts.columns import ByDay, Series, stacked
+from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
 from lcm.web.charts.scales import told
 from scheduling.services import observing
 from tests.factories import make_person
@@ -414,7 +414,7 @@ def test_a_chart_is_stacked_from_the_bottom(now):
     day = now.date()
     chart = stacked(ByDay([day], [Series("a", [10.0]), Series("b", [20.0])]), unit="core-hours")
     low, high = chart.columns[0].segments
-    assert low.y + low.height == pytest.approx(210)
+    assert low.y + low.height == pytest.approx(BOTTOM)
     assert high.y + high.height == pytest.approx(low.y)
     assert high.height == pytest.approx(2 * low.height)
     assert [text for _, text in chart.lines] == ["0", "10", "20", "30"]
@@ -424,7 +424,7 @@ def test_a_chart_is_stacked_from_the_bottom(now):
 @pytest.mark.parametrize("most", [0.02, 1, 1.6, 61, 76, 91, 130, 149_000])
 def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
     chart = stacked(ByDay([now.date()], [Series("a", [most])]), unit="core-hours")
-    highest, axis = chart.columns[0].segments[0].height, 210 - 8
+    highest, axis = chart.columns[0].segments[0].height, BOTTOM - TOP
     assert axis / 1.61 <= highest <= axis + 0.1
 
 
