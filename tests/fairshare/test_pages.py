@@ -371,10 +371,36 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
 
 def test_the_list_of_observers(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
-    assert "usage-record Cuts allocations into records of 300 s" in text
+    assert "usage-record Records what each node of a lab held" in text
+    assert (
+        "Sessions that were placed but not started in time go back to the queue, for another worker; " in text
+    )
     assert "are late" in text
     assert text.count("Run now") == 10
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
+
+
+def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
+    observing.record_run(
+        kind="handler", name="requeue-scheduled", started_at=busy.clock(), duration_ms=3,
+        result=type("R", (), {"success_count": 1, "stale_count": 4, "failure_count": 0, "error": ""})(),
+    )  # fmt: skip
+    client = as_(viewer)
+    for path in ("/observers/", "/observers/requeue-scheduled/", "/observers/runs/"):
+        body = client.get(path).content.decode()
+        assert re.search(r'data-label="Done">\D*1\D+data-label="Stale">\D*4\D', body), path
+
+
+def test_only_observers_have_a_lag_and_without_one_they_are_up_to_date(busy, as_, viewer):
+    client = as_(viewer)
+    assert "Lag up to date" in text_of(client.get("/observers/usage-aggregation/"))
+    assert "Lag" not in text_of(client.get("/observers/end-running/"))
+
+
+def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
+    client = as_(viewer)
+    assert "It ran 1 min ago and did well." in text_of(client.get("/observers/usage-aggregation/"))
+    assert "It has not run yet. Sessions that still run" in text_of(client.get("/observers/end-running/"))
 
 
 def test_an_observer_that_failed_says_why(busy, as_, viewer):
