@@ -102,6 +102,7 @@ def _answered(asked: Question) -> dict[str, Any]:
             (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
             for each in found.subjects
         ],
+        "part_of": LABELS[resource],
         "hidden": max(found.count - SUBJECTS, 0),
         "sentence": _sentence(found.subjects, asked),
     }

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from fairshare.models import FairShare, FairSharePolicy, UsageBucket, UsageCheck
+from fairshare.models import FairShare, FairSharePolicy, Normalisation, Order, UsageBucket, UsageCheck
 from fairshare.selectors import shares
 from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
@@ -58,15 +58,17 @@ def text_of(response):
 def test_the_page_answers_in_words_first(busy, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
     assert "academy is above its share , so security goes first within a priority" in text
-    assert "Most of it comes from ccna, at 3.0 times its share." in text
+    assert "The largest part comes from ccna, at 3.0 times its share." in text
     assert "core-hours in 14 days" in text
 
 
 def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
-    text = text_of(as_(viewer).get(FAIR))
+    page = as_(viewer).get(FAIR)
+    text = text_of(page)
     assert "academy domain 1 inherited 50.0 % 75.0 % 1.50 × " in text
     assert "Calculate now" not in text
-    assert "Policy…" not in text
+    assert "/fair-share/policy" not in page.content.decode()
+    assert "Rank goes by the factor of the domain first, then of the project, then of the person" in text
 
 
 def test_branches_open_and_close_by_their_address(busy, as_, viewer):
@@ -250,7 +252,10 @@ EDIT = "/fair-share/policy?pool=cml-eu"
 
 def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     client = as_(admin)
-    assert "Half-life" in text_of(client.get(EDIT))
+    form = text_of(client.get(EDIT))
+    assert "Usage halves every 7 days and counts for 28 days." in form
+    assert "Resource weights CPU, per core-hour" in form
+    assert 'value="7"' in client.get(EDIT).content.decode()
     shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
     assert "change place" in text_of(shown)
     assert not FairSharePolicy.objects.exists()
@@ -261,6 +266,19 @@ def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     saved = FairSharePolicy.objects.get()
     assert (saved.half_life_days, saved.order, saved.resource_weights) == (3.0, "classic", {"gpu": 4.0})
     assert ChangeLog.objects.get(event="fair_share_policy_saved").reason == "shorter memory"
+
+
+def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
+    client = as_(admin)
+    for value in Normalisation:
+        FairSharePolicy.objects.update_or_create(pool=busy.pool, defaults={"normalisation": value})
+        assert value.label in unescape(text_of(client.get(FAIR)))
+        assert value.label in unescape(text_of(client.get(EDIT)))
+
+
+def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
+    FairSharePolicy.objects.create(pool=busy.pool, order=Order.CLASSIC)
+    assert "Rank goes by factor alone" in text_of(as_(viewer).get(FAIR))
 
 
 def test_a_preview_works_without_javascript(busy, as_, admin):
@@ -321,6 +339,13 @@ def test_the_explorer_looks_where_it_is_told(query, words, busy, as_, viewer):
 )
 def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
     assert as_(viewer).get(f"/usage/?{query}").status_code == 422
+
+
+@pytest.mark.parametrize(("resource", "label"), [("cpu_cores", "CPU"), ("memory_gb", "Memory")])
+def test_parts_are_those_of_the_chosen_resource_and_none_is_muted(resource, label, busy, as_, viewer):
+    body = as_(viewer).get(f"/usage/?resource={resource}").content.decode()
+    assert f'<th scope="col" class="num">Part of {label}</th>' in body
+    assert 'data-label="GPU, GPU-hours"><span class="muted">0</span>' in body
 
 
 def test_usage_as_csv(busy, as_, viewer):
