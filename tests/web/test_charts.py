@@ -129,6 +129,13 @@ def test_days_are_told_with_the_month_where_it_begins(days, look, texts):
     assert [label.text for label in chart.labels if look in label.look.split()] == texts
 
 
+def test_a_label_at_the_end_stays_within_the_chart():
+    for last, look in ((date(2026, 4, 1), "end all"), (date(2026, 4, 2), "mid all")):
+        days = [last - timedelta(days=age) for age in range(3, -1, -1)]
+        chart = stacked(ByDay(days, [Series("academy", [1.0] * 4)]), unit="core-hours")
+        assert [label.look for label in chart.labels if "all" in label.look][-1] == look
+
+
 def test_columns_fill_the_width_whatever_it_is():
     days = [date(2026, 3, 1) + timedelta(days=number) for number in range(14)]
     columns = stacked(ByDay(days, [Series("academy", [1.0] * 14)]), unit="core-hours").columns

@@ -124,7 +124,7 @@ def _labels(days: Sequence[date], look: str, most: int) -> Iterator[Label]:
         month = day.month
         if number == 0:
             yield Label(0, look, text)
-        elif number == len(days) - 1:
+        elif number == len(days) - 1 and text != str(day.day):
             yield Label(100, f"end {look}", text)
         else:
             yield Label(step * (number + 0.5), f"mid {look}", text)
