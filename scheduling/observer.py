@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Generic, TypeVar
 from uuid import UUID
 
+from django.conf import settings
+
 from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel
 from lcm.models.sessions import KernelStatus
@@ -40,6 +42,10 @@ class ObserverHandler(ABC, Generic[T]):
     # What is looked at; empty means all of them.
     target_statuses: ClassVar[Sequence[SessionStatus]] = ()
     target_kernel_statuses: ClassVar[Sequence[KernelStatus]] = ()
+
+    @property
+    def interval(self) -> timedelta:
+        return timedelta(seconds=settings.CONFIG[self.interval_setting])
 
     @classmethod
     @abstractmethod

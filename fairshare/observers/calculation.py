@@ -13,7 +13,7 @@ from scheduling.observer import ObserverHandler, ObserverResult
 
 
 class FairShareCalculationObserver(ObserverHandler[Pool]):
-    """Computes where everybody stands, pool by pool, even when nothing runs."""
+    """Computes the factor and rank of each domain, project and person in every pool, from their usage."""
 
     interval_setting = "FAIR_SHARE_INTERVAL"
 
@@ -29,6 +29,8 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
         return ObserverResult(success_count=1)
 
     def lag(self, now: datetime) -> timedelta | None:
+        """Factors are as old as their calculation, and late when they are older than the interval."""
         newest = Pool.objects.annotate(last=Max("fair_share_calculations__at")).values_list("last", flat=True)
         moments = [each for each in newest if each is not None]
-        return now - min(moments) if moments else None
+        age = now - min(moments) if moments else timedelta(0)
+        return age if age > self.interval else None

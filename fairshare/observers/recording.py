@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class UsageRecordObserver(ObserverHandler[Page]):
-    """Cuts allocations into records of 300 s, up to their end or the last boundary of the clock."""
+    """Records what each node of a lab held, in slices of 5 min of the clock or up to the node's end."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, timedelta
 
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from fairshare.levels import Level
-from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
+from fairshare.selectors.usage import KINDS, Period, last_check, top_domains, usage_by_day
 from fairshare.units import HOUR_NAMES, RESOURCES
 from lcm.roles import Role
 from lcm.web.access import role_required
-from lcm.web.charts.columns import stacked
+from lcm.web.charts.columns import Series, stacked
+from lcm.web.charts.scales import told
 from lcm.web.needs import Look, Need
+from lcm.web.overview import later_panel
 
 DAYS = 14
 
@@ -36,7 +37,7 @@ def needs_of_usage(look: Look) -> Iterator[Need]:
 @role_required(Role.VIEWER)
 def overview_usage(request: HttpRequest) -> HttpResponseBase:
     """Usage by domain: a panel of the overview; without JavaScript a page of its own."""
-    resource = RESOURCES[0]
+    resource, unit = RESOURCES[0], HOUR_NAMES[RESOURCES[0]]
     now = timezone.now()
     last = now.astimezone(UTC).date()
     first = last - timedelta(days=DAYS - 1)
@@ -44,9 +45,16 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
     by_day = usage_by_day(period, Level.DOMAIN, resource, top_domains(period, resource))
     context = {
         "now": now,
-        "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
+        "chart": stacked(by_day, unit=unit),
+        "sentence": _sentence(by_day.series[:KINDS], unit),
         "days": DAYS,
         "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],
     }
-    template = "overview/usage.html#panel" if request.htmx else "overview/usage.html"  # type: ignore[attr-defined]
-    return render(request, template, context)
+    return later_panel(request, "overview/usage.html", context)
+
+
+def _sentence(named: Sequence[Series], unit: str) -> str:
+    if not named:
+        return f"**Nothing was used in the last {DAYS} days.**"
+    most = max(named, key=lambda series: series.total)
+    return f"**{most.name} used most: {told(most.total)} {unit}** in the last {DAYS} days."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django import forms
@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from fairshare.models import Normalisation, Order
+from fairshare.pages.wording import policy_sentence
 from fairshare.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
 from fairshare.selectors.previews import preview
 from fairshare.selectors.trees import Rules, policy_read_with, weights_of, with_policies
@@ -54,6 +55,12 @@ class PolicyForm(PageForm):
             )
         self.fields["reason"] = reason
 
+    def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
+        """The fields under their titles; the reason stands with what saves them."""
+        own = [name for name in self.fields if name not in (*RESOURCES, "reason")]
+        yield "Usage and order", [self[name] for name in own]
+        yield "Resource weights", [self[name] for name in RESOURCES]
+
     @property
     def changes(self) -> dict[str, Any]:
         """The policy's values out of the form's."""
@@ -77,6 +84,7 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     context: dict[str, Any] = {
         "pool": pool,
         "form": form,
+        "sentence": policy_sentence(present),
         "back": back,
         "warnings": warnings_for(pool),
         "crumbs": [("Fair share", back), ("Policy", "")],
@@ -115,4 +123,9 @@ def _previewed(pool: Pool, present: Policy, form: PolicyForm) -> Any:
 
 
 def _initial(policy: Policy) -> dict[str, Any]:
-    return {**vars(policy), **policy.resource_weights}
+    """As people write it: “7”, not “7.0”."""
+    values = {**vars(policy), **policy.resource_weights}
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name, value in values.items()
+    }

@@ -16,8 +16,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from fairshare.levels import Level
+from fairshare.models import Normalisation, Order
 from fairshare.pages.lists import SHARES
-from fairshare.pages.wording import FOUND_ALONE, sentence, weights_text
+from fairshare.pages.wording import FOUND_ALONE, rank_sentence, sentence, weights_text
 from fairshare.selectors.names import with_names
 from fairshare.selectors.shares import branches, pools_to_share, search, shares
 from fairshare.selectors.trees import policy_read_with
@@ -91,10 +92,12 @@ def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
 def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     """The lines of the tree: opened branches, or what is searched for."""
     query = request.GET.get("q", "").strip()[:100]
+    policy = policy_read_with(pool)
     found = search(pool, query) if query else branches(pool, _opened(request))
     return {
         "pool": pool,
-        "policy": policy_read_with(pool),
+        "policy": policy,
+        "rank_sentence": rank_sentence(policy),
         "query": query,
         "export_query": urlencode({"pool": pool.name}),
         "tree": found,
@@ -121,6 +124,8 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
         "sentence": FOUND_ALONE
         if shown["query"]
         else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
+        "normalised": Normalisation(shown["policy"].normalisation).label,
+        "order": Order(shown["policy"].order).label,
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

@@ -30,7 +30,6 @@ from scheduling.models import Pool
 
 DAYS = 28
 MOST_DAYS = 730
-WIDE = 1160.0
 
 
 class ExplorerForm(PageForm):
@@ -97,12 +96,13 @@ def _answered(asked: Question) -> dict[str, Any]:
     by_day = usage_by_day(asked.period, asked.level, resource, found.top)
     return {
         "answer": answer,
-        "chart": stacked(by_day, unit=HOUR_NAMES[resource], width=WIDE),
+        "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
             (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
             for each in found.subjects
         ],
+        "part_of": LABELS[resource],
         "hidden": max(found.count - SUBJECTS, 0),
         "sentence": _sentence(found.subjects, asked),
     }

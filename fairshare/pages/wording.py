@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fairshare.levels import Level
+from fairshare.models import Order
 from fairshare.policy import Policy
 from fairshare.selectors.shares import Row
 from fairshare.units import LABELS
@@ -17,12 +18,12 @@ FOUND_ALONE = "**Projects and people of that name.** Without a search the whole 
 
 
 def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool) -> str:
-    """Who is above their share, who goes first, and where most of it comes from.
+    """Who is above their share, who goes first, and where the largest part of it comes from.
 
     `used`: there is usage, counted in the calculation or not yet.
     """
     if calculated_at is None:
-        return "**Nothing was calculated yet.** It is at every interval, or when you ask for it."
+        return "**Nothing was calculated yet.** Shares are calculated at every interval, and when you ask."
     domains = [row for row in rows if row.share.level == Level.DOMAIN]
     if not any(row.share.usage for row in domains):
         if used:
@@ -39,8 +40,24 @@ def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool)
     projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
     if projects:
         most = max(projects, key=lambda row: row.share.actual_usage)
-        first += f" Most of it comes from {most.name}, at {most.times_share:.1f} times its share."
+        first += f" The largest part comes from {most.name}, at {most.times_share:.1f} times its share."
     return first
+
+
+def policy_sentence(policy: Policy) -> str:
+    """“**Usage halves every 7 days and counts for 28 days.**”"""
+    half_life = "day" if policy.half_life_days == 1 else f"{policy.half_life_days:g} days"
+    return f"**Usage halves every {half_life} and counts for {counted(policy.lookback_days, 'day')}.**"
+
+
+def rank_sentence(policy: Policy) -> str:
+    """How rank comes about."""
+    if policy.order == Order.TREE:
+        return (
+            "Rank goes by the factor of the domain first, then of the project, then of the person; "
+            "who has the higher one goes first within a priority."
+        )
+    return "Rank goes by factor alone; of people, who has the higher one goes first within a priority."
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

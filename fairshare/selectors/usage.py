@@ -51,13 +51,17 @@ def top_domains(period: Period, resource: str) -> Top:
 
 
 def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
-    """One resource, stacked by the subjects of a level that used most of it and the others together."""
+    """One resource, stacked by the subjects of a level that used most of it and the others together.
+
+    They are in the order of their names, so that each has the same colour wherever the same are shown.
+    """
     days = period.days
     ranked = [key for key, used in top if used]
     if not ranked:
         return ByDay(days, [])
-    chosen = ranked[:KINDS]
-    names = [*(str(name) for name in names_of(chosen).values()), "others"][: len(ranked)]
+    found = names_of(ranked[:KINDS])
+    chosen = sorted(found, key=lambda key: str(found[key]).casefold())
+    names = [*(str(found[key]) for key in chosen), "others"][: len(ranked)]
     mine = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in chosen]
     whose = Case(*(When(each, then=Value(n)) for n, each in enumerate(mine)), default=Value(len(chosen)))
     rows = period.buckets().filter(reduce(or_, mine, Q(level=Level.DOMAIN))).order_by()
@@ -70,8 +74,8 @@ def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
     return ByDay(
         days,
         [
-            Series(name, [hours(found.get(day, 0)) for day in days])
-            for name, found in zip(names, sums, strict=False)
+            Series(name, [hours(used.get(day, 0)) for day in days])
+            for name, used in zip(names, sums, strict=False)
         ],
     )
 

@@ -54,7 +54,7 @@ def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tu
 
 
 def _is_here(path: str, entry: Entry) -> bool:
-    return path.startswith(entry.prefix) if entry.prefix else path == reverse(entry.url_name)
+    return path == reverse(entry.url_name) or (bool(entry.prefix) and path.startswith(entry.prefix))
 
 
 def _counts() -> dict[str, str]:

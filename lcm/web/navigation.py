@@ -9,7 +9,7 @@ from lcm.roles import Role
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry is current on addresses that begin with its prefix; one without, on its own alone."""
+    """An entry is current on its own address, and on those that begin with its prefix."""
 
     key: str
     label: str
@@ -29,7 +29,7 @@ GROUPS = (
     NavGroup(
         "",
         [
-            Entry("overview", "Overview", "home", "", "squares-2x2"),
+            Entry("overview", "Overview", "home", "/overview/", "squares-2x2"),
             Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
         ],
     ),

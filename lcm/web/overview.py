@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+
 from lcm.web.needs import Look
 
 Column = Literal["wide", "side"]
+# The part of a page that asks for itself again.
+LIVE = "live"
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,14 @@ def parts(look: Look, column: Column) -> list[tuple[str, Mapping[str, Any]]]:
 def clauses(look: Look) -> list[str]:
     """What the fresh parts add to the sentence at the top."""
     return [part.clause(look) for part in _parts.values() if part.clause]
+
+
+def later_panel(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponseBase:
+    """The panel for the overview; without JavaScript a page of its own, which is fresh by itself too."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    alone = not htmx or htmx.target == LIVE
+    part = "" if not htmx else f"#{LIVE}" if alone else "#panel"
+    return render(request, f"{template}{part}", {**context, "alone": alone})
 
 
 def later_parts(column: Column) -> list[LaterPart]:

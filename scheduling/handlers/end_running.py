@@ -14,7 +14,7 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler
 
 
 class EndRunning(SessionLifecycleHandler):
-    """Stops what is still running or collecting when the end and the grace are over."""
+    """Sessions that still run or are collected when their timeslot and the grace are over are stopped."""
 
     target_statuses = (SessionStatus.RUNNING, SessionStatus.COLLECTING)
     success_status = SessionStatus.STOPPING

@@ -14,7 +14,10 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler
 
 
 class ExpirePending(SessionLifecycleHandler):
-    """Expires what waits past its start and the grace, or past its end; back in the queue counts anew."""
+    """Sessions that got no place within the grace after their start, or before their end, expire.
+
+    For one that is back in the queue the grace begins anew.
+    """
 
     target_statuses = (SessionStatus.PENDING,)
     success_status = SessionStatus.EXPIRED

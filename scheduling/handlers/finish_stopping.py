@@ -13,7 +13,9 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, sk
 
 
 class FinishStopping(SessionLifecycleHandler):
-    """Fails what stops for too long: its place is given back, its ports once they are seen free."""
+    """Sessions whose end nobody reports in time fail; their place is given back, and their ports once they
+    are seen free.
+    """
 
     target_statuses = (SessionStatus.STOPPING,)
     stale_status = SessionStatus.FAILED

@@ -14,7 +14,7 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler
 
 
 class NoShowReady(SessionLifecycleHandler):
-    """Stops a lab that was not started within the time of no-show, or whose timeslot is over."""
+    """Sessions whose lab is ready and that nobody comes to in time are stopped."""
 
     target_statuses = (SessionStatus.READY,)
     success_status = SessionStatus.STOPPING

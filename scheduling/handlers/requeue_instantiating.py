@@ -13,7 +13,7 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, sk
 
 
 class RequeueInstantiating(SessionLifecycleHandler):
-    """Back to the queue for another attempt; after the last one it has failed."""
+    """Sessions whose lab does not come up in time go back to the queue; after the last attempt they fail."""
 
     target_statuses = (SessionStatus.INSTANTIATING,)
     stale_status = SessionStatus.PENDING

@@ -13,7 +13,9 @@ from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, sk
 
 
 class RequeueScheduled(SessionLifecycleHandler):
-    """Back to the queue, for another worker; after the last attempt it is called off."""
+    """Sessions that were placed but not started in time go back to the queue, for another worker; after the
+    last attempt they are called off.
+    """
 
     target_statuses = (SessionStatus.SCHEDULED,)
     stale_status = SessionStatus.PENDING

@@ -15,11 +15,21 @@ from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, go
 from lcm.web.lists import list_page
+from lcm.web.wording import duration_text
+from scheduling.models import RunKind
 from scheduling.pages.run_lists import RUNS
 from scheduling.selectors.observing import Observed, observed, observed_one, runs_of
 from scheduling.services.observing import ask_for_run
 
 RUNS_SHOWN = 20
+GROUPS = (
+    (RunKind.OBSERVER, "Observers", "They look and record; they change nothing."),
+    (
+        RunKind.HANDLER,
+        "Lifecycle handlers",
+        "They move sessions on that nobody else does. Stale: in one status for too long.",
+    ),
+)
 
 
 @require_GET
@@ -39,7 +49,7 @@ def observer_board(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def run_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, RUNS)
+    return list_page(request, RUNS, crumbs=[("Observers", reverse("observer_list")), ("Runs", "")])
 
 
 @require_GET
@@ -51,6 +61,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
         raise Http404(error.message) from error
     context = {
         "each": found,
+        "sentence": _sentence_of(found),
         "runs": runs_of(name)[:RUNS_SHOWN],
         "crumbs": [("Observers", reverse("observer_list")), (name, "")],
     }
@@ -75,6 +86,18 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     return go(request, Done(f"{name} runs as soon as a worker is free.", back))
 
 
+def _sentence_of(found: Observed) -> str:
+    """“**It ran 55 s ago and did well.**” and what it is for."""
+    if found.running:
+        first = "It is running now."
+    elif found.last is None:
+        first = "It has not run yet."
+    else:
+        how = {"failed": "and failed", "late": "and is late", "well": "and did well"}[found.state]
+        first = f"It ran {duration_text(found.now - found.last.started_at)} ago {how}."
+    return f"**{first}** {found.text}"
+
+
 def _live() -> dict[str, object]:
     now = timezone.now()
     rows = observed(now)
@@ -82,16 +105,7 @@ def _live() -> dict[str, object]:
         "now": now,
         "sentence": _sentence(rows),
         "groups": [
-            (
-                "Observers",
-                "They look and record; they change nothing.",
-                [r for r in rows if r.kind == "observer"],
-            ),
-            (
-                "Lifecycle handlers",
-                "They find sessions that nobody moves on.",
-                [r for r in rows if r.kind == "handler"],
-            ),
+            (kind, title, text, [row for row in rows if row.kind == kind]) for kind, title, text in GROUPS
         ],
     }
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -16,7 +15,9 @@ from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import Point, line_chart
+from lcm.web.charts.scales import told
 from lcm.web.needs import Look, Need
+from lcm.web.overview import later_panel
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
 from scheduling.pages.tiles import states_of
@@ -81,11 +82,18 @@ def overview_ticks(request: HttpRequest) -> HttpResponseBase:
     context = {
         "now": now,
         "chart": line_chart(points, title="Duration of the newest ticks, an hour at most", unit="ms"),
+        "sentence": _ticks_sentence([point.value for point in points]),
         "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
     }
-    template = "overview/ticks.html#panel" if request.htmx else "overview/ticks.html"  # type: ignore[attr-defined]
-    return render(request, template, context)
+    return later_panel(request, "overview/ticks.html", context)
+
+
+def _ticks_sentence(newest_first: Sequence[float]) -> str:
+    if not newest_first:
+        return "**No tick has run in the last hour.** Is the beat running?"
+    last, slowest = newest_first[0], max(newest_first)
+    return f"**The last tick took {told(last)} ms, the slowest {told(slowest)} ms.**"
 
 
 def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:

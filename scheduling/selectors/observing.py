@@ -71,7 +71,7 @@ def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Obser
         Observed(
             name=name,
             kind=kind,
-            text=(type(each).__doc__ or "").strip().split("\n")[0],
+            text=" ".join((type(each).__doc__ or "").strip().split("\n\n")[0].split()),
             interval=timedelta(seconds=settings.CONFIG[each.interval_setting]),
             last=last.get(name),
             running=lease_name(name) in running,

@@ -57,7 +57,7 @@ STOPS = (
         "/fair-share/",
         "Shares",
         operator=("Calculate now", "Check again"),
-        admin=("Policy…", "Preview and save…"),
+        admin=("Policy", "Preview and save…"),
     ),
     Stop("/observers/", "Lifecycle handlers", operator=("Run now",)),
     Stop("/controllers/", "Heartbeats", admin=("Tokens",)),

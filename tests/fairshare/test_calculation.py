@@ -21,6 +21,7 @@ from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput
 from lcm.models import ChangeLog, Membership
 from scheduling import fairness
+from scheduling.coordinator import coordinator
 from scheduling.fairness import Standing, standings_for, standings_of
 from tests.factories import make_person
 
@@ -337,3 +338,11 @@ def test_a_preview_of_nothing_moves_nobody(stage, used):
     used("ann", "ccna", 20)
     found = preview(stage.pool, now=stage.clock())
     assert (found.up_count, found.down_count) == (0, 0)
+
+
+def test_factors_lag_once_they_are_older_than_the_interval(stage):
+    observer = coordinator.observers["fair-share-calculation"]
+    stage.run("calculate")
+    assert observer.lag(stage.clock() + observer.interval) is None
+    late = observer.interval + timedelta(seconds=1)
+    assert observer.lag(stage.clock() + late) == late

@@ -9,13 +9,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from fairshare.models import FairShare, FairSharePolicy, UsageBucket, UsageCheck
+from fairshare.models import FairShare, FairSharePolicy, Normalisation, Order, UsageBucket, UsageCheck
 from fairshare.selectors import shares
 from fairshare.services.calculation import calculate_pool
 from lcm.errors import Unavailable
 from lcm.models import ChangeLog
 from lcm.services import asking
-from lcm.web.charts.columns import ByDay, Series, stacked
+from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
 from lcm.web.charts.scales import told
 from scheduling.services import observing
 from tests.factories import make_person
@@ -58,15 +58,17 @@ def text_of(response):
 def test_the_page_answers_in_words_first(busy, as_, viewer):
     text = text_of(as_(viewer).get(FAIR))
     assert "academy is above its share , so security goes first within a priority" in text
-    assert "Most of it comes from ccna, at 3.0 times its share." in text
+    assert "The largest part comes from ccna, at 3.0 times its share." in text
     assert "core-hours in 14 days" in text
 
 
 def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
-    text = text_of(as_(viewer).get(FAIR))
+    page = as_(viewer).get(FAIR)
+    text = text_of(page)
     assert "academy domain 1 inherited 50.0 % 75.0 % 1.50 × " in text
     assert "Calculate now" not in text
-    assert "Policy…" not in text
+    assert "/fair-share/policy" not in page.content.decode()
+    assert "Rank goes by the factor of the domain first, then of the project, then of the person" in text
 
 
 def test_branches_open_and_close_by_their_address(busy, as_, viewer):
@@ -250,7 +252,10 @@ EDIT = "/fair-share/policy?pool=cml-eu"
 
 def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     client = as_(admin)
-    assert "Half-life" in text_of(client.get(EDIT))
+    form = text_of(client.get(EDIT))
+    assert "Usage halves every 7 days and counts for 28 days." in form
+    assert "Resource weights CPU, per core-hour" in form
+    assert 'value="7"' in client.get(EDIT).content.decode()
     shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
     assert "change place" in text_of(shown)
     assert not FairSharePolicy.objects.exists()
@@ -261,6 +266,19 @@ def test_a_policy_is_previewed_and_saved(busy, as_, admin):
     saved = FairSharePolicy.objects.get()
     assert (saved.half_life_days, saved.order, saved.resource_weights) == (3.0, "classic", {"gpu": 4.0})
     assert ChangeLog.objects.get(event="fair_share_policy_saved").reason == "shorter memory"
+
+
+def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
+    client = as_(admin)
+    for value in Normalisation:
+        FairSharePolicy.objects.update_or_create(pool=busy.pool, defaults={"normalisation": value})
+        assert value.label in unescape(text_of(client.get(FAIR)))
+        assert value.label in unescape(text_of(client.get(EDIT)))
+
+
+def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
+    FairSharePolicy.objects.create(pool=busy.pool, order=Order.CLASSIC)
+    assert "Rank goes by factor alone" in text_of(as_(viewer).get(FAIR))
 
 
 def test_a_preview_works_without_javascript(busy, as_, admin):
@@ -323,6 +341,13 @@ def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
     assert as_(viewer).get(f"/usage/?{query}").status_code == 422
 
 
+@pytest.mark.parametrize(("resource", "label"), [("cpu_cores", "CPU"), ("memory_gb", "Memory")])
+def test_parts_are_those_of_the_chosen_resource_and_none_is_muted(resource, label, busy, as_, viewer):
+    body = as_(viewer).get(f"/usage/?resource={resource}").content.decode()
+    assert f'<th scope="col" class="num">Part of {label}</th>' in body
+    assert 'data-label="GPU, GPU-hours"><span class="muted">0</span>' in body
+
+
 def test_usage_as_csv(busy, as_, viewer):
     lines = b"".join(as_(viewer).get("/usage/?level=user&format=csv")).decode().splitlines()
     assert lines[0] == (
@@ -371,10 +396,36 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
 
 def test_the_list_of_observers(busy, as_, operator):
     text = text_of(as_(operator).get("/observers/"))
-    assert "usage-record Cuts allocations into records of 300 s" in text
+    assert "usage-record Records what each node of a lab held" in text
+    assert (
+        "Sessions that were placed but not started in time go back to the queue, for another worker; " in text
+    )
     assert "are late" in text
     assert text.count("Run now") == 10
     assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
+
+
+def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
+    observing.record_run(
+        kind="handler", name="requeue-scheduled", started_at=busy.clock(), duration_ms=3,
+        result=type("R", (), {"success_count": 1, "stale_count": 4, "failure_count": 0, "error": ""})(),
+    )  # fmt: skip
+    client = as_(viewer)
+    for path in ("/observers/", "/observers/requeue-scheduled/", "/observers/runs/"):
+        body = client.get(path).content.decode()
+        assert re.search(r'data-label="Done">\D*1\D+data-label="Stale">\D*4\D', body), path
+
+
+def test_only_observers_have_a_lag_and_without_one_they_are_up_to_date(busy, as_, viewer):
+    client = as_(viewer)
+    assert "Lag up to date" in text_of(client.get("/observers/usage-aggregation/"))
+    assert "Lag" not in text_of(client.get("/observers/end-running/"))
+
+
+def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
+    client = as_(viewer)
+    assert "It ran 1 min ago and did well." in text_of(client.get("/observers/usage-aggregation/"))
+    assert "It has not run yet. Sessions that still run" in text_of(client.get("/observers/end-running/"))
 
 
 def test_an_observer_that_failed_says_why(busy, as_, viewer):
@@ -414,7 +465,7 @@ def test_a_chart_is_stacked_from_the_bottom(now):
     day = now.date()
     chart = stacked(ByDay([day], [Series("a", [10.0]), Series("b", [20.0])]), unit="core-hours")
     low, high = chart.columns[0].segments
-    assert low.y + low.height == pytest.approx(210)
+    assert low.y + low.height == pytest.approx(BOTTOM)
     assert high.y + high.height == pytest.approx(low.y)
     assert high.height == pytest.approx(2 * low.height)
     assert [text for _, text in chart.lines] == ["0", "10", "20", "30"]
@@ -424,7 +475,7 @@ def test_a_chart_is_stacked_from_the_bottom(now):
 @pytest.mark.parametrize("most", [0.02, 1, 1.6, 61, 76, 91, 130, 149_000])
 def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
     chart = stacked(ByDay([now.date()], [Series("a", [most])]), unit="core-hours")
-    highest, axis = chart.columns[0].segments[0].height, 210 - 8
+    highest, axis = chart.columns[0].segments[0].height, BOTTOM - TOP
     assert axis / 1.61 <= highest <= axis + 0.1
 
 

@@ -59,8 +59,17 @@ def test_the_most_have_a_line_and_the_others_one_together(used, level, pool, poo
     assert found.count == PEOPLE
     assert found.subjects[0].part == pytest.approx(7 / 28)
     chart = usage_by_day(period, level, CPU, found.top)
-    assert [series.values for series in chart.series] == [[pools * n] * 3 for n in (7, 6, 5, 4, 1 + 2 + 3)]
+    assert [series.values for series in chart.series] == [[pools * n] * 3 for n in (4, 5, 6, 7, 1 + 2 + 3)]
     assert chart.series[-1].name == "others"
+
+
+def test_the_same_subjects_have_the_same_order_whoever_used_most(used):
+    period = Period(DAYS[0], TODAY)
+    top = top_domains(period, CPU)[:3]
+    names = [
+        [each.name for each in usage_by_day(period, Level.DOMAIN, CPU, t).series] for t in (top, top[::-1])
+    ]
+    assert names == [["domain-5", "domain-6", "domain-7"]] * 2
 
 
 def test_the_domains_that_used_most(used):
@@ -73,7 +82,7 @@ def test_the_domains_that_used_most(used):
 def test_days_without_usage_are_shown_as_such(used):
     period = Period(TODAY, TODAY + timedelta(days=1), "cml-eu")
     chart = usage_by_day(period, Level.DOMAIN, CPU, top_domains(period, CPU))
-    assert [series.values for series in chart.series] == [[n, 0] for n in (7, 6, 5, 4, 1 + 2 + 3)]
+    assert [series.values for series in chart.series] == [[n, 0] for n in (4, 5, 6, 7, 1 + 2 + 3)]
     assert usage_by_day(period, Level.DOMAIN, CPU, []).series == []
 
 

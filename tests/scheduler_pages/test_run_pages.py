@@ -46,3 +46,24 @@ def test_runs_are_paged(by, viewer, runs):
     page = by(viewer).get(f"{reverse('run_list')}?size=25")
     assert len(page.context["rows"].rows) == 25
     assert page.context["next_query"]
+
+
+def test_the_list_of_runs_says_first_how_many_failed(by, viewer, runs):
+    client = by(viewer)
+    page = client.get(reverse("run_list"))
+    assert f"<strong>{RUNS_SHOWN + 7} runs are kept, 2 failed.</strong>" in page.content.decode()
+    assert page.context["crumbs"] == [("Observers", reverse("observer_list")), ("Runs", "")]
+    ObserverRun.objects.filter(observer="end-running").delete()
+    assert "runs are kept, none failed." in client.get(reverse("run_list")).content.decode()
+    ObserverRun.objects.all().delete()
+    assert "Nothing has run yet." in client.get(reverse("run_list")).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"), [("-duration_ms", "usage-record"), ("-failure_count", "end-running")]
+)
+def test_runs_are_sorted_by_what_took_long_and_what_failed(by, viewer, runs, sort, first):
+    rows = by(viewer).get(f"{reverse('run_list')}?sort={sort}").context["rows"].rows
+    assert rows[0].observer == first
+    values = [getattr(row, sort[1:]) for row in rows]
+    assert values == sorted(values, reverse=True)

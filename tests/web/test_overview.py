@@ -220,3 +220,39 @@ def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
     page = client.get(reverse("overview_ticks")).content.decode()
     assert "2 sessions were placed." in page
     assert "70 ms" in page
+
+
+@pytest.mark.parametrize("name", ["overview_ticks", "overview_usage"])
+def test_a_panel_that_is_a_page_asks_for_its_lead_too(name, client, viewer, pool):
+    client.force_login(viewer)
+    asked = {"HX-Request": "true", "HX-Target": "live"}
+    page, again = client.get(reverse(name)), client.get(reverse(name), headers=asked)
+    assert "<html" not in again.content.decode()
+    for answer in (page, again):
+        body = answer.content.decode()
+        assert body.count(f'hx-get="{reverse(name)}"') == 1, "the page or its panel, not both"
+        assert '<p class="lead"><strong>N' in body
+
+
+def test_a_panel_that_is_a_page_belongs_to_the_overview(client, viewer, pool):
+    client.force_login(viewer)
+    for name in ("home", "overview_ticks", "overview_usage"):
+        body = client.get(reverse(name)).content.decode()
+        (current,) = re.findall(r'<a href="([^"]*)" aria-current="page"', body)
+        assert current == reverse("home")
+
+
+def test_ticks_of_pools_are_lines_of_their_own_and_the_slowest_is_told(client, viewer, pool):
+    now = timezone.now()
+    other = create_pool(name="cml-asia", actor=SYSTEM, **HUGE)
+    for each, ms, age in ((pool, 185, 2), (other, 20, 1), (pool, 7, 0)):
+        TickRun.objects.create(
+            pool=each, started_at=now - timedelta(seconds=age), duration_ms=ms, counts={"placed": 0}
+        )
+    client.force_login(viewer)
+    page = client.get(reverse("overview_ticks"))
+    assert page.context["sentence"] == "**The last tick took 7 ms, the slowest 185 ms.**"
+    body = page.content.decode()
+    assert body.count("<polyline") == 2
+    assert "cml-eu, last <b>7 ms</b>" in body
+    assert "cml-asia, last <b>20 ms</b>" in body

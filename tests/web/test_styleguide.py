@@ -34,7 +34,7 @@ def test_it_shows_every_chart(client, viewer, settings):
     page = client.get(reverse("styleguide")).content.decode()
     for mark in (
         "column kind-1",
-        'class="spark"',
+        'class="spark kind-1"',
         'class="dot"',
         'class="topology"',
         'class="seg',

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from lcm.web.charts.scales import told
 from lcm.web.charts.tables import ChartTable
 
-LEFT, TOP, BOTTOM = 44.0, 8.0, 210.0
-WIDTH = 760.0
-LABELS = 14
+# From top to bottom in pixels, from left to right in percent: columns get wider, texts do not.
+TOP, BOTTOM, HEIGHT = 24.0, 206.0, 228
+# Days that have a label, and how many of them on a phone.
+LABELS, FEW_LABELS = 14, 6
+# More days than this are drawn without gaps and may be scrolled.
+MANY = 62
 # Times a power of ten: where the axis may end.
 TOPS = (1.2, 1.5, 2.4, 3.0, 4.5, 6.0, 7.5, 9.0, 12.0)
 
@@ -30,7 +34,7 @@ class Series:
 
 @dataclass(frozen=True)
 class ByDay:
-    """Days and the subjects that used most, the rest together."""
+    """Days and the subjects that used most by name, the rest together at the end."""
 
     days: list[date]
     series: list[Series]
@@ -48,12 +52,16 @@ class Segment:
 class Column:
     x: float
     width: float
-    label: str
     segments: list[Segment]
 
-    @property
-    def middle(self) -> float:
-        return self.x + self.width / 2
+
+@dataclass(frozen=True)
+class Label:
+    """Under a column; `look` says whether a wide chart shows it, or a narrow one, which shows few."""
+
+    x: float
+    look: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -62,32 +70,25 @@ class ColumnChart:
 
     title: str
     unit: str
-    width: float
     lines: list[tuple[float, str]]
     columns: list[Column]
+    labels: list[Label]
     legend: list[tuple[int, str, str]]
     table: ChartTable
+    height: int = HEIGHT
+    labels_y: int = HEIGHT - 4
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.columns) > MANY
 
 
-def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> ColumnChart:
+def stacked(found: ByDay, *, unit: str) -> ColumnChart:
     """Columns from zero, grid lines at round numbers, the same numbers as a table."""
     top = _round_up(
         max((sum(values) for values in zip(*(s.values for s in found.series), strict=True)), default=0.0)
     )
     scale = (BOTTOM - TOP) / top
-    step = (width - 4 - LEFT) / max(len(found.days), 1)
-    every = math.ceil(len(found.days) / LABELS)
-    columns = []
-    for number, day in enumerate(found.days):
-        label = f"{day.day} {day:%b}" if number == 0 or day.day == 1 else str(day.day)
-        columns.append(
-            Column(
-                LEFT + step * number + step * 0.16,
-                step * 0.68,
-                label if number % every == 0 else "",
-                _segments(found, number, scale, unit),
-            )
-        )
     first, last = found.days[0], found.days[-1]
     rows = [
         (day.isoformat(), [told(series.values[number]) for series in found.series])
@@ -96,12 +97,37 @@ def stacked(found: ByDay, *, unit: str, width: float = WIDTH) -> ColumnChart:
     return ColumnChart(
         title=f"{unit[0].upper()}{unit[1:]} a day, {first:%d %b} to {last:%d %b}",
         unit=unit,
-        width=width,
         lines=[(BOTTOM - top * part / 3 * scale, told(top * part / 3)) for part in range(4)],
-        columns=columns,
+        columns=_columns(found, scale, unit),
+        labels=[*_labels(found.days, "all", LABELS), *_labels(found.days, "few", FEW_LABELS)],
         legend=[(kind, series.name, told(series.total)) for kind, series in enumerate(found.series, 1)],
-        table=ChartTable("Day", [series.name for series in found.series], rows),
+        table=ChartTable("Day, UTC", [f"{series.name}, {unit}" for series in found.series], rows),
     )
+
+
+def _columns(found: ByDay, scale: float, unit: str) -> list[Column]:
+    step = 100 / len(found.days)
+    gap = 0.0 if len(found.days) > MANY else 0.16
+    return [
+        Column(step * (number + gap), step * (1 - 2 * gap), _segments(found, number, scale, unit))
+        for number in range(len(found.days))
+    ]
+
+
+def _labels(days: Sequence[date], look: str, most: int) -> Iterator[Label]:
+    """Some days, evenly apart; the first, and the first in each month, with its month."""
+    step = 100 / len(days)
+    month = None
+    for number in range(0, len(days), math.ceil(len(days) / most)):
+        day = days[number]
+        text = str(day.day) if day.month == month else f"{day.day} {day:%b}"
+        month = day.month
+        if number == 0:
+            yield Label(0, look, text)
+        elif number == len(days) - 1 and text != str(day.day):
+            yield Label(100, f"end {look}", text)
+        else:
+            yield Label(step * (number + 0.5), f"mid {look}", text)
 
 
 def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[Segment]:

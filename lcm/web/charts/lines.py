@@ -1,18 +1,22 @@
-"""A value over time as a line."""
+"""Values over time, a line for each thing that has them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from django.utils import timezone
 
-from lcm.web.charts.scales import places_along, scale_over, times_along, told
+from lcm.web.charts.scales import Scale, places_along, scale_over, times_along, told
 from lcm.web.charts.tables import ChartTable
 
-WIDTH, HEIGHT = 380, 150
-LEFT, RIGHT, TOP, BOTTOM = 42, 372, 8, 128
+# From top to bottom in pixels, from left to right in thousandths: lines get longer, texts do not.
+TOP, BOTTOM, HEIGHT, WIDTH = 24, 136, 156, 1000
+# As many lines have a colour of their own.
+KINDS = 4
+LABELS = 5
 MARKED = 120
 ROWS = 100
 
@@ -25,12 +29,22 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Line:
+    """What one thing had; `kind` is its colour."""
+
+    name: str
+    kind: int
+    points: str
+    last: str
+
+
+@dataclass(frozen=True)
 class LineChart:
     """Everything that is drawn; `figures` are said in words under it."""
 
     title: str
     unit: str
-    line: str
+    lines: list[Line]
     area: str
     grid: list[tuple[float, str]]
     times: list[tuple[float, str, str]]
@@ -39,40 +53,64 @@ class LineChart:
     table: ChartTable
     width: int = WIDTH
     height: int = HEIGHT
-    left: int = LEFT
-    right: int = RIGHT
-    times_y: int = HEIGHT - 4
+    bottom: int = BOTTOM
+    labels_y: int = HEIGHT - 4
+
+    @property
+    def named(self) -> list[Line]:
+        """The lines that have a colour of their own."""
+        return self.lines[:KINDS]
+
+    @property
+    def others(self) -> int:
+        return len(self.lines) - len(self.named)
 
 
 def line_chart(points: Sequence[Point], *, title: str, unit: str) -> LineChart | None:
-    """The points in the order of their time; nothing when there are none."""
+    """A line for each thing, by name, through its points in the order of time; nothing without points."""
     if not points:
         return None
     shown = sorted(points, key=lambda point: point.at)
     values = [point.value for point in shown]
     scale = scale_over(values, bottom=BOTTOM, top=TOP, from_zero=True)
-    xs = places_along([point.at for point in shown], LEFT, RIGHT)
-    places = [(x, scale.place(value)) for x, value in zip(xs, values, strict=True)]
-    line = " ".join(f"{x},{y}" for x, y in places)
+    xs = places_along([point.at for point in shown], 0, WIDTH)
+    placed = [(x, scale.place(point.value), point) for x, point in zip(xs, shown, strict=True)]
+    lines = _lines(placed, unit)
     every = max(len(shown) // MARKED, 1)
     return LineChart(
         title=title,
         unit=unit,
-        line=line,
-        area=f"{places[0][0]},{BOTTOM} {line} {places[-1][0]},{BOTTOM}",
-        grid=[(scale.place(tick), told(tick)) for tick in scale.ticks[::2]],
-        times=times_along([point.at for point in shown], LEFT, RIGHT),
+        lines=lines,
+        area=f"{xs[0]},{BOTTOM} {lines[0].points} {xs[-1]},{BOTTOM}" if len(lines) == 1 else "",
+        grid=[(scale.place(tick), told(tick)) for tick in _labelled(scale)],
+        times=times_along([point.at for point in shown], 0, 100),
         marks=[
-            (*place, f"{_when(point)}: {told(point.value)} {unit}{_of(point)}")
-            for place, point in list(zip(places, shown, strict=True))[::every]
+            (x / WIDTH * 100, y, f"{_when(point)}: {told(point.value)} {unit}{_of(point)}")
+            for x, y, point in placed[::every]
         ],
         figures=[
-            ("last", f"{told(values[-1])} {unit}"),
             ("p95", f"{told(sorted(values)[round(0.95 * (len(values) - 1))])} {unit}"),
             ("max", f"{told(max(values))} {unit}"),
         ],
         table=_table(shown, unit),
     )
+
+
+def _lines(placed: Sequence[tuple[float, float, Point]], unit: str) -> list[Line]:
+    by_name = groupby(sorted(placed, key=lambda each: each[2].what), key=lambda each: each[2].what)
+    lines = []
+    for number, (name, found) in enumerate(by_name, 1):
+        mine = list(found)
+        # A line needs two ends, also where they are the same.
+        points = " ".join(f"{x},{y}" for x, y, _ in (mine if len(mine) > 1 else mine * 2))
+        lines.append(Line(name, min(number, KINDS + 1), points, f"{told(mine[-1][2].value)} {unit}"))
+    return lines
+
+
+def _labelled(scale: Scale) -> list[float]:
+    """Every tick, or every other one where that leaves both ends."""
+    crowded = len(scale.ticks) > LABELS and len(scale.ticks) % 2
+    return scale.ticks[::2] if crowded else scale.ticks
 
 
 def _table(shown: Sequence[Point], unit: str) -> ChartTable:

@@ -80,9 +80,9 @@ def places_along(moments: Sequence[datetime], left: float, right: float) -> list
 
 
 def told(value: float) -> str:
-    """Three digits that matter: `9.1 k`, `146`, `0.75`."""
+    """Three digits that matter: `12.3 k`, `146`, `68.4`, `0.75`."""
     if value >= 10_000:
         return f"{value / 1000:,.1f} k"
     if value >= 100 or value == int(value):
         return f"{value:,.0f}"
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:.{1 if value >= 10 else 2}f}".rstrip("0").rstrip(".")

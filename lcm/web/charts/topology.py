@@ -24,6 +24,8 @@ class PictureNode:
 class Picture:
     nodes: list[PictureNode]
     links: list[tuple[float, float, float, float]]
+    # The links again, as the labels of their two ends.
+    ends: list[tuple[str, str]]
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -36,10 +38,12 @@ def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]])
     """Places in the picture for nodes and links, whatever coordinates the topology uses."""
     xs = _scaled([node["x"] for node in nodes], MARGIN_X, WIDTH - MARGIN_X)
     ys = _scaled([node["y"] for node in nodes], MARGIN_Y, HEIGHT - MARGIN_Y)
+    labels = {node["id"]: node["label"] for node in nodes}
     places = {node["id"]: (x, y) for node, x, y in zip(nodes, xs, ys, strict=True)}
     return Picture(
         nodes=[PictureNode(node["label"], node["node_definition"], *places[node["id"]]) for node in nodes],
         links=[(*places[link["n1"]], *places[link["n2"]]) for link in links],
+        ends=[(labels[link["n1"]], labels[link["n2"]]) for link in links],
     )
 
 
