@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, Project
 from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.wording import counted
 
 
 def _sessions_lead() -> str:
@@ -226,10 +229,15 @@ TOKENS = ListPage(
 
 
 def _jobs_lead() -> str:
-    count = jobs.unfinished_jobs().count()
-    if not count:
-        return "**Nothing is being worked on.** Long work that people start is found here for some days."
-    return f"**{count:,} {'job is' if count == 1 else 'jobs are'} not finished.**"
+    counts = jobs.job_counts()
+    first = "No job is being worked on."
+    if counts.unfinished:
+        first = f"{counted(counts.unfinished, 'job is', 'jobs are')} not finished."
+    ended = [f"{counts.failed:,} failed"] if counts.failed else []
+    ended += [f"{counts.refusing:,} refused something"] if counts.refusing else []
+    rest = f"{' and '.join(ended)}. " if ended else ""
+    days = counted(settings.CONFIG["JOB_DAYS"], "day")
+    return f"**{first}** {rest}Long work that people start is found here for {days} after its end."
 
 
 JOBS = ListPage(
@@ -240,7 +248,7 @@ JOBS = ListPage(
     filterset=filters.JobFilter,
     columns=[
         Column("Job", lambda row: row.title),
-        Column("State", lambda row: row.get_state_display(), sort="state"),
+        Column("State", lambda row: row.outcome_word, sort="state"),
         Column("Progress", lambda row: row.worked_on, export_label="Worked on"),
         Column("Started by", lambda row: row.actor),
         Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),

@@ -220,11 +220,15 @@ class PersonFilter(UserFilter):
 class JobFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("title", "actor")
     state = ChoicesFilter(choices=JobState.choices, label="State")
+    refused = FlagFilter(label="Refused something", method="with_refusals")
     created = PeriodFilter(field_name="created_at", label="Started")
 
     class Meta:
         model = Job
         fields: list[str] = []
+
+    def with_refusals(self, qs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        return qs.filter(refused__gt=0) if value == "true" else qs.filter(refused=0)
 
 
 class TokenFilter(df.FilterSet):  # type: ignore[misc]
