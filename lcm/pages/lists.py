@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, Project
+from lcm.models import Domain, LabletDefinition
 from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
@@ -115,6 +117,15 @@ DEFINITIONS = ListPage(
     ],
 )
 
+
+def _domains_lead() -> str:
+    count = Domain.objects.count()
+    first = f"{counted(count, 'domain')} share the fleet." if count else "There is no domain yet."
+    if count == 1:
+        first = "One domain has the fleet to itself."
+    return f"**{first}** Fair share divides between domains first, then between projects."
+
+
 DOMAINS = ListPage(
     title="Domains",
     noun="domain",
@@ -132,9 +143,18 @@ DOMAINS = ListPage(
     search_hint="Name, description",
     icon="building-office-2",
     empty_hint="A domain is the top of the tree: an organisation or a part of one.",
-    lead=lambda: "**Who shares the fleet.** Fair share divides between domains first, then between projects.",
+    lead=_domains_lead,
     actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
 )
+
+
+def _projects_lead() -> str:
+    projects, domains = organisation.project_counts()
+    first = f"{counted(projects, 'project')} in {counted(domains, 'domain')}."
+    if not projects:
+        first = "There is no project yet."
+    return f"**{first}** Sessions are asked for in a project, by its members."
+
 
 PROJECTS = ListPage(
     title="Projects",
@@ -154,12 +174,22 @@ PROJECTS = ListPage(
     search_hint="Name, description, domain",
     icon="folder",
     empty_hint="Sessions are asked for in a project; it belongs to a domain and has members.",
-    lead=lambda: "**What sessions are asked for in.** A project belongs to a domain; its members may ask.",
+    lead=_projects_lead,
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
 
-def members_list(project: Project) -> ListPage:
+def members_list(project: Any) -> ListPage:
+    """Of a project with the number of its members."""
+    add = PageAction(
+        "Add member",
+        "project_detail",
+        Role.ADMIN,
+        "plus",
+        primary=True,
+        args=(project.pk,),
+        anchor="id_person",
+    )
     return ListPage(
         title=f"Members of {project.path}",
         noun="member",
@@ -168,7 +198,7 @@ def members_list(project: Project) -> ListPage:
         filterset=filters.MemberFilter,
         columns=[
             Column("Member", lambda row: row.user.username, sort="user__username"),
-            Column("Name", lambda row: row.user.display_name),
+            Column("Name", lambda row: row.user.get_full_name()),
             Column("Joined", lambda row: row.joined_at, sort="-joined_at", numeric=True),
         ],
         row_template="organisation/member_row.html",
@@ -176,7 +206,25 @@ def members_list(project: Project) -> ListPage:
         search_hint="Name, log-in name",
         icon="users",
         empty_hint="People are added on the project's page; then they can ask for sessions in it.",
-        lead=lambda: "**Who may ask for sessions in it.**",
+        lead=lambda: f"**{_who_may(project.member_count)} ask for sessions in {project.path}.**",
+        actions=[add],
+        row_actions=True,
+    )
+
+
+def _who_may(members: int) -> str:
+    return f"{counted(members, 'person', 'people')} may" if members else "Nobody may"
+
+
+def _people_lead() -> str:
+    counts = organisation.people_by_role()
+    roles = [counted(counts[role], role.label) for role in reversed(Role) if role and role in counts]
+    without = counts.get(Role.NONE, 0)
+    rest = f"{counted(without, 'person has', 'people have')} no role" if without else ""
+    first = "; ".join(filter(None, [", ".join(roles), rest]))
+    return (
+        f"**{first}.** Viewers look, Operators look after sessions and slots, Admins decide everything. "
+        "Who has no role can own sessions, and opens no page."
     )
 
 
@@ -199,8 +247,22 @@ PEOPLE = ListPage(
     search_hint="Name, email",
     icon="users",
     empty_hint="People are made in django-admin and given a role here.",
-    lead=lambda: "**Viewers look, Operators look after sessions and slots, Admins decide everything.**",
+    lead=_people_lead,
+    row_actions=True,
 )
+
+# Tokens that end this soon are named, so that they are rotated in time.
+SOON = timedelta(days=30)
+
+
+def _tokens_lead() -> str:
+    valid, ending = organisation.token_counts(timezone.now(), within=SOON)
+    first = "No token is valid."
+    if valid:
+        soon = f"{ending or 'none'} {'expires' if ending < 2 else 'expire'} within {SOON.days} days"
+        first = f"{counted(valid, 'token is', 'tokens are')} valid; {soon}."
+    return f"**{first}** Controllers and programs log in with one. A key is shown once, when it is made."
+
 
 TOKENS = ListPage(
     title="Tokens",
@@ -211,7 +273,7 @@ TOKENS = ListPage(
     columns=[
         Column("Token", lambda row: row.name, sort="name"),
         Column("Kind", lambda row: row.get_kind_display()),
-        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scopes)),
+        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scope_words)),
         Column("State", lambda row: row.state),
         Column("Last used", lambda row: row.last_used_at, numeric=True),
         Column("Expires", lambda row: row.expires_at, sort="expires_at", numeric=True),
@@ -222,7 +284,8 @@ TOKENS = ListPage(
     search_hint="Name, person",
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
-    lead=lambda: "**What controllers and programs log in with.** A key is shown once, when it is made.",
+    lead=_tokens_lead,
+    row_actions=True,
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
     bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
 )
