@@ -32,7 +32,7 @@ def _show_on_pages() -> None:
     """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
     from lcm.lifecycle import SessionStatus
     from lcm.pages.lists import SESSIONS
-    from lcm.web import filters, forms, navigation, needs, overview, panels, search
+    from lcm.web import filters, forms, navigation, needs, objects, overview, panels, search
     from lcm.web.lists import replace_list
     from scheduling.pages import bulk, bulk_claims, lists
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
@@ -68,3 +68,8 @@ def _show_on_pages() -> None:
     )
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
+    objects.OBJECT_PAGES |= {
+        "pool": "pool_detail",
+        "slot": "slot_detail",
+        "reservation": "reservation_detail",
+    }

@@ -14,6 +14,7 @@ from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.objects import link_objects, object_name
 from lcm.web.wording import counted
 
 
@@ -331,15 +332,16 @@ CHANGES = ListPage(
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[
-        Column("When", lambda row: row.at, sort="-at"),
         Column("What", lambda row: row.message),
-        Column("Object", lambda row: row.object_label),
+        Column("Object", object_name),
         Column("Who", lambda row: row.actor),
         Column("Why", lambda row: row.reason),
+        Column("When", lambda row: row.at, sort="-at", numeric=True),
     ],
+    dress=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint="In the newest 100,000",
+    search_hint=f"What, object, who, why; newest {filters.SEARCHED_CHANGES:,}",
     icon="list-bullet",
     empty_hint="Whatever anyone does here is written down in this log.",
     lead=lambda: "**Who did what, when and why.** Nobody can edit it.",
