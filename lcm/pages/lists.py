@@ -299,7 +299,7 @@ def _jobs_lead() -> str:
         first = f"{counted(counts.unfinished, 'job is', 'jobs are')} not finished."
     ended = [f"{counts.failed:,} failed"] if counts.failed else []
     ended += [f"{counts.refusing:,} refused something"] if counts.refusing else []
-    rest = f"{' and '.join(ended)}. " if ended else ""
+    rest = f"Of those that ended {' and '.join(ended)}. " if ended else ""
     days = counted(settings.CONFIG["JOB_DAYS"], "day")
     return f"**{first}** {rest}Long work that people start is found here for {days} after its end."
 

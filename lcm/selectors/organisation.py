@@ -43,7 +43,7 @@ def people() -> QuerySet[User]:
 
 def role_rank() -> Case:
     """In a query what `role_of` says of each person."""
-    groups = User.groups.through.objects.filter(user=OuterRef("pk"))
+    groups = User.groups.through._default_manager.filter(user=OuterRef("pk"))
     highest = sorted(GROUPS.items(), key=lambda each: -each[1])
     return Case(
         When(is_active=False, then=Value(Role.NONE)),

@@ -152,6 +152,7 @@ def test_a_change_says_when_exactly_and_that_no_reason_was_given(client, viewer,
     assert ">2026-02-03 04:05:06 UTC</time>" in page
     assert "Reason: none given." in page
     assert "Before and after" not in page
+    assert "none are kept with this change" in page
 
 
 def _page_of(client, message: str) -> str:
