@@ -32,12 +32,14 @@ def _show_on_pages() -> None:
     """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
     from lcm.lifecycle import SessionStatus
     from lcm.pages.lists import SESSIONS
-    from lcm.web import filters, navigation, needs, overview, panels, search
+    from lcm.web import filters, forms, navigation, needs, objects, overview, panels, search
     from lcm.web.lists import replace_list
     from scheduling.pages import bulk, bulk_claims, lists
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
     from scheduling.pages.search import find_pools, find_slots
+    from scheduling.selectors.capacity import pool_names
 
+    forms.register_names("pools", pool_names)
     bulk.register_actions()
     bulk_claims.register_actions()
     replace_list(SESSIONS, lists.SESSIONS)
@@ -66,3 +68,8 @@ def _show_on_pages() -> None:
     )
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
+    objects.OBJECT_PAGES |= {
+        "pool": "pool_detail",
+        "slot": "slot_detail",
+        "reservation": "reservation_detail",
+    }

@@ -31,7 +31,7 @@ class Controller:
 
     @property
     def pools(self) -> list[str]:
-        return [scope.removeprefix("pool:") for scope in self.token.scopes if scope.startswith("pool:")]
+        return self.token.pools
 
 
 class TokenAuthentication(BaseAuthentication):

@@ -18,6 +18,8 @@ class JobState(models.TextChoices):
 
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+# How one that ended is told when it refused everything, or something.
+NOT_ALL_DONE = {"refused": "None done", "partial": "Done in part"}
 
 
 class Job(IdModel):
@@ -62,6 +64,17 @@ class Job(IdModel):
     @property
     def is_finished(self) -> bool:
         return self.state not in UNFINISHED
+
+    @property
+    def outcome(self) -> str:
+        """Its state; one that ended and refused something is not simply done."""
+        if self.state != JobState.DONE or not self.refused:
+            return self.state
+        return "partial" if self.done else "refused"
+
+    @property
+    def outcome_word(self) -> str:
+        return NOT_ALL_DONE.get(self.outcome) or self.get_state_display()
 
     @property
     def worked_on(self) -> int:

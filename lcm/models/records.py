@@ -69,6 +69,10 @@ class ChangeLog(models.Model):
         raise ValidationError("The change log cannot be deleted.")
 
 
+# How the scopes begin that name a pool.
+POOL_SCOPE = "pool:"
+
+
 class TokenKind(models.TextChoices):
     PERSON = "person", "Person"
     CONTROLLER = "controller", "Controller"
@@ -107,6 +111,17 @@ class ApiToken(IdModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def pools(self) -> list[str]:
+        """Names of the pools a controller serves with it."""
+        return [scope.removeprefix(POOL_SCOPE) for scope in self.scopes if scope.startswith(POOL_SCOPE)]
+
+    @property
+    def scope_words(self) -> list[str]:
+        """What a controller may see, in words: names of pools, and “Prometheus targets”."""
+        others = (scope for scope in self.scopes if not scope.startswith(POOL_SCOPE))
+        return [*self.pools, *(scope.replace(":", " ").capitalize() for scope in others)]
 
     @property
     def state(self) -> str:

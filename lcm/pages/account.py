@@ -22,6 +22,7 @@ from lcm.throttling import note_failure, wait_after_failures
 from lcm.web.access import public, role_required
 from lcm.web.changes import differences_of
 from lcm.web.lists import list_page
+from lcm.web.objects import link_objects
 
 A_YEAR = 365 * 24 * 3600
 
@@ -116,6 +117,7 @@ def change_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
     change = get_object_or_404(ChangeLog, pk=pk)
+    link_objects([change])
     crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
     context = {"change": change, "rows": differences_of(change), "crumbs": crumbs}
     return render(request, "changes/detail.html", context)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
+from django.utils import timezone
+
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletDefinition, Project
+from lcm.models import Domain, LabletDefinition
 from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.objects import link_objects, object_name
+from lcm.web.wording import counted
 
 
 def _sessions_lead() -> str:
@@ -112,6 +118,15 @@ DEFINITIONS = ListPage(
     ],
 )
 
+
+def _domains_lead() -> str:
+    count = Domain.objects.count()
+    first = f"{counted(count, 'domain')} share the fleet." if count else "There is no domain yet."
+    if count == 1:
+        first = "One domain has the fleet to itself."
+    return f"**{first}** Fair share divides between domains first, then between projects."
+
+
 DOMAINS = ListPage(
     title="Domains",
     noun="domain",
@@ -129,9 +144,18 @@ DOMAINS = ListPage(
     search_hint="Name, description",
     icon="building-office-2",
     empty_hint="A domain is the top of the tree: an organisation or a part of one.",
-    lead=lambda: "**Who shares the fleet.** Fair share divides between domains first, then between projects.",
+    lead=_domains_lead,
     actions=[PageAction("New domain", "domain_create", Role.ADMIN, "plus", primary=True)],
 )
+
+
+def _projects_lead() -> str:
+    projects, domains = organisation.project_counts()
+    first = f"{counted(projects, 'project')} in {counted(domains, 'domain')}."
+    if not projects:
+        first = "There is no project yet."
+    return f"**{first}** Sessions are asked for in a project, by its members."
+
 
 PROJECTS = ListPage(
     title="Projects",
@@ -151,12 +175,22 @@ PROJECTS = ListPage(
     search_hint="Name, description, domain",
     icon="folder",
     empty_hint="Sessions are asked for in a project; it belongs to a domain and has members.",
-    lead=lambda: "**What sessions are asked for in.** A project belongs to a domain; its members may ask.",
+    lead=_projects_lead,
     actions=[PageAction("New project", "project_create", Role.ADMIN, "plus", primary=True)],
 )
 
 
-def members_list(project: Project) -> ListPage:
+def members_list(project: Any) -> ListPage:
+    """Of a project with the number of its members."""
+    add = PageAction(
+        "Add member",
+        "project_detail",
+        Role.ADMIN,
+        "plus",
+        primary=True,
+        args=(project.pk,),
+        anchor="id_person",
+    )
     return ListPage(
         title=f"Members of {project.path}",
         noun="member",
@@ -165,7 +199,7 @@ def members_list(project: Project) -> ListPage:
         filterset=filters.MemberFilter,
         columns=[
             Column("Member", lambda row: row.user.username, sort="user__username"),
-            Column("Name", lambda row: row.user.display_name),
+            Column("Name", lambda row: row.user.get_full_name()),
             Column("Joined", lambda row: row.joined_at, sort="-joined_at", numeric=True),
         ],
         row_template="organisation/member_row.html",
@@ -173,7 +207,25 @@ def members_list(project: Project) -> ListPage:
         search_hint="Name, log-in name",
         icon="users",
         empty_hint="People are added on the project's page; then they can ask for sessions in it.",
-        lead=lambda: "**Who may ask for sessions in it.**",
+        lead=lambda: f"**{_who_may(project.member_count)} ask for sessions in {project.path}.**",
+        actions=[add],
+        row_actions=True,
+    )
+
+
+def _who_may(members: int) -> str:
+    return f"{counted(members, 'person', 'people')} may" if members else "Nobody may"
+
+
+def _people_lead() -> str:
+    counts = organisation.people_by_role()
+    roles = [counted(counts[role], role.label) for role in reversed(Role) if role and role in counts]
+    without = counts.get(Role.NONE, 0)
+    rest = f"{counted(without, 'person has', 'people have')} no role" if without else ""
+    first = "; ".join(filter(None, [", ".join(roles), rest]))
+    return (
+        f"**{first}.** Viewers look, Operators look after sessions and slots, Admins decide everything. "
+        "Who has no role can own sessions, and opens no page."
     )
 
 
@@ -196,8 +248,22 @@ PEOPLE = ListPage(
     search_hint="Name, email",
     icon="users",
     empty_hint="People are made in django-admin and given a role here.",
-    lead=lambda: "**Viewers look, Operators look after sessions and slots, Admins decide everything.**",
+    lead=_people_lead,
+    row_actions=True,
 )
+
+# Tokens that end this soon are named, so that they are rotated in time.
+SOON = timedelta(days=30)
+
+
+def _tokens_lead() -> str:
+    valid, ending = organisation.token_counts(timezone.now(), within=SOON)
+    first = "No token is valid."
+    if valid:
+        soon = f"{ending or 'none'} {'expires' if ending < 2 else 'expire'} within {SOON.days} days"
+        first = f"{counted(valid, 'token is', 'tokens are')} valid; {soon}."
+    return f"**{first}** Controllers and programs log in with one. A key is shown once, when it is made."
+
 
 TOKENS = ListPage(
     title="Tokens",
@@ -208,7 +274,7 @@ TOKENS = ListPage(
     columns=[
         Column("Token", lambda row: row.name, sort="name"),
         Column("Kind", lambda row: row.get_kind_display()),
-        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scopes)),
+        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scope_words)),
         Column("State", lambda row: row.state),
         Column("Last used", lambda row: row.last_used_at, numeric=True),
         Column("Expires", lambda row: row.expires_at, sort="expires_at", numeric=True),
@@ -219,17 +285,23 @@ TOKENS = ListPage(
     search_hint="Name, person",
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
-    lead=lambda: "**What controllers and programs log in with.** A key is shown once, when it is made.",
+    lead=_tokens_lead,
+    row_actions=True,
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
     bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
 )
 
 
 def _jobs_lead() -> str:
-    count = jobs.unfinished_jobs().count()
-    if not count:
-        return "**Nothing is being worked on.** Long work that people start is found here for some days."
-    return f"**{count:,} {'job is' if count == 1 else 'jobs are'} not finished.**"
+    counts = jobs.job_counts()
+    first = "No job is being worked on."
+    if counts.unfinished:
+        first = f"{counted(counts.unfinished, 'job is', 'jobs are')} not finished."
+    ended = [f"{counts.failed:,} failed"] if counts.failed else []
+    ended += [f"{counts.refusing:,} refused something"] if counts.refusing else []
+    rest = f"Of those that ended {' and '.join(ended)}. " if ended else ""
+    days = counted(settings.CONFIG["JOB_DAYS"], "day")
+    return f"**{first}** {rest}Long work that people start is found here for {days} after its end."
 
 
 JOBS = ListPage(
@@ -240,7 +312,7 @@ JOBS = ListPage(
     filterset=filters.JobFilter,
     columns=[
         Column("Job", lambda row: row.title),
-        Column("State", lambda row: row.get_state_display(), sort="state"),
+        Column("State", lambda row: row.outcome_word, sort="state"),
         Column("Progress", lambda row: row.worked_on, export_label="Worked on"),
         Column("Started by", lambda row: row.actor),
         Column("Started", lambda row: row.created_at, sort="-created_at", numeric=True),
@@ -260,15 +332,16 @@ CHANGES = ListPage(
     rows=organisation.changes,
     filterset=filters.ChangeFilter,
     columns=[
-        Column("When", lambda row: row.at, sort="-at"),
         Column("What", lambda row: row.message),
-        Column("Object", lambda row: row.object_label),
+        Column("Object", object_name),
         Column("Who", lambda row: row.actor),
         Column("Why", lambda row: row.reason),
+        Column("When", lambda row: row.at, sort="-at", numeric=True),
     ],
+    dress=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint="In the newest 100,000",
+    search_hint=f"What, object, who, why; newest {filters.SEARCHED_CHANGES:,}",
     icon="list-bullet",
     empty_hint="Whatever anyone does here is written down in this log.",
     lead=lambda: "**Who did what, when and why.** Nobody can edit it.",

@@ -16,7 +16,7 @@ from lcm.pages.lists import members_list
 from lcm.roles import Role
 from lcm.selectors import names, organisation
 from lcm.selectors.organisation import changes_of
-from lcm.selectors.sessions import sessions
+from lcm.selectors.sessions import running_in, sessions
 from lcm.services import organisation as services
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go, save_form
@@ -24,6 +24,7 @@ from lcm.web.forms import NamedField, PageForm, ReasonForm
 from lcm.web.lists import list_page
 
 MEMBERS_SHOWN = 100
+SESSIONS_SHOWN = 8
 
 
 class MemberForm(PageForm):
@@ -47,7 +48,9 @@ def _project_page(
         "project": project,
         "members": organisation.members_of(project)[:MEMBERS_SHOWN],
         "hidden_members": max(project.member_count - MEMBERS_SHOWN, 0),
-        "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:8],
+        "running": running_in(project=project),
+        "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:SESSIONS_SHOWN],
+        "sessions_shown": SESSIONS_SHOWN,
         "changes": changes_of(project),
         "form": form,
         "crumbs": [("Projects", reverse("project_list")), (project.path, "")],

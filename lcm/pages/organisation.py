@@ -18,6 +18,7 @@ from lcm.pages.lists import DOMAINS, PROJECTS
 from lcm.roles import Role
 from lcm.selectors import organisation
 from lcm.selectors.organisation import changes_of
+from lcm.selectors.sessions import running_in
 from lcm.services import organisation as services
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
@@ -57,6 +58,8 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     domain: Any = get_object_or_404(organisation.domains(), pk=pk)
     context = {
         "domain": domain,
+        "people": organisation.people_in(domain),
+        "running": running_in(project__domain=domain),
         "projects": organisation.projects().filter(domain=domain)[:PROJECTS_SHOWN],
         "hidden_projects": max(domain.project_count - PROJECTS_SHOWN, 0),
         "changes": changes_of(domain),
@@ -74,7 +77,11 @@ def domain_create(request: HttpRequest) -> HttpResponseBase:
 
     home = reverse("domain_list")
     crumbs = [("Domains", home), ("New domain", "")]
-    return form_page(request, FormPage("New domain", DomainForm, "Create domain", save, home, crumbs=crumbs))
+    text = (
+        "**A domain is an organisation or a part of one.** Fair share divides the fleet between them first."
+    )
+    page = FormPage("New domain", DomainForm, "Create domain", save, home, text, crumbs=crumbs)
+    return form_page(request, page)
 
 
 @require_http_methods(["GET", "POST"])
@@ -87,7 +94,16 @@ def project_create(request: HttpRequest) -> HttpResponseBase:
     home = reverse("project_list")
     initial = {"domain": request.GET.get("domain", "")}
     crumbs = [("Projects", home), ("New project", "")]
-    page = FormPage("New project", ProjectForm, "Create project", save, home, initial=initial, crumbs=crumbs)
+    page = FormPage(
+        title="New project",
+        text="**Sessions are asked for in a project, by its members.** They are added on its page.",
+        form=ProjectForm,
+        submit="Create project",
+        save=save,
+        back=home,
+        initial=initial,
+        crumbs=crumbs,
+    )
     return form_page(request, page)
 
 

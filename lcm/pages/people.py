@@ -38,7 +38,7 @@ class ProfileForm(PageForm):
     time_zone = forms.ChoiceField(
         choices=_zones,
         required=False,
-        help_text="All times are shown in it.",
+        help_text="Times are shown in it; usage is counted in UTC days.",
         label="Time zone",
         widget=LongSelect,
     )
@@ -58,7 +58,7 @@ def profile(request: HttpRequest) -> HttpResponseBase:
 
     page = FormPage(
         title="Profile",
-        text=f"You are {user.username}, {role_of(user).label}. An Admin decides about roles.",
+        text=_who(user),
         form=ProfileForm,
         submit="Save profile",
         save=save,
@@ -73,9 +73,15 @@ def profile(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
+def _who(user: User) -> str:
+    role = role_of(user)
+    said = f"You are logged in as **{user.username}**, role {role.label}."
+    return said if role == Role.ADMIN else f"{said} An Admin decides about roles."
+
+
 class PasswordForm(PageForm):
     present = forms.CharField(
-        label="Present password", widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+        label="Current password", widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
     new = forms.CharField(
         label="New password",
@@ -105,11 +111,13 @@ def password_change(request: HttpRequest) -> HttpResponseBase:
 
     page = FormPage(
         title="Change password",
+        text="**Other browsers have to log in again with the new one.** You stay logged in here.",
         form=PasswordForm,
         submit="Change password",
         save=save,
         back=reverse("profile"),
         crumbs=[("Profile", reverse("profile")), ("Password", "")],
+        one_column=True,
     )
     return form_page(request, page)
 
@@ -132,7 +140,9 @@ class RoleForm(ReasonForm):
         coerce=lambda value: Role(int(value)),
         help_text="Viewers look, Operators look after sessions and slots, Admins decide everything.",
     )
-    is_active = forms.BooleanField(required=False, label="May log in")
+    is_active = forms.BooleanField(
+        required=False, label="Account open", help_text="Closed: no log-in, and their tokens are refused."
+    )
     field_order = ("role", "is_active", "reason")
 
 
@@ -145,16 +155,20 @@ def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     def save(data: Mapping[str, Any]) -> Done:
         services.set_role(user=person, **data, by=admin)
-        return Done(f"{person} has the role {data['role'].label} now.", home)
+        role = f"the role {data['role'].label}" if data["role"] else "no role"
+        return Done(f"{person} has {role} now.", home)
 
+    refusal = services.role_refusal(user=person, by=admin)
+    text = "It takes effect with their next click, and for their tokens with the next call."
     page = FormPage(
         title=f"Role of {person}",
-        text="It takes effect with their next click, and for their tokens with the next call.",
+        text="" if refusal else text,
+        refusal=refusal,
         form=RoleForm,
         submit="Save role",
         save=save,
         back=home,
         initial={"role": int(role_of(person)), "is_active": person.is_active},
-        crumbs=[("People", home), (person.username, ""), ("Role", "")],
+        crumbs=[("People", home), (f"Role of {person}", "")],
     )
     return form_page(request, page)

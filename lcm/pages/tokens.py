@@ -17,43 +17,53 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from lcm.access import PROMETHEUS_SCOPE
 from lcm.models import ApiToken, TokenKind
+from lcm.models.records import POOL_SCOPE
 from lcm.pages.bulk import REVOKE
 from lcm.pages.lists import TOKENS
 from lcm.roles import Role
-from lcm.selectors import names
+from lcm.selectors import names, organisation
 from lcm.services import tokens as services
 from lcm.web.access import role_required
 from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, save_form
-from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
+from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, names_of
 from lcm.web.lists import list_page
+from lcm.web.wording import ago_text, duration_text
 
 
 class TokenForm(PageForm):
+    kind = forms.TypedChoiceField(choices=TokenKind.choices, coerce=TokenKind, widget=forms.HiddenInput)
     name = forms.CharField(max_length=63, help_text="What it is for, for example “controller eu-1”.")
-    kind = forms.TypedChoiceField(choices=TokenKind.choices, coerce=TokenKind, initial=TokenKind.CONTROLLER)
-    pools = forms.CharField(
-        required=False,
-        max_length=2000,
-        help_text="For a controller: the pools it serves, with commas between them.",
-    )
-    prometheus = forms.BooleanField(
-        required=False,
-        label="For Prometheus",
-        help_text="A controller's token that may read what there is to scrape; without pools, nothing else.",
-    )
-    user = NamedField(
-        find=names.find_person,
-        suggest="people",
-        required=False,
-        label="Person",
-        help_text="For a person's token: whose role it has.",
-    )
     expires_at = LocalDateTimeField(label="Expires")
 
-    def scopes(self) -> list[str]:
-        pools = [f"pool:{name.strip()}" for name in self.cleaned_data["pools"].split(",") if name.strip()]
-        return [*pools, PROMETHEUS_SCOPE] if self.cleaned_data["prometheus"] else pools
+
+class ControllerTokenForm(TokenForm):
+    scopes = forms.MultipleChoiceField(
+        choices=lambda: _scopes(),
+        label="Pools or Prometheus",
+        help_text="The pools it serves; hold Ctrl or ⌘ to choose several. "
+        "With Prometheus targets alone it may read what there is to scrape, nothing else.",
+        error_messages={"required": "Choose a pool that it serves, or Prometheus targets."},
+    )
+    field_order = ("kind", "scopes", "name", "expires_at")
+
+
+class PersonTokenForm(TokenForm):
+    user = NamedField(
+        find=names.find_person, suggest="people", label="Person", help_text="Whose role the token has."
+    )
+    field_order = ("kind", "user", "name", "expires_at")
+
+
+FORMS: dict[TokenKind, type[TokenForm]] = {
+    TokenKind.CONTROLLER: ControllerTokenForm,
+    TokenKind.PERSON: PersonTokenForm,
+}
+
+
+def _scopes() -> list[tuple[str, str]]:
+    pools = [(f"{POOL_SCOPE}{name}", name) for name in names_of("pools")]
+    return [*pools, (PROMETHEUS_SCOPE, "Prometheus targets")]
 
 
 @require_GET
@@ -67,30 +77,34 @@ def token_list(request: HttpRequest) -> HttpResponseBase:
 def token_create(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     crumbs = [("Tokens", reverse("token_list")), ("New token", "")]
+    asked = request.POST if request.method == "POST" else request.GET
+    kind = TokenKind.PERSON if asked.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> Done:
-        plain = {name: data[name] for name in ("name", "kind", "user", "expires_at")}
-        made.append(services.create_token(**plain, scopes=form.scopes(), actor=actor_of(request), now=now))
+        made.append(services.create_token(**data, actor=actor_of(request), now=now))
         return Done("", "")
 
-    text = "Its key is shown once, on the next page."
-    page = FormPage("New token", TokenForm, "Create token", save, reverse("token_list"), text, crumbs=crumbs)
-    form = TokenForm(
+    text = (
+        "**Its key is shown once, on the next page.** "
+        "A controller's token is for the pools it serves; a person's may do what the person may."
+    )
+    page = FormPage("New token", FORMS[kind], "Create token", save, reverse("token_list"), text)
+    form = page.form(
         request.POST if request.method == "POST" else None,
-        initial={"expires_at": now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])},
+        initial={"kind": kind, "expires_at": now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])},
     )
     if form.is_bound and save_form(form, save):
         return _show_once(request, *made[0])
-    context = {"page": page, "form": form, "crumbs": crumbs}
-    return render(request, "form.html", context, status=422 if form.is_bound else 200)
+    context = {"page": page, "form": form, "kind": kind, "kinds": list(FORMS), "crumbs": crumbs}
+    return render(request, "tokens/new.html", context, status=422 if form.is_bound else 200)
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    token = get_object_or_404(ApiToken, pk=pk)
-    crumbs = [("Tokens", reverse("token_list")), (token.name, ""), ("Rotate", "")]
+    token = get_object_or_404(organisation.tokens(), pk=pk)
+    crumbs = [("Tokens", reverse("token_list")), (f"Rotate {token}", "")]
     made: list[tuple[ApiToken, str]] = []
 
     def save(data: Mapping[str, Any]) -> Done:
@@ -98,7 +112,11 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         made.append(services.rotate_token(token=token, reason=reason, actor=actor, now=timezone.now()))
         return Done("", "")
 
-    text = "A new key takes its place. The present one stops working at once."
+    life = duration_text(token.expires_at - token.created_at, units=1)
+    text = (
+        f"**Its key stops working at once; whoever uses it needs the new one.** {_used(token)} "
+        f"The new key is shown once, on the next page, and lasts {life}."
+    )
     page = FormPage(
         f"Rotate {token}?", ReasonForm, "Rotate token", save, reverse("token_list"), text, True, crumbs=crumbs
     )
@@ -112,7 +130,7 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    token = get_object_or_404(ApiToken, pk=pk)
+    token = get_object_or_404(organisation.tokens(), pk=pk)
 
     def save(data: Mapping[str, Any]) -> Done:
         services.revoke_token(token=token, reason=data["reason"], actor=actor_of(request), now=timezone.now())
@@ -120,13 +138,13 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Revoke {token}?",
-        text="Whoever uses it is refused from now on. It cannot be brought back.",
+        text=f"**Whoever uses it is refused from now on.** {_used(token)} It cannot be brought back.",
         form=ReasonForm,
         submit="Revoke token",
         danger=True,
         save=save,
         back=reverse("token_list"),
-        crumbs=[("Tokens", reverse("token_list")), (token.name, ""), ("Revoke", "")],
+        crumbs=[("Tokens", reverse("token_list")), (f"Revoke {token}", "")],
     )
     return form_page(request, page)
 
@@ -135,6 +153,14 @@ def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.ADMIN)
 def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, REVOKE.name)
+
+
+def _used(token: ApiToken) -> str:
+    """Whom it hits when a token ends."""
+    whom = token.user.username if token.user else " and ".join(token.scope_words)
+    if token.last_used_at is None:
+        return f"It is for {whom} and has never been used."
+    return f"It is for {whom} and was last used {ago_text(token.last_used_at - timezone.now())}."
 
 
 def _show_once(request: HttpRequest, token: ApiToken, key: str) -> HttpResponseBase:

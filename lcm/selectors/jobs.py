@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from dataclasses import dataclass
 
-from lcm.models import Job
+from django.db.models import Count, Q, QuerySet
+
+from lcm.models import Job, JobState
 from lcm.models.jobs import UNFINISHED
+
+
+@dataclass(frozen=True)
+class JobCounts:
+    unfinished: int
+    failed: int
+    # That ended, with something they could not do.
+    refusing: int
 
 
 def jobs() -> QuerySet[Job]:
@@ -14,3 +24,14 @@ def jobs() -> QuerySet[Job]:
 
 def unfinished_jobs() -> QuerySet[Job]:
     return Job.objects.filter(state__in=UNFINISHED)
+
+
+def job_counts() -> JobCounts:
+    """Of the jobs that are kept."""
+    return JobCounts(
+        **Job.objects.aggregate(
+            unfinished=Count("pk", filter=Q(state__in=UNFINISHED)),
+            failed=Count("pk", filter=Q(state=JobState.FAILED)),
+            refusing=Count("pk", filter=Q(state=JobState.DONE, refused__gt=0)),
+        )
+    )

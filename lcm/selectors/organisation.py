@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
+from datetime import datetime, timedelta
+
+from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
+from lcm.roles import GROUPS, Role
 
 
 def domains() -> QuerySet[Domain]:
@@ -23,12 +26,49 @@ def members_of(project: Project) -> QuerySet[Membership]:
     return project.memberships.select_related("user")
 
 
+def project_counts() -> tuple[int, int]:
+    """Projects, and the domains that have any."""
+    found = Project.objects.aggregate(projects=Count("pk"), domains=Count("domain", distinct=True))
+    return found["projects"], found["domains"]
+
+
+def people_in(domain: Domain) -> int:
+    """Members of its projects, each counted once."""
+    return Membership.objects.filter(project__domain=domain).values("user").distinct().count()
+
+
 def people() -> QuerySet[User]:
     return User.objects.prefetch_related("groups")
 
 
+def role_rank() -> Case:
+    """In a query what `role_of` says of each person."""
+    groups = User.groups.through._default_manager.filter(user=OuterRef("pk"))
+    highest = sorted(GROUPS.items(), key=lambda each: -each[1])
+    return Case(
+        When(is_active=False, then=Value(Role.NONE)),
+        When(is_superuser=True, then=Value(Role.ADMIN)),
+        *(When(Exists(groups.filter(group__name=name)), then=Value(role)) for name, role in highest),
+        default=Value(Role.NONE),
+    )
+
+
+def people_by_role() -> dict[Role, int]:
+    """How many have each role that anyone has."""
+    ranks = User.objects.order_by().annotate(rank=role_rank()).values_list("rank")
+    return {Role(rank): count for rank, count in ranks.annotate(Count("pk"))}
+
+
 def tokens() -> QuerySet[ApiToken]:
     return ApiToken.objects.select_related("user")
+
+
+def token_counts(now: datetime, *, within: timedelta) -> tuple[int, int]:
+    """Tokens that are valid, and those of them that expire within this time."""
+    found = ApiToken.objects.filter(revoked_at=None, expires_at__gt=now).aggregate(
+        valid=Count("pk"), ending=Count("pk", filter=Q(expires_at__lte=now + within))
+    )
+    return found["valid"], found["ending"]
 
 
 def changes() -> QuerySet[ChangeLog]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from lcm.lifecycle import ACTIVE
+from lcm.lifecycle import ACTIVE, SessionStatus
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, User
 from lcm.selectors.names import by_id
 
@@ -37,6 +38,11 @@ def active_by_status() -> dict[str, int]:
     )
     counts = dict(rows)
     return {status.value: counts.get(status, 0) for status in ACTIVE}
+
+
+def running_in(**where: Any) -> int:
+    """How many of a project or a domain run now."""
+    return LabletSession.objects.filter(status=SessionStatus.RUNNING, **where).count()
 
 
 def search_sessions(queryset: QuerySet[LabletSession], text: str) -> QuerySet[LabletSession]:

@@ -37,9 +37,7 @@ def import_step(job: Job, now: datetime) -> Step:
     files: Sequence[Mapping[str, str]] = job.arguments["files"]
     at = job.cursor.get("at", 0)
     if at >= len(files):
-        rest = f"; {job.refused:,} could not be" if job.refused else ""
-        noun = "definition" if job.done == 1 else "definitions"
-        return Step(result=f"{job.done:,} {noun} imported as drafts{rest}.")
+        return Step(result=_told(job.done, job.refused))
     cursor = {"at": at + 1}
     actor = Actor(label=job.actor, user_id=job.user_id)
     content = b64decode(files[at]["content"])
@@ -50,6 +48,13 @@ def import_step(job: Job, now: datetime) -> Step:
         why = "; ".join(text for texts in error.fields.values() for text in texts)
         return Step(refused=1, cursor=cursor, more=True, notes=[f"{files[at]['name']}: {why}"[:300]])
     return Step(done=1, cursor=cursor, more=True)
+
+
+def _told(done: int, refused: int) -> str:
+    rest = f"; {refused:,} {'file was' if refused == 1 else 'files were'} refused" if refused else ""
+    if not done:
+        return f"No definition was imported{rest}."
+    return f"{done:,} {'definition was' if done == 1 else 'definitions were'} imported as drafts{rest}."
 
 
 def suggested_name(topology: Topology) -> str:

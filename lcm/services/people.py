@@ -35,9 +35,9 @@ def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
 
 
 def change_password(*, user: User, present: str, new: str, actor: Actor) -> None:
-    """A new password for someone who knows the present one."""
+    """A new password for someone who knows the one they have."""
     if not user.check_password(present):
-        raise InvalidInput({"present": "This is not your present password."})
+        raise InvalidInput({"present": "This is not your current password."})
     try:
         validate_password(new, user)
     except ValidationError as error:
@@ -54,7 +54,8 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
     need_reason(reason)
     with transaction.atomic():
         user.refresh_from_db(from_queryset=User.objects.select_for_update())
-        _check_role_change(user, role, is_active, by)
+        if refusal := role_refusal(user=user, by=by):
+            raise StateConflict(refusal)
         before = {"role": role_of(user).label, "is_active": user.is_active}
         others = [group for group in user.groups.all() if group.name not in GROUPS]
         mine = [Group.objects.get_or_create(name=role.label)[0]] if role else []
@@ -73,8 +74,10 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
     return user
 
 
-def _check_role_change(user: User, role: Role, is_active: bool, by: User) -> None:
+def role_refusal(*, user: User, by: User) -> str:
+    """Why someone cannot change this person's role; empty when they can."""
     if user.pk == by.pk:
-        raise StateConflict("Nobody changes their own role; ask another Admin.")
+        return "Nobody changes their own role; ask another Admin."
     if user.is_superuser and not by.is_superuser:
-        raise StateConflict("A superuser's account is changed by superusers only.")
+        return "A superuser's account is changed by superusers only."
+    return ""

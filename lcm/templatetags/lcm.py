@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from heroicons.templatetags.heroicons import heroicon_outline
 
 from lcm.lifecycle import SessionStatus
+from lcm.web.objects import object_name
 from lcm.web.panels import Panel, panels_of
 from lcm.web.wording import ago_text, amount_text, counted, duration_text
 
@@ -116,6 +117,9 @@ def shape(name: str) -> SafeString:
     return format_html('<svg aria-hidden="true"><use href="#s-{}"/></svg>', name)
 
 
+register.filter("object_name", object_name)
+
+
 @register.simple_tag
 def shape_of(status: str) -> SafeString:
     return shape(LOOKS.get(status, ("dot", "idle"))[0])
@@ -191,6 +195,14 @@ def clock(moment: datetime | None) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, local.strftime(pattern)
     )
+
+
+@register.filter
+def moment(at: datetime) -> SafeString:
+    """The exact one: date, seconds and zone."""
+    local = timezone.localtime(at)
+    text = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return format_html('<time datetime="{}">{}</time>', at.isoformat(), text)
 
 
 @register.filter

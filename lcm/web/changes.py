@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.utils.dateparse import parse_datetime
 
 from lcm.models import ChangeLog
 from lcm.templatetags.lcm import clock, words
+from lcm.web.objects import model_of
 from lcm.web.wording import amount_text
 
 # What ends a field's name says the unit; the name is read without it.
@@ -37,7 +37,7 @@ class Difference:
 
 def differences_of(change: ChangeLog) -> list[Difference]:
     before, after = change.before or {}, change.after or {}
-    model = next((each for each in apps.get_models() if each._meta.model_name == change.object_type), None)
+    model = model_of(change.object_type)
     return [
         Difference(_label(name), _said(model, name, before.get(name)), _said(model, name, after.get(name)))
         for name in dict.fromkeys([*before, *after])

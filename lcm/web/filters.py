@@ -27,7 +27,8 @@ from lcm.models import (
     TokenKind,
     User,
 )
-from lcm.roles import GROUPS as ROLE_GROUPS
+from lcm.roles import GROUPS, Role
+from lcm.selectors.organisation import role_rank
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
@@ -68,8 +69,8 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
 class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Yes or no; anything else is an error, not everything."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=[("true", "Yes"), ("false", "No")], **kwargs)
+    def __init__(self, *, yes: str = "Yes", no: str = "No", **kwargs: Any) -> None:
+        super().__init__(choices=[("true", yes), ("false", no)], **kwargs)
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         return qs.filter(**{self.field_name: value == "true"}) if value else qs
@@ -212,19 +213,26 @@ class MemberFilter(df.FilterSet):  # type: ignore[misc]
 
 class PersonFilter(UserFilter):
     role = df.ChoiceFilter(
-        field_name="groups__name", choices=[(name, name) for name in ROLE_GROUPS], label="Role"
+        choices=[(role.label, role.label) for role in reversed(Role)], label="Role", method="in_role"
     )
-    is_active = FlagFilter(label="May log in")
+    is_active = FlagFilter(label="Account", yes="Open", no="Closed")
+
+    def in_role(self, qs: QuerySet[User], name: str, value: str) -> QuerySet[User]:
+        return qs.alias(rank=role_rank()).filter(rank=GROUPS.get(value, Role.NONE))
 
 
 class JobFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("title", "actor")
     state = ChoicesFilter(choices=JobState.choices, label="State")
+    refused = FlagFilter(label="Refused something", method="with_refusals")
     created = PeriodFilter(field_name="created_at", label="Started")
 
     class Meta:
         model = Job
         fields: list[str] = []
+
+    def with_refusals(self, qs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        return qs.filter(refused__gt=0) if value == "true" else qs.filter(refused=0)
 
 
 class TokenFilter(df.FilterSet):  # type: ignore[misc]

@@ -39,13 +39,16 @@ class FormPage:
     # Where one can go from here, shown above the form.
     links: list[tuple[str, str]] = field(default_factory=list)
     template: str = "form.html"
+    # Why it cannot be done at all; stands instead of the form.
+    refusal: str = ""
+    one_column: bool = False
 
 
 def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
     """Show the form, or save and say so; what a service refuses is shown at the field it is about."""
-    data = request.POST if request.method == "POST" else None
+    data = request.POST if request.method == "POST" and not page.refusal else None
     form = page.form(data, request.FILES or None, initial=dict(page.initial))
-    status = 200
+    status = 422 if page.refusal and request.method == "POST" else 200
     if data is not None:
         done = save_form(form, page.save)
         if done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,17 @@ from django.utils.safestring import SafeString, mark_safe
 
 from lcm.errors import InvalidInput
 from lcm.storable import UNSTORABLE, unstorable_at
+
+_names: dict[str, Callable[[], Sequence[str]]] = {}
+
+
+def register_names(kind: str, read: Callable[[], Sequence[str]]) -> None:
+    """Let forms offer the names of what another app has; called when that app is ready."""
+    _names[kind] = read
+
+
+def names_of(kind: str) -> Sequence[str]:
+    return _names[kind]() if kind in _names else ()
 
 
 def add_errors(form: forms.BaseForm, error: InvalidInput) -> None:

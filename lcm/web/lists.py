@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.errors import InvalidInput
@@ -50,6 +51,13 @@ class PageAction:
     role: Role
     icon: str
     primary: bool = False
+    args: Sequence[Any] = ()
+    # Where on the page it leads.
+    anchor: str = ""
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name, args=self.args) + (f"#{self.anchor}" if self.anchor else "")
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ class ListPage:
     order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
     # What the rows of one page are given on top, a query or two for all.
     dress: Callable[[Sequence[Any]], None] | None = None
+    # Rows end with a cell for what can be done to one.
+    row_actions: bool = False
     template: str = "list.html"
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:

@@ -13,7 +13,7 @@ from lcm.roles import Role
 from lcm.templatetags.lcm import plural
 from lcm.web.access import role_required
 from lcm.web.lists import PageAction
-from lcm.web.wording import duration_text
+from lcm.web.wording import counted, duration_text
 from observations.selectors.controllers import (
     PoolHeartbeats,
     SeenController,
@@ -63,4 +63,13 @@ def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -
     if lost:
         return f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence())}."
     serving = sum(each.state == "serving" for each in seen)
-    return f"{plural(serving, 'controller,controllers')} at work." if serving else "No controller is at work."
+    return _at_work(serving, pools) if serving else "No controller is at work."
+
+
+def _at_work(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
+    served = [each for each in pools if each.state == "serving"]
+    workers = sum(each.workers for each in served)
+    first = f"{counted(serving, 'controller serves', 'controllers serve')} {counted(len(served), 'pool')}"
+    if not workers:
+        return f"{first}; no worker is ready."
+    return f"{first} with {counted(workers, 'ready worker')}; none is silent."

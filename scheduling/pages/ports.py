@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.ranges import ranges
 from scheduling.selectors.capacity import parts_of, reservations_on
 
 MOST_PORTS = 600
@@ -62,15 +63,3 @@ def _by_session(ports: Sequence[PortAllocation]) -> dict[object, list[int]]:
         if port.session_id and not port.leaked:
             found.setdefault(port.session_id, []).append(port.port)
     return found
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """`2000–2003, 2010`"""
-    texts: list[str] = []
-    start = None
-    for index, number in enumerate(numbers):
-        start = number if start is None else start
-        if index + 1 == len(numbers) or numbers[index + 1] != number + 1:
-            texts.append(str(start) if start == number else f"{start}–{number}")
-            start = None
-    return ", ".join(texts)

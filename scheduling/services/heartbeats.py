@@ -13,6 +13,7 @@ from django.db.models import Q
 from lcm.actors import Actor
 from lcm.services.changelog import log_change
 from scheduling.models import PortAllocation, Slot
+from scheduling.ranges import ranges
 from scheduling.services.slots import ANSWERED
 from scheduling.wake import wake_pool
 
@@ -68,14 +69,14 @@ def _take_leaks(
         ignore_conflicts=True,
     )
     if new or gone:
-        message = _told(slot, new, gone)
+        message = _told(new, sorted(gone))
         log_change(slot, actor=actor, event="slot_leaked_ports", message=message, now=now)
 
 
-def _told(slot: Slot, new: Sequence[int], gone: Sequence[int]) -> str:
+def _told(new: Sequence[int], gone: Sequence[int]) -> str:
     parts = [
-        f"{word} {', '.join(map(str, ports[:20]))}{' …' if len(ports) > 20 else ''}"
+        f"{word} {ranges(ports, most=20)}"
         for word, ports in (("found taken:", new), ("free again:", gone))
         if ports
     ]
-    return f"{slot}, ports that no session was given: {'; '.join(parts)}"
+    return f"leaked ports {'; '.join(parts)}"

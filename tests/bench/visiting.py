@@ -149,7 +149,7 @@ def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, fa
 def _make_a_token(page: Page) -> None:
     page.goto("/tokens/new")
     page.get_by_label("Name").fill("to-look-at")
-    page.get_by_label("Pools").fill("cml-eu")
+    page.get_by_label("Pools").select_option("cml-eu")
     page.get_by_role("button", name="Create token").click()
     expect(page.get_by_label("Key")).to_be_visible()
 

@@ -156,7 +156,7 @@ def test_a_token_gets_another_key(open_page):
     page = open_page("admin", "/tokens/new")
     name = fresh_name("token")
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Pools").fill("cml-eu")
+    page.get_by_label("Pools").select_option("cml-eu")
     page.get_by_role("button", name="Create token").click()
     old = page.get_by_label("Key").input_value()
     page.get_by_role("link", name="I have copied it").click()

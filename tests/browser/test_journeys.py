@@ -259,7 +259,7 @@ def test_a_token_is_shown_once(open_page):
     page = open_page("admin", "/tokens/new")
     name = fresh_name()
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Pools").fill("cml-eu")
+    page.get_by_label("Pools").select_option("cml-eu")
     page.get_by_role("button", name="Create token").click()
     key = page.get_by_label("Key").input_value()
     assert key.startswith("lcm_")

@@ -76,7 +76,7 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
     ("made", "sentence"),
     [
         ([], "Nobody serves cml-eu."),
-        ([(HOLDER, 0)], "1 controller at work."),
+        ([(HOLDER, 0)], "1 controller serves 1 pool with 1 ready worker; none is silent."),
         ([(HOLDER, 0), ("gone", 5)], "Not heard of for more than a minute: gone."),
     ],
 )
@@ -85,6 +85,12 @@ def test_the_page_begins_with_what_matters(page, worker, now, made, sentence):
         hold(name, now - timedelta(minutes=minutes), *(["cml-eu"] if not minutes else []))
     assert sentence in page()
     assert sentence in page("/controllers/board")
+
+
+def test_a_pool_without_ready_workers_is_told(page, worker, now):
+    hold(HOLDER, now, "cml-eu", "cml-us")
+    Slot.objects.update(state=SlotState.EMPTY, lease_count=0)
+    assert "1 controller serves 2 pools; no worker is ready." in page()
 
 
 def test_workers_without_heartbeats_are_counted(page, worker, now):

@@ -199,7 +199,7 @@ def test_a_token_for_prometheus_is_made_on_its_page(client, admin, now):
     form = {
         "name": "prometheus",
         "kind": "controller",
-        "prometheus": "on",
+        "scopes": "prometheus:targets",
         "expires_at": f"{now + timedelta(days=30):%Y-%m-%dT%H:%M}",
     }
     answer = client.post("/tokens/new", form)

@@ -1,5 +1,6 @@
 """Long work in steps: progress, result, errors, retry, and workers that die."""
 
+import re
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
@@ -254,6 +255,39 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
     page = client.get(reverse("job_list")).content.decode()
     assert "Count to 3" in page
     assert "1 job is not finished." in page
+
+
+@pytest.mark.parametrize(
+    ("done", "refused", "word", "look"),
+    [(3, 0, "Done", "tone-ok"), (2, 1, "Done in part", "tone-warn"), (0, 3, "None done", "tone-warn")],
+)
+def test_a_job_that_refused_something_is_not_simply_done(client, viewer, job, now, done, refused, word, look):
+    fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}
+    Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if refused else [])
+    client.force_login(viewer)
+    page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
+    rows = client.get(reverse("job_list")).content.decode()
+    for text, kind in ((page, "badge"), (rows, "status")):
+        (shown,) = re.findall(rf'class="{kind} ({look})"><svg.*?</svg>([^<]*)<', text)
+        assert shown == (look, word)
+    assert ('id="notes">Refused<' in page) == bool(refused)
+    assert ("1 refused something." in rows) == bool(refused)
+
+
+def test_jobs_that_refused_something_are_found(client, viewer, job, now):
+    client.force_login(viewer)
+    assert "No job matches" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
+    Job.objects.update(state=JobState.DONE, finished_at=now, refused=1)
+    assert "Count to 3" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
+    assert "No job matches" in client.get(reverse("job_list"), {"refused": "false"}).content.decode()
+
+
+def test_the_list_says_how_long_jobs_are_kept(client, viewer, settings, db):
+    settings.CONFIG["JOB_DAYS"] = 3
+    client.force_login(viewer)
+    page = client.get(reverse("job_list")).content.decode()
+    assert "<strong>No job is being worked on.</strong>" in page
+    assert "found here for 3 days after its end." in page
 
 
 def test_the_api_tells_how_far_a_job_is_and_goes_on(api, operator, job, counting):

@@ -8,10 +8,12 @@ import pytest
 
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
 from scheduling.coordinator import coordinator
 from scheduling.models import PortAllocation, SlotState
+from scheduling.ranges import ranges
 from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.losing import lose_sessions, warn_sessions
 from scheduling.services.ports import HELD_FOR
@@ -178,6 +180,23 @@ def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
     assert held(slot) == [2100]
     surveyed(fleet, slot, seconds=60)
     assert held(slot) == []
+
+
+def test_ports_are_told_in_ranges(fleet):
+    slot = fleet.slot()
+    found = [{"port": port, "name": "someone's lab"} for port in (2101, 2100, 2102, 2110)]
+    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    surveyed(fleet, slot, seconds=60)
+    told = ChangeLog.objects.filter(event="slot_leaked_ports").order_by("pk")
+    assert [entry.message for entry in told] == [
+        "leaked ports found taken: 2100–2102, 2110",
+        "leaked ports free again: 2100–2102, 2110",
+    ]
+
+
+def test_of_many_ranges_the_first_are_told():
+    assert ranges([1, 3, 5, 6], most=2) == "1, 3 …"
+    assert ranges([1, 2, 3], most=1) == "1–3"
 
 
 def test_they_are_held_for_longer_than_a_controller_takes_to_remove_an_orphan():

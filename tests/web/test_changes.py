@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,6 +15,10 @@ from lcm.models import ChangeLog
 from lcm.services.changelog import log_change
 from lcm.services.jobs import start_job
 from lcm.web.changes import differences_of
+from lcm.web.objects import link_objects, object_name
+from scheduling.models import Pool
+from tests.capacity_pages.stage import make_slot
+from tests.factories import make_project
 
 
 def said(obj, before, after):
@@ -77,6 +81,78 @@ def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, sessi
     assert mine in answer.context["rows"].rows
     (chip,) = answer.context["chips"]
     assert chip == {"text": f"Who: {operator}", "query": ""}
+
+
+def test_a_change_leads_to_its_object_while_that_is_there(client, viewer, session, project, now):
+    gone, job = (
+        make_project("academy", "gone"),
+        start_job(kind="bulk", title="Cancel all", arguments={}, actor=SYSTEM, now=now),
+    )
+    for each in (gone, session.definition, viewer):
+        log_change(each, actor=SYSTEM, event="tried", message=f"tried {each}")
+    gone_page = reverse("project_detail", args=[gone.pk])
+    gone.delete()
+    client.force_login(viewer)
+    rows = client.get(reverse("change_list")).content.decode()
+    for name, url_name, key in (
+        (f"session {session.short_id}", "session_detail", session.pk),
+        (f"definition {session.definition}", "definition_detail", session.definition_id),
+        ("job Cancel all", "job_detail", job.pk),
+    ):
+        assert f'href="{reverse(url_name, args=[key])}">{name}</a>' in rows
+    assert gone_page not in rows
+    assert 'data-label="Object">project gone</td>' in rows
+    assert 'data-label="Object">person vera</td>' in rows
+    page = _page_of(client, f"tried {session.definition}")
+    own = reverse("definition_detail", args=[session.definition_id])
+    assert f'<a href="{own}">definition {session.definition}</a>' in page
+    assert f'?object_id={session.definition_id}">all changes of it</a>' in page
+
+
+def test_slots_and_pools_have_pages_too(client, viewer, session):
+    pool = Pool.objects.get(name="cml-eu")
+    slot = make_slot(pool, 1)
+    for each in (pool, slot):
+        log_change(each, actor=SYSTEM, event="tried", message="tried")
+    client.force_login(viewer)
+    rows = client.get(reverse("change_list")).content.decode()
+    assert f'href="{reverse("pool_detail", args=[pool.pk])}">pool cml-eu</a>' in rows
+    assert f'href="{reverse("slot_detail", args=[slot.pk])}">slot cml-eu-01</a>' in rows
+
+
+def test_objects_of_all_kinds_cost_one_query(session, project, now, django_assert_num_queries):
+    start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
+    for each in (project, project.domain, session.definition, Pool.objects.first()):
+        log_change(each, actor=SYSTEM, event="tried", message="tried")
+    rows = list(ChangeLog.objects.all())
+    with django_assert_num_queries(1):
+        link_objects(rows)
+    assert all(row.object_url for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "name"),
+    [
+        ("slot", "cml-us-01", "slot cml-us-01"),
+        ("labletsession", "session 5f9a34", "session 5f9a34"),
+        ("fairsharepolicy", "policy of cml-eu", "policy of cml-eu"),
+        ("driftreview", "r1_vnc extra", "port drift r1_vnc extra"),
+        ("unknown", "something", "something"),
+    ],
+)
+def test_an_object_is_called_by_its_kind_and_name(kind, label, name):
+    assert object_name(ChangeLog(object_type=kind, object_label=label)) == name
+
+
+def test_a_change_says_when_exactly_and_that_no_reason_was_given(client, viewer, session):
+    when = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    log_change(session, actor=SYSTEM, event="tried", message="tried", now=when)
+    client.force_login(viewer)
+    page = _page_of(client, "tried")
+    assert ">2026-02-03 04:05:06 UTC</time>" in page
+    assert "Reason: none given." in page
+    assert "Before and after" not in page
+    assert "none are kept with this change" in page
 
 
 def _page_of(client, message: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from lcm.lifecycle import SessionStatus
 from lcm.models import Membership, Project, User
 from lcm.pages.members import MEMBERS_SHOWN
 from lcm.pages.organisation import PROJECTS_SHOWN
@@ -35,7 +36,7 @@ def test_a_domain_counts_all_its_projects_and_leads_to_them(as_admin_page, proje
         Project(domain=domain, name=f"project-{number:03}") for number in range(PROJECTS_SHOWN + 2)
     )
     page = as_admin_page.get(reverse("domain_detail", args=[domain.pk])).content.decode()
-    assert "<strong>102 projects.</strong>" in page
+    assert "<strong>102 projects;</strong> no session is running." in page
     assert page.count('<td class="card-title">') == PROJECTS_SHOWN
     assert "2 more projects are in the whole list." in page
     whole = f"{reverse('project_list')}?domain={domain.name}"
@@ -68,6 +69,35 @@ def test_the_members_are_paged_and_of_this_project_alone(as_admin_page, crowded,
     assert "No member matches" in as_admin_page.get(whole, {"q": stranger.username}).content.decode()
     latest = as_admin_page.get(whole, {"sort": "-user__username"}).context["rows"].rows
     assert [row.user.username for row in latest[:2]] == ["person-102", "person-101"]
+
+
+def test_pages_say_who_may_ask_and_what_runs(as_admin_page, project, session_in):
+    session_in(SessionStatus.RUNNING)
+    project.description = "Autumn term"
+    project.save()
+    place, whole = reverse("project_detail", args=[project.pk]), reverse("member_list", args=[project.pk])
+    domain = reverse("domain_detail", args=[project.domain_id])
+    for address, words in {
+        place: f'running now.</p>\n      <p class="sub">{project.description}</p>',
+        domain: "<strong>1 project with 2 people;</strong>",
+        whole: f"<strong>2 people may ask for sessions in {project.path}.</strong>",
+        reverse("domain_list"): "<strong>One domain has the fleet to itself.</strong>",
+        reverse("project_list"): "<strong>1 project in 1 domain.</strong>",
+    }.items():
+        assert words in as_admin_page.get(address).content.decode(), address
+    for address, query in ((place, f"project={project.pk}"), (domain, "domain=academy")):
+        link = f'{reverse("session_list")}?{query}&amp;status=RUNNING">1 session</a> running now.'
+        assert link in as_admin_page.get(address).content.decode()
+    assert f'href="{place}#id_person"' in as_admin_page.get(whole).content.decode()
+    assert 'id="id_person"' in as_admin_page.get(place).content.decode()
+
+
+def test_a_name_is_shown_once(as_admin_page, project, operator):
+    operator.first_name, operator.last_name = "Otto", "Normal"
+    operator.save()
+    page = as_admin_page.get(reverse("project_detail", args=[project.pk])).content.decode()
+    assert 'Otto Normal<span class="sub"> · otto</span>' in page
+    assert "<span>vera</span>" in page
 
 
 def test_a_viewer_sees_the_members_and_cannot_remove_them(client, viewer, crowded):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 
@@ -68,7 +70,7 @@ def test_a_password_is_changed_and_this_browser_stays_logged_in(as_viewer, viewe
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        (passwords(present="wrong"), "This is not your present password."),
+        (passwords(present="wrong"), "This is not your current password."),
         (passwords(new="short"), "too short"),
         (passwords(again="another-new-secret"), "The two new passwords differ."),
     ],
@@ -113,11 +115,62 @@ def test_a_role_needs_a_reason(admin, viewer):
         set_role(user=viewer, role=Role.ADMIN, is_active=True, reason=" ", by=admin)
 
 
-def test_people_are_found_by_role(client, admin, viewer):
+def names_in(page):
+    return [row.username for row in page.context["rows"].rows]
+
+
+def test_people_are_found_by_the_role_that_the_list_shows(client, admin, viewer, operator, stranger):
+    make_person("root", is_superuser=True)
+    make_person("gone", Role.OPERATOR, is_active=False)
+    operator.groups.add(*viewer.groups.all())
     client.force_login(admin)
-    page = client.get(reverse("person_list"), {"role": "Viewer"}).content.decode()
-    assert "vera" in page
-    assert reverse("person_role", args=[admin.pk]) not in page
+    for role, names in {
+        "Admin": ["ada", "root"],
+        "Operator": ["otto"],
+        "Viewer": ["vera"],
+        "None": ["gone", "stan"],
+    }.items():
+        page = client.get(reverse("person_list"), {"role": role})
+        assert names_in(page) == names
+        assert {row.role.label for row in page.context["rows"].rows} == {role}
+    assert names_in(client.get(reverse("person_list"), {"is_active": "false"})) == ["gone"]
+    lead = "<strong>2 Admins, 1 Operator, 1 Viewer; 2 people have no role.</strong>"
+    assert lead in page.content.decode()
+
+
+@pytest.mark.parametrize("name", ["ada", "root"])
+def test_a_role_that_cannot_be_changed_has_a_sentence_and_no_form(client, admin, viewer, name):
+    make_person("root", is_superuser=True)
+    client.force_login(admin)
+    address = reverse("person_role", args=[User.objects.get(username=name).pk])
+    rows = client.get(reverse("person_list")).content.decode()
+    assert address not in rows
+    assert reverse("person_role", args=[viewer.pk]) in rows
+    said = {"ada": "Nobody changes their own role", "root": "changed by superusers only"}[name]
+    for headers in ({}, {"HX-Request": "true"}):
+        page = client.get(address, headers=headers).content.decode()
+        assert said in page
+        assert 'name="role"' not in page
+    form = {"role": "1", "is_active": "on", "reason": "tired"}
+    answer = client.post(address, form)
+    assert (answer.status_code, said in answer.content.decode()) == (422, True)
+    assert User.objects.get(username=name).role == Role.ADMIN
+
+
+def test_the_profile_says_who_one_is(client, admin, viewer):
+    for person, more in ((admin, False), (viewer, True)):
+        client.force_login(person)
+        page = client.get(reverse("profile")).content.decode()
+        assert f"You are logged in as <strong>{person}</strong>, role {person.role.label}." in page
+        assert ("An Admin decides about roles." in page) == more
+
+
+def test_one_stays_logged_in_for_half_a_day_of_idling(client, viewer, time_machine, now):
+    for hours, status in ((11, 200), (13, 302)):
+        time_machine.move_to(now, tick=False)
+        client.force_login(viewer)
+        time_machine.move_to(now + timedelta(hours=hours), tick=False)
+        assert client.get(reverse("home")).status_code == status
 
 
 def tries_to_log_in(client, name, password="guess"):

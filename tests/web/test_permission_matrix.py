@@ -14,12 +14,8 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
-from django.utils import timezone
 from rest_framework.test import APIClient
 
-from lcm.models import ChangeLog, Job
-from observations.models import DriftReview
-from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.factories import make_person_token
 
 CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
@@ -289,55 +285,6 @@ def test_every_method_of_the_api_is_in_the_table():
         if ":" in name:
             found.setdefault(name, set()).update(methods_of(pattern))
     assert found == {name: set(methods) for name, methods in API.items()}
-
-
-@pytest.fixture
-def places(session, project, controller, viewer) -> dict[str, dict[str, Any]]:
-    """What stands in the addresses: ids of things that exist."""
-    definition = session.definition
-    change = ChangeLog.objects.first()
-    pool = Pool.objects.get(name="cml-eu")
-    slot = Slot.objects.create(
-        pool=pool, number=1, state=SlotState.READY, max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1
-    )
-    now = session.created_at
-    drift = DriftReview.objects.create(
-        definition=definition, fingerprint="f", kind="extra", name="r1_vnc", first_seen=now, last_seen=now
-    )
-    by_prefix = {
-        "session": {"pk": session.pk},
-        "internal-session": {"pk": session.pk},
-        "definition": {"pk": definition.pk},
-        "domain": {"pk": project.domain_id},
-        "project": {"pk": project.pk},
-        "token": {"pk": controller.token.pk},
-        "change": {"pk": change.pk},
-        "user": {"pk": viewer.pk},
-        "person": {"pk": viewer.pk},
-        "pool": {"pk": pool.pk},
-        "slot": {"pk": slot.pk},
-        "internal-slot": {"pk": slot.pk},
-        "reservation": {"pk": session.reservations.get().pk},
-        "fair-share": {"pk": 1},
-        "fair-share-policy": {"pk": pool.pk},
-        "tick": {"pk": TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=1).pk},
-        "review": {"pk": definition.pk},
-        "drift": {"pk": drift.pk},
-        "job": {"pk": Job.objects.create(kind="bulk", title="Cancel", actor="otto").pk},
-    }
-    special = {
-        "suggest": {"kind": "people"},
-        "observer_detail": {"name": "usage-record"},
-        "observer_run": {"name": "usage-record"},
-        "capacity:observer-detail": {"name": "usage-record"},
-        "capacity:observer-run": {"name": "usage-record"},
-        "member_list": {"pk": project.pk},
-        "member_add": {"pk": project.pk},
-        "member_remove": {"pk": project.pk, "user_pk": viewer.pk},
-        "definition_revert": {"pk": definition.pk, "number": 1},
-        "api:definition-revert": {"pk": definition.pk, "number": 1},
-    }
-    return {"by_prefix": by_prefix, "special": special}
 
 
 def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:

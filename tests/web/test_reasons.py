@@ -7,6 +7,7 @@ from lcm.models import ChangeLog
 from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Pool
 from tests.factories import DomainFactory, make_project
+from tests.web.test_permission_matrix import PAGES, address_of
 
 
 @pytest.fixture
@@ -64,6 +65,33 @@ def test_nothing_happens_without_a_reason(event, as_admin, addresses):
 def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
     assert as_admin.post(addresses[event], {**FORMS[event], "reason": "over"}).status_code == 302
     assert ChangeLog.objects.get(event=event).reason == "over"
+
+
+def test_every_form_that_asks_why_wants_an_answer(as_admin, places):
+    """With all else as the form offers it."""
+    asked = []
+    for name, methods in PAGES.items():
+        shown = as_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
+        form = shown.context["form"] if shown and shown.context and "form" in shown.context else None
+        if form is None or "reason" not in form.fields or not form.fields["reason"].required:
+            continue
+        before = ChangeLog.objects.count()
+        offered = {each.html_name: each.value() for each in form if each.value() is not None}
+        answer = as_admin.post(address_of(name, places), {**offered, "reason": " "})
+        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
+        assert ChangeLog.objects.count() == before, name
+        asked.append(name)
+    assert len(asked) > 20, asked
+
+
+def test_nothing_is_done_to_many_without_a_reason(as_admin, places):
+    bulk = [name for name in PAGES if "_bulk_" in name]
+    for name in bulk:
+        before = ChangeLog.objects.count()
+        answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
+        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
+        assert ChangeLog.objects.count() == before, name
+    assert len(bulk) > 8, bulk
 
 
 def test_other_statuses_need_no_reason(as_admin, definition):

@@ -1,0 +1,61 @@
+"""The objects of the change log: what they are called, and which page is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import Model
+from django.urls import reverse
+
+from lcm.models import ChangeLog
+from lcm.web.filters import OBJECT_TYPES
+
+# The page of each kind that has one; other apps add theirs.
+OBJECT_PAGES = {
+    "labletsession": "session_detail",
+    "labletdefinition": "definition_detail",
+    "domain": "domain_detail",
+    "project": "project_detail",
+    "job": "job_detail",
+}
+
+
+def object_name(change: ChangeLog) -> str:
+    """With its kind: `slot cml-us-01`."""
+    kind, label = _kind(change.object_type), change.object_label
+    named = kind.split()[-1:] == label.lower().split()[:1]
+    return label if named or not kind else f"{kind} {label}"
+
+
+def link_objects(changes: Sequence[Any]) -> None:
+    """Give each change the address of its object, empty when there is none any more; one query for all."""
+    wanted: dict[str, set[UUID]] = {}
+    for change in changes:
+        if change.object_type in OBJECT_PAGES:
+            wanted.setdefault(change.object_type, set()).add(UUID(change.object_id))
+    there = _existing(wanted)
+    for change in changes:
+        page = OBJECT_PAGES.get(change.object_type)
+        is_there = page and UUID(change.object_id) in there
+        change.object_url = reverse(page, args=[change.object_id]) if is_there else ""
+
+
+def model_of(object_type: str) -> type[Model] | None:
+    return next((each for each in apps.get_models() if each._meta.model_name == object_type), None)
+
+
+def _kind(object_type: str) -> str:
+    model = model_of(object_type)
+    return dict(OBJECT_TYPES).get(object_type, str(model._meta.verbose_name) if model else "").lower()
+
+
+def _existing(wanted: dict[str, set[UUID]]) -> set[UUID]:
+    parts = [
+        model._default_manager.filter(pk__in=keys).order_by().values_list("pk", flat=True)
+        for name, keys in wanted.items()
+        if (model := model_of(name))
+    ]
+    return set(parts[0].union(*parts[1:], all=True)) if parts else set()
