@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,6 +181,12 @@ def session_in(
         return make_session(active_definition, project, operator, **{"status": status, "now": now, **fields})
 
     return make
+
+
+@pytest.fixture
+def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are counted in one window, however long they take."""
+    monkeypatch.setattr("lcm.throttling.time", SimpleNamespace(time=lambda: 1_000_000_000.0))
 
 
 @pytest.fixture

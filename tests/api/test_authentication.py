@@ -139,6 +139,7 @@ def test_a_key_in_the_address_does_not_count(client, controller):
     assert client.get(SESSIONS, {"token": controller.key}).status_code == 401
 
 
+@pytest.mark.usefixtures("one_window")
 def test_guessing_tokens_is_stopped(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "3/min"
     for _ in range(3):
@@ -148,6 +149,7 @@ def test_guessing_tokens_is_stopped(client, controller, settings):
     assert int(answer["Retry-After"]) >= 1
 
 
+@pytest.mark.usefixtures("one_window")
 def test_guessing_from_one_address_does_not_stop_another(client, controller, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     client.get(SESSIONS, **bearer("Bearer lcm_wrong"))

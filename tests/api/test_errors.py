@@ -115,6 +115,7 @@ def test_422_for_a_key_used_for_something_else(api, operator, session_in):
     assert_error(answer, 422, "key_reused")
 
 
+@pytest.mark.usefixtures("one_window")
 def test_429_says_when_to_come_again(api, viewer, settings):
     settings.CONFIG["API_RATE"] = "1/min"
     client = api(viewer)

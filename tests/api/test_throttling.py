@@ -21,15 +21,18 @@ def statuses(client, times):
     return [client.get(SESSIONS).status_code for _ in range(times)]
 
 
+@pytest.mark.usefixtures("one_window")
 def test_a_caller_has_so_many_calls_and_no_more(three_a_minute, api, viewer):
     assert statuses(api(viewer), 5) == [200, 200, 200, 429, 429]
 
 
+@pytest.mark.usefixtures("one_window")
 def test_callers_are_counted_apart(three_a_minute, api, viewer, operator, controller, other_controller):
     for caller in (viewer, operator, controller, other_controller):
         assert statuses(api(caller), 4) == [200, 200, 200, 429]
 
 
+@pytest.mark.usefixtures("one_window")
 def test_a_person_is_counted_once_by_log_in_and_by_token(three_a_minute, api, viewer):
     assert statuses(api(viewer), 2) == [200, 200]
     assert statuses(api(make_person_token(viewer)), 2) == [200, 429]
@@ -56,6 +59,7 @@ def test_after_the_seconds_asked_for_the_caller_is_let_in(
     assert client.get(SESSIONS).status_code == 200
 
 
+@pytest.mark.usefixtures("one_window")
 def test_a_refused_change_changes_nothing(three_a_minute, api, operator, session):
     client = api(operator)
     statuses(client, 3)

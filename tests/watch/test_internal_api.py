@@ -386,6 +386,7 @@ def test_a_slot_without_an_instance_redeems_nothing(api, slot, launched):
     assert redeem(api, slot, boot_token(launched)).status_code == 404
 
 
+@pytest.mark.usefixtures("one_window")
 def test_guessing_is_slowed_down(api, slot, launched, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "2/min"
     assert [redeem(api, slot, "0" * 64).status_code for _ in range(3)] == [404, 404, 429]

@@ -177,6 +177,7 @@ def tries_to_log_in(client, name, password="guess"):
     return client.post(reverse("login"), {"username": name, "password": password})
 
 
+@pytest.mark.usefixtures("one_window")
 def test_ten_wrong_passwords_from_an_address_are_enough(client, viewer):
     for _ in range(10):
         tries_to_log_in(client, "vera")
