@@ -229,6 +229,13 @@ def words(name: str) -> str:
 
 
 @register.filter
+def begun(text: str) -> str:
+    """With a capital, unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
+    first = text.partition(" ")[0].rstrip(",:;")
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+@register.filter
 def lead(text: str) -> SafeString:
     """`**…**` becomes strong; everything else is escaped."""
     parts = re.split(r"\*\*(.+?)\*\*", text)

@@ -14,6 +14,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.changelog import log_change
 from lcm.services.jobs import start_job
+from lcm.templatetags.lcm import begun
 from lcm.web.changes import differences_of
 from lcm.web.objects import link_objects, object_name
 from scheduling.models import Pool
@@ -227,3 +228,17 @@ def test_jobs_can_be_filtered_by(client, viewer, session, now):
     answer = client.get(reverse("change_list"), {"object_type": "job"})
     assert [row.object_id for row in answer.context["rows"].rows] == [str(job.pk)]
     assert [chip["text"] for chip in answer.context["chips"]] == ["Object: Job"]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("pool cml-eu created", "Pool cml-eu created"),
+        ("drain: power cut", "Drain: power cut"),
+        ("cml-eu-01 drains", "cml-eu-01 drains"),
+        ("Ready → Running", "Ready → Running"),
+        ("", ""),
+    ],
+)
+def test_a_change_begins_with_a_capital_unless_it_begins_with_a_name(message, shown):
+    assert begun(message) == shown
