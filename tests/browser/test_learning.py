@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.bench.control_plane import ROOT, ControlPlane
+from tests.browser.accessibility import serious
 from tests.observations.labs import seen
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -61,6 +62,8 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     expect(answer).to_contain_text("12 of 12")
     expect(value).to_be_focused()
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 2")
+    expect(page.locator("#chart-cpu_cores").get_by_role("link").first).to_be_visible()
+    assert serious(page, around=False) == []
     impact.get_by_text("Which ones on CPU").click()
     expect(impact.get_by_role("link").first).to_be_visible()
 
