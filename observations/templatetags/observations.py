@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sized
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,7 @@ from observations.models import DefinitionAssessment, DriftReview, SessionObserv
 from observations.pages import left_out
 
 register = template.Library()
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
 UNKNOWN = mark_safe('<span class="muted">not known</span>')
 
 
@@ -43,6 +45,12 @@ def resource_label(name: str) -> str:
 @register.filter
 def resource_unit(name: str) -> str:
     return RULES[name].unit
+
+
+@register.filter
+def unbroken(text: str) -> str:
+    """A number stays on the line of its unit: `95 %`, `14 cores`, `62 GB`."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 @register.filter

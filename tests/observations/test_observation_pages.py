@@ -18,6 +18,8 @@ from tests.factories import make_definition
 from tests.observations.labs import lived, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
+# Numbers stay on the line of their unit.
+KEPT = "\N{NO-BREAK SPACE}"
 
 
 @pytest.fixture
@@ -42,9 +44,9 @@ def page(name, definition):
 def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known):
     text = as_(viewer).get(page("definition_review", known)).content.decode()
     assert "CPU is set too high." in text
-    assert "10 sessions used at most 2 of 4 cores." in text
+    assert f"10 sessions used at most 2 of 4{KEPT}cores." in text
     assert text.count('class="dot"') >= 30
-    assert "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores" in text
+    assert f"decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5{KEPT}cores" in text
     assert "Apply as revision" not in text
     assert "An administrator can apply a change." in text
 
@@ -72,6 +74,70 @@ def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
     assert chart.dots.count("<circle") == 11 - above
 
 
+@pytest.mark.parametrize(
+    ("cores", "note"),
+    [
+        ("2.5", "none above the proposal"),
+        ("2.05", "1 session above the proposal"),
+        ("1", "11 sessions above the proposal"),
+        ("4", "none above what it asks for"),
+    ],
+)
+def test_a_chart_says_above_what_nothing_or_something_is(cores, note, as_, viewer, known, observed):
+    observed(known, 1, cpu="2.10", memory=3000, storage=6500)
+    query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
+    answer = as_(viewer).get(page("definition_review", known), query)
+    assert answer.context["charts"][0].note == note
+
+
+def test_a_chart_of_one_session_says_so(as_, viewer, active_definition, observed):
+    observed(active_definition, 1, cpu="2.00", memory=3000, storage=6500)
+    chart = as_(viewer).get(page("definition_review", active_definition)).context["charts"][0]
+    assert chart.sentence.startswith("CPU used by one session, in cores: ")
+
+
+def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition, observed):
+    observed(active_definition, 8, cpu="4.50", memory=5000, storage=6500)
+    assert lead_in(as_(viewer), active_definition).startswith(
+        "<strong>CPU and memory are set too low.</strong> "
+        f"8 sessions used at most 4.5 of 4{KEPT}cores and 4.89 of 3.5{KEPT}GB memory."
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"cpu_cores": "recommended"}, ("15 core-hours less", "")),
+        ({"cpu_cores": "custom", "cpu_cores_custom": "4.5"}, ("5 core-hours more", "")),
+        (
+            {"cpu_cores": "recommended", "memory_gb": "custom", "memory_gb_custom": "5"},
+            ("15 core-hours less", "and 15 GB-hours of memory more"),
+        ),
+        ({"cpu_cores": "keep"}, ("the same", "")),
+    ],
+)
+def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, viewer, known):
+    answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
+    held = next(each for each in answers if each.question == "The last 30 days would have held")
+    assert (held.answer, held.more) == said
+
+
+def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, observed):
+    text = as_(viewer).get(page("definition_review", known)).content.decode()
+    assert '<option value="allocated">allocated, 10 sessions</option>' in text
+    observed(definition, 5, cpu=None, memory=None, storage=None)
+    text = as_(viewer).get(page("definition_review", definition)).content.decode()
+    assert "<option" not in text
+    assert '<input type="hidden" name="cpu_cores_basis" value="allocated">' in text
+    assert "allocated, 5 sessions" in text
+
+
+def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, active_definition, observed):
+    observed(active_definition, 5, nodes=8)
+    text = as_(viewer).get(page("definition_review", active_definition)).content.decode()
+    assert "The 6 of 8 nodes with the most memory." in text
+
+
 def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No session has been observed to its end yet." in text
@@ -84,7 +150,7 @@ def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
     assert "10 of 10" in text
     assert "Which ones on CPU" in text
     assert text.count("hx-swap-oob") == 3
-    assert "−62 %" in text
+    assert "−62&nbsp;%" in text
     assert 'name="token"' in text
 
 
