@@ -67,6 +67,10 @@ class ListPage:
     search_hint: str
     icon: str
     empty_hint: str
+    # What the default order is by, where no head of the table says so: as in “what is worth fixing”.
+    sorted_by: str = ""
+    # What the figures of the table are of, in a sentence.
+    note: str = ""
     # What an empty list says first; by default that there is none yet.
     nothing: str = ""
     lead: Callable[[], str] = lambda: ""
@@ -138,6 +142,7 @@ def list_page(
         "more": more,
         "problem": problem,
         "sort": sort,
+        "unsorted_query": _query(request, drop=("cursor", "format", "sort")),
         "size": size,
         "sizes": PAGE_SIZES,
         "query": _query(request, drop=("cursor", "format")),

@@ -13,6 +13,7 @@ from lcm.pages import lists
 from lcm.roles import Role
 from lcm.selectors.definitions import definitions
 from lcm.web.lists import BulkAction, Column, ListPage
+from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
@@ -42,7 +43,7 @@ def _lead() -> str:
         they = "It" if count == 1 else "Together they"
         text += (
             f" {they} held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
-            "in the last 30 days that no session used."
+            f"in the last {DAYS} days that no session used."
         )
     return text
 
@@ -61,7 +62,7 @@ DEFINITIONS = replace(
     rows=_assessed,
     columns=[
         Column("Definition", str, sort="name"),
-        Column("Class", lambda row: row.assessment.get_verdict_display(), sort="-assessment__worth"),
+        Column("Class", lambda row: row.assessment.get_verdict_display()),
         Column(
             "CPU, set → recommended", _asked("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True
         ),
@@ -98,6 +99,8 @@ DEFINITIONS = replace(
     ],
     row_template="observations/definition_row.html",
     default_sort="-assessment__worth",
+    sorted_by="what is worth fixing",
+    note=f"Waste is of the last {DAYS} days, sessions are all that count.",
     lead=_lead,
 )
 
@@ -106,7 +109,7 @@ def _drift_lead() -> str:
     now = timezone.now()
     count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
     if not count:
-        return "**No port drift waits for anyone.** Labs have the ports they were given."
+        return "**No deviation waits for anyone.** Labs have the ports they were given."
     ports = "a port" if conflicts == 1 else "ports"
     clash = f", {conflicts:,} of them {ports} that two sessions have" if conflicts else ""
     verb = "deviation waits" if count == 1 else "deviations wait"

@@ -291,8 +291,19 @@ def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, defin
 
 def test_the_list_sorts_by_what_it_shows(as_, viewer, known, definition):
     client = as_(viewer)
-    for sort in ("-assessment__waste_cpu", "assessment__n", "-assessment__worth", "name"):
-        assert client.get(reverse("definition_list"), {"sort": sort}).status_code == 200
+    for sort in ("-assessment__waste_cpu", "assessment__n", "name"):
+        assert client.get(reverse("definition_list"), {"sort": sort}).context["sort"] == sort
+
+
+def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, definition):
+    client = as_(viewer)
+    text = client.get(reverse("definition_list")).content.decode()
+    assert (
+        "What is worth fixing comes first. Waste is of the last 30 days, sessions are all that count." in text
+    )
+    assert "aria-sort" not in text
+    sorted_by_name = client.get(reverse("definition_list"), {"sort": "name", "q": "c"}, headers=HTMX)
+    assert '<a href="?q=c">Sort by what is worth fixing</a>.' in sorted_by_name.content.decode()
 
 
 def exported(response):
@@ -392,6 +403,31 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
     review.refresh_from_db()
     assert review.state == "open"
     assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
+
+
+def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_definition, running, now):
+    client, here = as_(viewer), page("definition_drift", active_definition)
+    on_slot(running, ports={"r1_serial": 5041})
+    assert "No ports of its labs have been observed yet." in client.get(here).content.decode()
+    post(running, seen(now, ports={"r1_serial": 5041}), now)
+    assert "Its labs had the ports they were given." in client.get(here).content.decode()
+    later = now + timedelta(minutes=1)
+    post(running, seen(later, ports={"r1_serial": 5041, "r9_vnc": 6001}), later)
+    text = client.get(here).content.decode()
+    assert "<strong>1 deviation waits for a person.</strong>" in text
+    assert ">Port drift</h2>" not in text
+    assert "Show all" not in text
+
+
+def test_all_drift_of_a_definition_is_a_click_away_where_more_is_than_is_shown(
+    as_, viewer, active_definition, now
+):
+    shown = {"definition": active_definition, "kind": "extra", "first_seen": now, "last_seen": now}
+    for number in range(51):
+        DriftReview.objects.create(fingerprint=str(number), name=f"r{number}", **shown)
+    panel = as_(viewer).get(page("definition_drift", active_definition), headers=HTMX).content.decode()
+    assert "Show all" in panel
+    assert ">Port drift</h2>" in panel
 
 
 def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known):
