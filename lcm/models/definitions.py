@@ -181,6 +181,11 @@ class DefinitionRevision(IdModel):
         return f"revision {self.number}"
 
     @property
+    def outcome_word(self) -> str:
+        """In words; an import changed nothing that sessions could judge."""
+        return "Not judged" if self.number == 1 else self.get_outcome_display()
+
+    @property
     def requirements(self) -> dict[str, Decimal]:
         return {name: getattr(self, name) for name in RESOURCES}
 

@@ -9,7 +9,7 @@ from lcm.models import LabletDefinition, Project
 from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
-from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.lists import BulkAction, Column, ListPage, PageAction, column_of_actions
 
 
 def _sessions_lead() -> str:
@@ -111,6 +111,42 @@ DEFINITIONS = ListPage(
         BulkAction("Deprecate…", "definition_bulk_deprecate", Role.ADMIN, danger=True),
     ],
 )
+
+_REVISION_COLUMNS = [
+    Column("Revision", lambda row: row.number, sort="-number"),
+    Column("CPU", lambda row: row.cpu_cores, sort="-cpu_cores", numeric=True, export_label="CPU cores"),
+    Column("Memory", lambda row: row.memory_gb, sort="-memory_gb", numeric=True, export_label="Memory GB"),
+    Column(
+        "Storage", lambda row: row.storage_gb, sort="-storage_gb", numeric=True, export_label="Storage GB"
+    ),
+    Column("Basis", lambda row: row.get_basis_display()),
+    Column("Outcome", lambda row: row.outcome_word),
+    Column("Why", lambda row: row.reason),
+    Column("Applied", lambda row: row.created_at, numeric=True),
+]
+
+
+def revisions_list(definition: LabletDefinition) -> ListPage:
+    assert definition.current_revision is not None
+    can_revert = definition.current_revision.number > 1
+    return ListPage(
+        title=f"Revisions of {definition}",
+        noun="revision",
+        plural="revisions",
+        rows=lambda: definitions.revisions_to_list(definition),
+        filterset=filters.RevisionFilter,
+        columns=[*_REVISION_COLUMNS, *([column_of_actions(Role.ADMIN)] if can_revert else [])],
+        exported=[*_REVISION_COLUMNS, Column("Who", lambda row: row.actor)],
+        row_template="definitions/revision_row.html",
+        default_sort="-number",
+        search_hint="Why, who",
+        icon="clock",
+        empty_hint="An import makes the first one.",
+        lead=lambda: (
+            "**What it asked for, and from when.** Sessions keep the revision they were asked for with."
+        ),
+    )
+
 
 DOMAINS = ListPage(
     title="Domains",

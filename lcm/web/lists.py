@@ -31,6 +31,15 @@ class Column:
     sort: str = ""
     numeric: bool = False
     export_label: str = ""
+    # From which role on it is shown.
+    role: Role = Role.VIEWER
+    # Over buttons: a head that is only heard.
+    unseen: bool = False
+
+
+def column_of_actions(role: Role) -> Column:
+    """For the buttons of a row, in lists whose exports have columns of their own."""
+    return Column("Actions", str, role=role, unseen=True)
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ def list_page(
         "filter_menus": menus,
         "chips": _chips(request, filterset),
         "kept": _kept(request, menus),
-        "columns": [_head(request, column, sort) for column in page.columns],
+        "columns": [_head(request, column, sort) for column in page.columns if role >= column.role],
         "rows": rows,
         "total": total,
         "more": more,
@@ -214,6 +223,7 @@ def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
     return {
         "label": column.label,
         "numeric": column.numeric,
+        "unseen": column.unseen,
         "query": _query(request, drop=("cursor",), set_to={"sort": following}) if name else "",
         "direction": ("descending" if sort.startswith("-") else "ascending") if is_current else "",
     }

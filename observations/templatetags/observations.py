@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.templatetags.lcm import status
-from lcm.web.wording import duration_text
+from lcm.web.wording import NBSP, duration_text
 from observations.arithmetic.measures import RULES, text
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.pages import left_out
@@ -50,7 +50,7 @@ def resource_unit(name: str) -> str:
 @register.filter
 def unbroken(text: str) -> str:
     """A number stays on the line of its unit: `95 %`, `14 cores`, `62 GB`."""
-    return _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    return _UNIT.sub(NBSP, text)
 
 
 @register.filter

@@ -229,7 +229,7 @@ def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, know
     assert text.strip().startswith('<div class="stack" id="panel-review">')
 
 
-REVIEW_BACK = "Go back to revision"
+REVIEW_BACK = "Revert to revision"
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, ad
     shown = page("definition_review", regress(2))
     text = as_(admin).get(shown).content.decode()
     assert "memory exceeded by 1 of 1 session since it was applied." in text
-    assert "Go back to revision 1…" in text
+    assert "Revert to revision 1…" in text
     text = as_(viewer).get(shown).content.decode()
     assert "Revision 2 has regressed:" in text
     assert REVIEW_BACK not in text
