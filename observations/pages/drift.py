@@ -22,7 +22,7 @@ from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from observations.models import DriftReview
 from observations.pages.acknowledging import ACKNOWLEDGE, AcknowledgeForm
-from observations.pages.lists import DRIFT, EVIDENCE
+from observations.pages.lists import DRIFT
 from observations.selectors.drift import drift_of, drift_reviews, open_drift, ports_were_observed
 from observations.services.drift import acknowledge_drift, reopen_drift
 
@@ -37,12 +37,6 @@ def drift_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def drift_bulk_acknowledge(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, ACKNOWLEDGE.name)
-
-
-@require_GET
-@role_required(Role.VIEWER)
-def evidence_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, EVIDENCE)
 
 
 @require_GET

@@ -12,13 +12,16 @@ from lcm.models import LabletDefinition
 from lcm.pages import lists
 from lcm.roles import Role
 from lcm.selectors.definitions import definitions
-from lcm.web.lists import BulkAction, Column, ListPage
+from lcm.web.lists import BulkAction, Column, ListPage, column_of_actions
+from lcm.web.paging import COUNT_CAP
+from lcm.web.wording import counted
 from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.pages.left_out import why_left_out
 from observations.selectors.drift import drift_reviews, open_drift
+from observations.selectors.sessions import observed_newest
 
 
 def _assessed() -> QuerySet[LabletDefinition]:
@@ -152,6 +155,27 @@ def _peak(name: str) -> Any:
     return lambda row: getattr(row, f"peak_{name}")
 
 
+def _evidence_lead() -> str:
+    """How many there are, count, and used more than they had."""
+    found = observed_newest(COUNT_CAP)
+    if not found.n:
+        return "**No session has been observed yet.**"
+    whole = f"{counted(found.n, 'session was', 'sessions were')} observed"
+    if found.n == COUNT_CAP:
+        whole = f"Of the newest {found.n:,} that were observed"
+    some = f"{_many(found.counting)} {'count' if found.counting > 1 else 'counts'}"
+    if found.counting == found.n:
+        some = "all count"
+    if found.n == 1:
+        some = "it counts" if found.counting else "it does not count"
+    they = "it was" if found.above < 2 else "they were"
+    return f"**{whole}, {some}**; {_many(found.above)} used more than {they} given."
+
+
+def _many(count: int) -> str:
+    return f"{count:,}" if count else "none"
+
+
 EVIDENCE = ListPage(
     title="Observed sessions",
     noun="observed session",
@@ -161,11 +185,12 @@ EVIDENCE = ListPage(
     columns=[
         Column("Session", lambda row: str(row.session_id), export_label="Id"),
         Column("Definition", lambda row: str(row.definition)),
-        Column("CPU used", _peak("cpu_used"), numeric=True, export_label="Peak CPU cores used"),
-        Column("Memory used", _peak("memory_used"), numeric=True, export_label="Peak memory GB used"),
-        Column("Storage used", _peak("storage_used"), numeric=True, export_label="Peak storage GB used"),
+        Column("Peak CPU", _peak("cpu_used"), numeric=True),
+        Column("Peak memory", _peak("memory_used"), numeric=True),
+        Column("Peak storage", _peak("storage_used"), numeric=True),
         Column("Counts", lambda row: why_left_out(row) or "yes"),
         Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
+        column_of_actions(Role.ADMIN),
     ],
     exported=[
         Column("Id", lambda row: str(row.session_id)),
@@ -193,8 +218,13 @@ EVIDENCE = ListPage(
     ],
     row_template="observations/evidence_row.html",
     default_sort="-observed_at",
-    search_hint="Definition",
+    search_hint="Id, owner, definition",
     icon="eye",
     empty_hint="A session is observed before its lab is torn down, and whenever someone asks for it.",
-    lead=lambda: "**What labs used of what they were given.** Those that count are the evidence of a review.",
+    lead=_evidence_lead,
+    note="The most that each lab used, of what it was given. Those that count are the evidence of a review.",
+    bulk=[
+        BulkAction("Exclude…", "evidence_bulk_exclude", Role.ADMIN),
+        BulkAction("Bring back…", "evidence_bulk_include", Role.ADMIN),
+    ],
 )

@@ -11,8 +11,9 @@ from django.urls import reverse
 from lcm.models import ChangeLog, DefinitionRevision, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
 from observations.models import DefinitionAssessment, DriftReview
+from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import left_out
-from observations.services.excluding import exclude_session
+from observations.services.excluding import exclude_session, include_session
 from observations.services.requests import request_observation
 from tests.factories import make_definition
 from tests.observations.labs import lived, on_slot, post, seen
@@ -511,8 +512,62 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
     assert "It did not reach collecting" in text
     left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
     assert "1–1 of 1 observed session" in left
-    for text, count in ((known.name.upper(), " of 11 "), ("no-such-lab", "No observed session matches")):
-        assert count in as_(viewer).get(reverse("evidence_list"), {"q": text}).content.decode()
+
+
+def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, operator, known, project, now):
+    other = lived(known, project, viewer, ended=now)
+    post(other, seen(now), now)
+    client, here = as_(viewer), reverse("evidence_list")
+    looked_for = {
+        known.name.upper(): " of 11 ",
+        other.pk.hex[:8]: "1–1 of 1 ",
+        str(other.pk): "1–1 of 1 ",
+        viewer.username: "1–1 of 1 ",
+        operator.username[:3].upper(): "1–10 of 10 ",
+        "no-such-lab": "No observed session matches",
+    }
+    for text, count in looked_for.items():
+        assert count in client.get(here, {"q": text}).content.decode(), text
+
+
+def test_observed_sessions_belong_to_definitions(as_, viewer, known):
+    answer = as_(viewer).get(reverse("evidence_list"))
+    assert answer.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
+    groups = answer.context["navigation"]()
+    assert [entry.key for _, each in groups for entry, _, is_here in each if is_here] == ["definitions"]
+
+
+def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, observed, as_admin, now):
+    lead = EVIDENCE.lead
+    assert lead() == "**No session has been observed yet.**"
+    first = observed(active_definition, 1)[0]
+    assert lead() == "**1 session was observed, it counts**; none used more than it was given."
+    exclude_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**1 session was observed, it does not count**; none used more than it was given."
+    observed(active_definition, 2, cpu="5.00", memory=9000)
+    assert lead() == "**3 sessions were observed, 2 count**; 2 used more than they were given."
+    include_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**3 sessions were observed, all count**; 2 used more than they were given."
+    text = as_(viewer).get(reverse("evidence_list")).content.decode()
+    assert text.count("</svg>above</span>") == 4
+    assert "Exclude…" not in text
+
+
+def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, known):
+    client, keys = as_(admin), [str(each.pk) for each in known.sessions.all()[:3]]
+    exclude, include = reverse("evidence_bulk_exclude"), reverse("evidence_bulk_include")
+    assert "Exclude 3 observed sessions?" in client.post(exclude, {"pk": keys}).content.decode()
+    assert client.post(exclude, {"pk": keys, "reason": " "}).status_code == 422
+    client.post(exclude, {"pk": keys, "reason": "a course of tests"})
+    assert known.observations.filter(is_sample=True).count() == 7
+    assert set(known.observations.filter(is_sample=False).values_list("excluded_reason", flat=True)) == {
+        "a course of tests"
+    }
+    asked = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
+    assert "3 of 10 observed sessions can be brought back." in asked
+    client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
+    assert known.observations.filter(is_sample=True).count() == 10
+    assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3
 
 
 def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):
@@ -524,6 +579,6 @@ def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, djan
         make_definition(f"more-{index}")
     with django_assert_max_num_queries(12):
         client.get(reverse("definition_list"))
-    for name in ("drift_list", "evidence_list"):
+    for address in (reverse("drift_list"), reverse("evidence_list"), f"{reverse('evidence_list')}?q=o"):
         with django_assert_max_num_queries(12):
-            client.get(reverse(name))
+            client.get(address)
