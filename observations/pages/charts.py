@@ -23,7 +23,6 @@ _WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
 class ResourceChart:
     resource: str
     title: str
-    unit: str
     basis: str
     sentence: str
     note: str
@@ -49,7 +48,6 @@ def chart_of(impact: ResourceImpact, dots: Sequence[Dot]) -> ResourceChart:
     return ResourceChart(
         resource=impact.resource,
         title=rule.label,
-        unit=rule.unit,
         basis=impact.view.basis,
         sentence=f"{rule.label} {impact.view.basis} by {each}, in {rule.unit}: {said}",
         note=_note(impact),

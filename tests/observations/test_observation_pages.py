@@ -125,7 +125,7 @@ def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, view
 
 def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, observed):
     text = as_(viewer).get(page("definition_review", known)).content.decode()
-    assert '<option value="allocated">allocated, 10 sessions</option>' in text
+    assert '<option value="allocated">allocated (10)</option>' in text
     observed(definition, 5, cpu=None, memory=None, storage=None)
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "<option" not in text

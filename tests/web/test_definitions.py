@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -111,6 +113,13 @@ def test_the_current_revision_asks_for_no_reason_to_revert_to_it(as_, admin, rev
     assert 'name="reason"' not in text
     posted = as_(admin).post(page("definition_revert", definition, 2), {"reason": "x", "based_on": "2"})
     assert posted.status_code == 409
+
+
+def test_the_lead_says_how_long_it_has_asked_for_that(as_, viewer, active_definition, now, time_machine):
+    active_definition.revisions.update(created_at=now - timedelta(days=27))
+    time_machine.move_to(now, tick=False)
+    text = as_(viewer).get(page("definition_detail", active_definition)).content.decode()
+    assert re.search(r"Revision 1 has been current for <time[^>]*>27 d</time>\.", text)
 
 
 def test_facts_say_whom_it_waits_for_and_where_it_runs(as_, viewer, active_definition):
