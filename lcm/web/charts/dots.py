@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString, mark_safe
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable
 
-WIDTH, HEIGHT = 330, 216
-LEFT, RIGHT, TOP, BOTTOM = 38, 236, 24, 192
+WIDTH, HEIGHT = 334, 216
+LEFT, RIGHT, TOP, BOTTOM = 38, 228, 24, 192
 LABEL_GAP = 14
 ROWS = 100
 
