@@ -8,8 +8,10 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.models import ChangeLog, DefinitionRevision, Outcome
+from lcm.models import ChangeLog, DefinitionRevision, Job, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
+from lcm.tasks import run_job
+from lcm.web import bulk
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import left_out
@@ -568,6 +570,18 @@ def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, k
     client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
     assert known.observations.filter(is_sample=True).count() == 10
     assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3
+
+
+def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
+    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk, "BATCH", 4)
+    asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
+    as_(admin).post(reverse("evidence_bulk_exclude"), asked)
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.title, job.result) == ("Exclude 10 observed sessions", "10 observed sessions excluded.")
+    assert not known.observations.filter(is_sample=True).exists()
 
 
 def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):
