@@ -28,16 +28,18 @@ def _show_on_pages() -> None:
     from lcm.web import navigation, overview, panels
     from lcm.web.lists import replace_list
     from lcm.web.needs import register_needs
-    from observations.pages import acknowledging, lists
+    from observations.pages import acknowledging, evidence, lists
     from observations.pages.needs import needs_of_observations
     from observations.selectors.live import has_a_lab
 
     acknowledging.register_actions()
+    evidence.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
     overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))
     entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
+    navigation.add_prefix("definitions", "/observations/")
     controllers = navigation.Entry("controllers", "Controllers", "controller_list", "/controllers/", "server")
     navigation.register_entry("System", controllers, after="tokens")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")

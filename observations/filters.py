@@ -7,7 +7,8 @@ from typing import Any
 import django_filters as df
 from django.db.models import Q, QuerySet
 
-from lcm.models import LabletDefinition, LabletSession
+from lcm.models import LabletDefinition, LabletSession, User
+from lcm.selectors.names import by_id
 from lcm.selectors.sessions import MAX_NAMES
 from lcm.web.filters import (
     ChoicesFilter,
@@ -22,6 +23,9 @@ from lcm.web.moments import asked_at
 from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
 from observations.models.aggregates import Verdict
 from observations.models.drift import KIND_CHOICES, is_open
+
+# Of the people meant, those asked for last.
+MAX_SESSIONS = 2_000
 
 
 class DriftFilter(df.FilterSet):  # type: ignore[misc]
@@ -49,18 +53,26 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
         return qs.filter(found)
 
 
-class DefinitionSearch(SearchFilter):
-    """Finds the few definitions meant first, then what there is of them by index."""
+class EvidenceSearch(df.CharFilter):  # type: ignore[misc]
+    """By the start of a session's id, by owner or definition: finds the few meant, then theirs by index."""
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
         if not value:
             return qs
-        meant = super().filter(LabletDefinition.objects.order_by(), value).values_list("pk", flat=True)
-        return qs.filter(definition__in=list(meant[:MAX_NAMES]))
+        definitions = LabletDefinition.objects.filter(name__icontains=value)
+        found = by_id(value) | Q(definition__in=_keys(definitions, MAX_NAMES))
+        if owners := _keys(User.objects.filter(username__icontains=value), MAX_NAMES):
+            theirs = LabletSession.objects.filter(owner__in=owners, observation__isnull=False)
+            found |= Q(pk__in=_keys(theirs, MAX_SESSIONS, "-created_at"))
+        return qs.filter(found)
+
+
+def _keys(rows: QuerySet[Any], most: int, *order: str) -> list[Any]:
+    return list(rows.order_by(*order).values_list("pk", flat=True)[:most])
 
 
 class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
-    q = DefinitionSearch("name")
+    q = EvidenceSearch(label="Search", max_length=100)
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     counts = FlagFilter(field_name="is_sample", label="Counts")

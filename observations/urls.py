@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from observations.pages import controllers, drift, live, review, sessions, setting_aside
+from observations.pages import controllers, drift, evidence, live, review, sessions, setting_aside
 
 urlpatterns = [
     path("definitions/<uuid:pk>/review", review.definition_review, name="definition_review"),
@@ -24,5 +24,7 @@ urlpatterns = [
     path("drift/acknowledge", drift.drift_bulk_acknowledge, name="drift_bulk_acknowledge"),
     path("drift/<uuid:pk>/acknowledge", drift.drift_acknowledge, name="drift_acknowledge"),
     path("drift/<uuid:pk>/reopen", drift.drift_reopen, name="drift_reopen"),
-    path("observations/", drift.evidence_list, name="evidence_list"),
+    path("observations/", evidence.evidence_list, name="evidence_list"),
+    path("observations/exclude", evidence.evidence_bulk_exclude, name="evidence_bulk_exclude"),
+    path("observations/include", evidence.evidence_bulk_include, name="evidence_bulk_include"),
 ]

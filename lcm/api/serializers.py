@@ -268,6 +268,9 @@ class DefinitionChangeSerializer(serializers.Serializer[Any]):
     max_duration = serializers.DurationField(
         required=False, min_value=timedelta(minutes=1), max_value=MAX_DURATION
     )
+    reason = serializers.CharField(
+        max_length=500, allow_blank=True, required=False, help_text="Kept in the change log."
+    )
 
 
 class StatusChangeSerializer(serializers.Serializer[Any]):

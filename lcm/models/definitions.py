@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
+from lcm.cml.defaults import WEIGHTLESS
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
 
@@ -129,8 +130,8 @@ class LabletDefinition(DatedModel):
 
     @property
     def node_kinds(self) -> list[str]:
-        """The node definitions it is made of, most frequent first."""
-        kinds = [node["node_definition"] for node in self.nodes]
+        """The node definitions it is made of, most frequent first; not what only joins the others."""
+        kinds = [node["node_definition"] for node in self.nodes if node["node_definition"] not in WEIGHTLESS]
         return sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
 
 
@@ -178,6 +179,11 @@ class DefinitionRevision(IdModel):
 
     def __str__(self) -> str:
         return f"revision {self.number}"
+
+    @property
+    def outcome_word(self) -> str:
+        """In words; an import changed nothing that sessions could judge."""
+        return "Not judged" if self.number == 1 else self.get_outcome_display()
 
     @property
     def requirements(self) -> dict[str, Decimal]:

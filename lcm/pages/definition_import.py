@@ -26,12 +26,27 @@ from lcm.web.form_pages import Done, actor_of, go, save_form
 from lcm.web.forms import PageForm, add_errors
 
 
+class OneOfTwo:
+    """A field that is empty where the other is filled in: neither is optional, the form looks at both."""
+
+    def validate(self, value: Any) -> None:
+        pass
+
+
+class EitherFile(OneOfTwo, forms.FileField):
+    pass
+
+
+class EitherText(OneOfTwo, forms.CharField):
+    pass
+
+
 class TopologyForm(PageForm):
     """The first step: the topology as text or file."""
 
-    file = forms.FileField(required=False, label="YAML file", help_text="As CML exports it, 2 MB at most.")
-    topology = forms.CharField(
-        required=False,
+    use_required_attribute = False
+    file = EitherFile(label="YAML file", help_text="As CML exports it, 2 MB at most.")
+    topology = EitherText(
         strip=False,
         label="Or paste it",
         widget=forms.Textarea(attrs={"rows": 14, "class": "input mono", "spellcheck": "false"}),

@@ -14,10 +14,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.models import DefinitionStatus, LabletDefinition, Placement
+from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
 from lcm.pages.bulk import ACTIVATE, DEPRECATE
-from lcm.pages.lists import DEFINITIONS
+from lcm.pages.lists import DEFINITIONS, revisions_list
 from lcm.roles import Role
 from lcm.selectors import definitions as selectors
 from lcm.selectors.organisation import changes_of
@@ -26,10 +26,10 @@ from lcm.services import definitions as services
 from lcm.web.access import role_required
 from lcm.web.bulk import bulk_page
 from lcm.web.charts.topology import picture_of
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.form_pages import Done, FormPage, actor_of, form_page, show
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.lists import list_page
-from lcm.web.wording import amount_text, in_cores
+from lcm.web.wording import NBSP, amount_text, in_cores
 
 
 def _home(definition: LabletDefinition) -> str:
@@ -57,7 +57,8 @@ def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     context = {
         "definition": definition,
         "revision": definition.current_revision,
-        "revisions": selectors.revisions_of(definition)[:20],
+        "now": timezone.now(),
+        "revisions": selectors.revisions_to_list(definition)[:20],
         "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:8],
         "changes": changes_of(definition),
         "picture": picture_of(definition.nodes, definition.links),
@@ -69,13 +70,8 @@ def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def definition_revisions(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    definition = _get(pk)
-    context = {
-        "definition": definition,
-        "revisions": selectors.revisions_of(definition)[:500],
-        "crumbs": _crumbs(definition, "Revisions"),
-    }
-    return render(request, "definitions/revisions.html", context)
+    definition = get_object_or_404(selectors.definitions(), pk=pk)
+    return list_page(request, revisions_list(definition), crumbs=_crumbs(definition, "Revisions"))
 
 
 class DefinitionForm(PageForm):
@@ -114,19 +110,28 @@ class DefinitionForm(PageForm):
         return value
 
 
+class EditForm(DefinitionForm):
+    reason = forms.CharField(
+        max_length=500,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Kept in the change log with your name. Needed to change more than the description.",
+    )
+
+
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def definition_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition = _get(pk)
 
     def save(data: Mapping[str, Any]) -> Done:
-        services.update_definition(definition=definition, actor=actor_of(request), **data)
+        services.update_definition(definition=definition, actor=actor_of(request), say_why=True, **data)
         return Done(f"{definition} saved.", _home(definition))
 
     page = FormPage(
         title=f"Edit {definition}",
         text="Requirements are changed by a revision, the topology by importing a new version.",
-        form=DefinitionForm,
+        form=EditForm,
         submit="Save",
         save=save,
         back=_home(definition),
@@ -190,8 +195,10 @@ class RevertForm(ReasonForm):
 @role_required(Role.ADMIN)
 def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpResponseBase:
     definition = _get(pk)
-    target = get_object_or_404(definition.revisions, number=number)
-    assert definition.current_revision is not None
+    target, current = get_object_or_404(definition.revisions, number=number), definition.current_revision
+    assert current is not None
+    if target.pk == current.pk:
+        return _nothing_to_revert(request, definition, target)
 
     def save(data: Mapping[str, Any]) -> Done:
         made = services.revert_definition(
@@ -200,17 +207,35 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
         return Done(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
 
     page = FormPage(
-        title=f"Go back to revision {number}?",
-        text=f"A new revision of {definition} asks for {in_cores(target.cpu_cores)}, "
-        f"{amount_text(target.memory_gb)} GB memory and {amount_text(target.storage_gb)} GB storage again.",
+        title=f"Revert to revision {number}?",
+        text=f"{definition} asks for {_amounts(current)} now. "
+        f"As revision {current.number + 1} it asks for {_amounts(target)} again.",
         form=RevertForm,
-        submit=f"Go back to revision {number}",
+        submit=f"Revert to revision {number}",
         save=save,
         back=_home(definition),
-        initial={"based_on": definition.current_revision.number},
-        crumbs=_crumbs(definition, "Go back"),
+        initial={"based_on": current.number},
+        crumbs=_crumbs(definition, "Revert"),
     )
     return form_page(request, page)
+
+
+def _nothing_to_revert(
+    request: HttpRequest, definition: LabletDefinition, revision: DefinitionRevision
+) -> HttpResponseBase:
+    """Told before a reason is asked for; as of rows that nothing can be done to."""
+    context = {
+        "title": f"Revision {revision.number} is the current one",
+        "left_out": f"{definition} asks for {_amounts(revision)} already.",
+        "back": _home(definition),
+        "crumbs": _crumbs(definition, "Revert"),
+    }
+    return show(request, "bulk.html", context, status=200 if request.method == "GET" else 409)
+
+
+def _amounts(revision: DefinitionRevision) -> str:
+    memory, storage = (f"{amount_text(each)}{NBSP}GB" for each in (revision.memory_gb, revision.storage_gb))
+    return f"{in_cores(revision.cpu_cores)}, {memory} memory and {storage} storage"
 
 
 class StatusForm(PageForm):

@@ -118,6 +118,42 @@ DEFINITIONS = ListPage(
     ],
 )
 
+_REVISION_COLUMNS = [
+    Column("Revision", lambda row: row.number, sort="-number"),
+    Column("CPU", lambda row: row.cpu_cores, sort="-cpu_cores", numeric=True, export_label="CPU cores"),
+    Column("Memory", lambda row: row.memory_gb, sort="-memory_gb", numeric=True, export_label="Memory GB"),
+    Column(
+        "Storage", lambda row: row.storage_gb, sort="-storage_gb", numeric=True, export_label="Storage GB"
+    ),
+    Column("Basis", lambda row: row.get_basis_display()),
+    Column("Outcome", lambda row: row.outcome_word),
+    Column("Why", lambda row: row.reason),
+    Column("Applied", lambda row: row.created_at, numeric=True),
+]
+
+
+def revisions_list(definition: LabletDefinition) -> ListPage:
+    assert definition.current_revision is not None
+    can_revert = definition.current_revision.number > 1
+    return ListPage(
+        title=f"Revisions of {definition}",
+        noun="revision",
+        plural="revisions",
+        rows=lambda: definitions.revisions_to_list(definition),
+        filterset=filters.RevisionFilter,
+        columns=_REVISION_COLUMNS,
+        row_actions=Role.ADMIN if can_revert else None,
+        exported=[*_REVISION_COLUMNS, Column("Who", lambda row: row.actor)],
+        row_template="definitions/revision_row.html",
+        default_sort="-number",
+        search_hint="Why, who",
+        icon="clock",
+        empty_hint="An import makes the first one.",
+        lead=lambda: (
+            "**What it asked for, and from when.** Sessions keep the revision they were asked for with."
+        ),
+    )
+
 
 def _domains_lead() -> str:
     count = Domain.objects.count()
@@ -209,7 +245,7 @@ def members_list(project: Any) -> ListPage:
         empty_hint="People are added on the project's page; then they can ask for sessions in it.",
         lead=lambda: f"**{_who_may(project.member_count)} ask for sessions in {project.path}.**",
         actions=[add],
-        row_actions=True,
+        row_actions=Role.VIEWER,
     )
 
 
@@ -249,7 +285,7 @@ PEOPLE = ListPage(
     icon="users",
     empty_hint="People are made in django-admin and given a role here.",
     lead=_people_lead,
-    row_actions=True,
+    row_actions=Role.ADMIN,
 )
 
 # Tokens that end this soon are named, so that they are rotated in time.
@@ -286,7 +322,7 @@ TOKENS = ListPage(
     icon="key",
     empty_hint="Controllers and clients of the API log in with a token.",
     lead=_tokens_lead,
-    row_actions=True,
+    row_actions=Role.ADMIN,
     actions=[PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)],
     bulk=[BulkAction("Revoke…", "token_bulk_revoke", Role.ADMIN, danger=True)],
 )

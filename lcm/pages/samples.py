@@ -158,7 +158,8 @@ def charts() -> dict[str, Any]:
         {"id": name, "label": name, "node_definition": "iosv", "x": x, "y": y}
         for name, x, y in (("r1", 0, 0), ("r2", 100, 40), ("host", 200, 0))
     ]
-    dots = [Dot(NOON + timedelta(hours=number), 3 + number % 4, f"Session {number}") for number in range(12)]
+    dots = [Dot(NOON + timedelta(hours=number), 3 + number % 4, f"Session {number}") for number in range(11)]
+    dots.append(Dot(NOON + timedelta(hours=11), 7, "Session 11", "over", "above the proposal", "#g-charts"))
     counts = zip(SessionStatus, (4, 2, 1, 3, 20), strict=False)
     return {
         "bar": share_bar([Share(status.label, count, status) for status, count in counts]),
@@ -171,7 +172,7 @@ def charts() -> dict[str, Any]:
         "spark": sparkline(list(enumerate(waves)), title="The last 30 ticks"),
         "dot_chart": dot_chart(
             dots,
-            {"current": 8, "proposal": 5.5, "p95": 5, "max": 6},
+            {"current": 8, "proposal": 5.5, "p95": 6, "max": 7},
             text=lambda value: f"{value:g}",
             said=lambda value: f"{value:g} cores",
             unit="cores",

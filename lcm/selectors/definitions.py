@@ -21,3 +21,9 @@ def definition_with_everything() -> QuerySet[LabletDefinition]:
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
     """Newest first."""
     return definition.revisions.select_related("reverts")
+
+
+def revisions_to_list(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
+    """Without ports and evidence, which no list shows."""
+    long = ("port_template", "before", "aggregate")
+    return revisions_of(definition).defer(*long, *(f"reverts__{name}" for name in long))

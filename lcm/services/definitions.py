@@ -107,19 +107,32 @@ def import_definition(
     return definition
 
 
-def update_definition(*, definition: LabletDefinition, actor: Actor, **changes: Any) -> LabletDefinition:
-    """Change what is not part of a revision: description, pool, placement and the like."""
+def update_definition(
+    *, definition: LabletDefinition, actor: Actor, reason: str = "", say_why: bool = False, **changes: Any
+) -> LabletDefinition:
+    """Change what is not part of a revision: description, pool, placement and the like.
+
+    People `say_why` where more than the description changes; programs may.
+    """
     unknown = set(changes) - set(EDITABLE)
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be edited here."))
     with transaction.atomic():
         old, new = take_changes(definition, changes)
         clean(definition, exclude={"current_revision"})
+        if say_why and new.keys() - {"description"}:
+            need_reason(reason)
         if new:
             definition.save(update_fields=[*changes, "updated_at"])
             message = f"{definition} edited: {', '.join(name.replace('_', ' ') for name in new)}"
             log_change(
-                definition, actor=actor, event="definition_edited", message=message, before=old, after=new
+                definition,
+                actor=actor,
+                event="definition_edited",
+                message=message,
+                reason=reason,
+                before=old,
+                after=new,
             )
     return definition
 

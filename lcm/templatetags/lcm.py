@@ -14,6 +14,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from heroicons.templatetags.heroicons import heroicon_outline
 
+from lcm.cml.requirements import MB_PER_GB
 from lcm.lifecycle import SessionStatus
 from lcm.web.objects import object_name
 from lcm.web.panels import Panel, panels_of
@@ -220,6 +221,12 @@ def seconds(count: int) -> str:
 def amount(value: Decimal | float | str | None) -> str:
     """A number without needless digits; what is not known is said so, never zero."""
     return "not known" if value is None else amount_text(Decimal(str(value)))
+
+
+@register.filter
+def gigabytes(megabytes: int | str) -> str:
+    """Megabytes as the GB that all else is told in."""
+    return amount_text(Decimal(megabytes) / MB_PER_GB)
 
 
 @register.filter

@@ -14,7 +14,9 @@ from lcm.errors import InvalidInput
 from lcm.lifecycle import ACTIVE, SessionStatus
 from lcm.models import (
     ApiToken,
+    Basis,
     ChangeLog,
+    DefinitionRevision,
     DefinitionStatus,
     Domain,
     Job,
@@ -22,6 +24,7 @@ from lcm.models import (
     LabletDefinition,
     LabletSession,
     Membership,
+    Outcome,
     Priority,
     Project,
     TokenKind,
@@ -174,6 +177,23 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
     class Meta:
         model = LabletDefinition
         fields: list[str] = []
+
+
+class RevisionFilter(df.FilterSet):  # type: ignore[misc]
+    q = SearchFilter("reason", "actor")
+    basis = ChoicesFilter(choices=Basis.choices, label="Basis")
+    outcome = ChoicesFilter(choices=Outcome.choices, label="Outcome", method="judged")
+    created = PeriodFilter(field_name="created_at", label="Applied")
+
+    class Meta:
+        model = DefinitionRevision
+        fields: list[str] = []
+
+    def judged(
+        self, qs: QuerySet[DefinitionRevision], name: str, value: list[str]
+    ) -> QuerySet[DefinitionRevision]:
+        """The first one is never judged."""
+        return qs.filter(outcome__in=value, number__gt=1) if value else qs
 
 
 class DomainFilter(df.FilterSet):  # type: ignore[misc]

@@ -75,6 +75,10 @@ class ListPage:
     search_hint: str
     icon: str
     empty_hint: str
+    # What the default order is by, where no head of the table says so: as in “what is worth fixing”.
+    sorted_by: str = ""
+    # What the figures of the table are of, in a sentence.
+    note: str = ""
     # What an empty list says first; by default that there is none yet.
     nothing: str = ""
     lead: Callable[[], str] = lambda: ""
@@ -86,8 +90,8 @@ class ListPage:
     order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
     # What the rows of one page are given on top, a query or two for all.
     dress: Callable[[Sequence[Any]], None] | None = None
-    # Rows end with a cell for what can be done to one.
-    row_actions: bool = False
+    # From which role on rows end with a cell for what can be done to one.
+    row_actions: Role | None = None
     template: str = "list.html"
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
@@ -149,6 +153,7 @@ def list_page(
         "problem": problem,
         "sort": sort,
         "sortable": any(column.sort for column in page.columns),
+        "unsorted_query": _query(request, drop=("cursor", "format", "sort")),
         "size": size,
         "sizes": PAGE_SIZES,
         "query": _query(request, drop=("cursor", "format")),
@@ -158,6 +163,7 @@ def list_page(
         "is_filtered": any(request.GET.get(name) for name in filterset.filters),
         "page_actions": actions,
         "first_action": next((action for action in actions if action.primary), None),
+        "has_row_actions": page.row_actions is not None and role >= page.row_actions,
         "bulk": [action for action in page.bulk if role >= action.role],
         "crumbs": crumbs or [(page.title, "")],
     }

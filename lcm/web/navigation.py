@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lcm.roles import Role
 
@@ -51,6 +51,15 @@ GROUPS = (
         ],
     ),
 )
+
+
+def add_prefix(key: str, prefix: str) -> None:
+    """Let an entry be current on addresses of another app as well; called when that app is ready."""
+    for group in GROUPS:
+        for place, entry in enumerate(group.entries):
+            if entry.key == key:
+                known = (entry.prefix,) if isinstance(entry.prefix, str) else entry.prefix
+                group.entries[place] = replace(entry, prefix=tuple(dict.fromkeys((*known, prefix))))
 
 
 def register_entry(group: str, entry: Entry, *, after: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
+NBSP = "\N{NO-BREAK SPACE}"
 _UNITS = (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
@@ -39,8 +40,8 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def in_cores(value: Decimal) -> str:
-    """`1 core`, `2.5 cores`."""
-    return f"{amount_text(value)} {'core' if value == 1 else 'cores'}"
+    """`1 core`, `2.5 cores`, on one line."""
+    return f"{amount_text(value)}{NBSP}{'core' if value == 1 else 'cores'}"
 
 
 def amount_text(value: Decimal) -> str:

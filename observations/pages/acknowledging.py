@@ -25,6 +25,7 @@ class AcknowledgeForm(ReasonForm):
         initial=lambda: timezone.now() + USUAL_LENGTH,
         help_text=f"{LONGEST.days} days at most; then it is open again.",
     )
+    field_order = ("until", "reason")
 
     def clean_until(self) -> datetime:
         """Told at the field, before a job is started that would be refused."""

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from lcm.web.charts.dots import Dot as ChartDot
 from lcm.web.charts.dots import DotChart, dot_chart
+from lcm.web.wording import counted
 from observations.arithmetic.measures import RULES, text, with_unit
 from observations.selectors.evidence import Dot
 from observations.services.previewing import ResourceImpact
@@ -22,7 +23,6 @@ _WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
 class ResourceChart:
     resource: str
     title: str
-    unit: str
     basis: str
     sentence: str
     note: str
@@ -43,14 +43,13 @@ def chart_of(impact: ResourceImpact, dots: Sequence[Dot]) -> ResourceChart:
         least=LEAST,
         band=(impact.required, impact.proposal.value) if impact.changes else None,
     )
-    counted = sum(dot.look != "out" for dot in shown)
+    each = _each_of(sum(dot.look != "out" for dot in shown))
     said = ", ".join(line.label for line in chart.lines)
     return ResourceChart(
         resource=impact.resource,
         title=rule.label,
-        unit=rule.unit,
         basis=impact.view.basis,
-        sentence=f"{rule.label} {impact.view.basis} by each of {counted} sessions, in {rule.unit}: {said}",
+        sentence=f"{rule.label} {impact.view.basis} by {each}, in {rule.unit}: {said}",
         note=_note(impact),
         chart=chart,
     )
@@ -71,9 +70,16 @@ def _dot(impact: ResourceImpact, dot: Dot, value: int) -> ChartDot:
     return ChartDot(dot.at, value, f"Session {dot.short_id}", look, _WORDS[look], url)
 
 
+def _each_of(count: int) -> str:
+    if count < 2:
+        return "one session" if count else "no session"
+    return f"each of {count} sessions"
+
+
 def _note(impact: ResourceImpact) -> str:
+    """How many lie above the line that the preview is about."""
     if not impact.risk.n:
         return "not known yet"
-    if not impact.risk.exceeding:
-        return "none above"
-    return f"{impact.risk.exceeding} {'session' if impact.risk.exceeding == 1 else 'sessions'} above"
+    line = "the proposal" if impact.changes else "what it asks for"
+    above = counted(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
+    return f"{above} above {line}"

@@ -22,8 +22,8 @@ from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from observations.models import DriftReview
 from observations.pages.acknowledging import ACKNOWLEDGE, AcknowledgeForm
-from observations.pages.lists import DRIFT, EVIDENCE
-from observations.selectors.drift import drift_of, drift_reviews
+from observations.pages.lists import DRIFT
+from observations.selectors.drift import drift_of, drift_reviews, open_drift, ports_were_observed
 from observations.services.drift import acknowledge_drift, reopen_drift
 
 
@@ -41,18 +41,16 @@ def drift_bulk_acknowledge(request: HttpRequest) -> HttpResponseBase:
 
 @require_GET
 @role_required(Role.VIEWER)
-def evidence_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, EVIDENCE)
-
-
-@require_GET
-@role_required(Role.VIEWER)
 def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """The panel of the definition's page."""
     definition = get_object_or_404(definitions(), pk=pk)
+    rows, more = drift_of(definition)
     context = {
         "definition": definition,
-        "rows": drift_of(definition),
+        "rows": rows,
+        "more": more,
+        "open_count": open_drift(timezone.now()).filter(definition=definition).count() if rows else 0,
+        "was_observed": bool(rows) or ports_were_observed(definition),
         "crumbs": [
             ("Definitions", reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[pk])),

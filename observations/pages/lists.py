@@ -13,11 +13,15 @@ from lcm.pages import lists
 from lcm.roles import Role
 from lcm.selectors.definitions import definitions
 from lcm.web.lists import BulkAction, Column, ListPage
+from lcm.web.paging import COUNT_CAP
+from lcm.web.wording import counted
+from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.pages.left_out import why_left_out
 from observations.selectors.drift import drift_reviews, open_drift
+from observations.selectors.sessions import observed_newest
 
 
 def _assessed() -> QuerySet[LabletDefinition]:
@@ -42,7 +46,7 @@ def _lead() -> str:
         they = "It" if count == 1 else "Together they"
         text += (
             f" {they} held {waste['cpu']:,.0f} core-hours and {waste['memory']:,.0f} GB-hours "
-            "in the last 30 days that no session used."
+            f"in the last {DAYS} days that no session used."
         )
     return text
 
@@ -61,7 +65,7 @@ DEFINITIONS = replace(
     rows=_assessed,
     columns=[
         Column("Definition", str, sort="name"),
-        Column("Class", lambda row: row.assessment.get_verdict_display(), sort="-assessment__worth"),
+        Column("Class", lambda row: row.assessment.get_verdict_display()),
         Column(
             "CPU, set → recommended", _asked("cpu_cores"), sort="-current_revision__cpu_cores", numeric=True
         ),
@@ -98,6 +102,8 @@ DEFINITIONS = replace(
     ],
     row_template="observations/definition_row.html",
     default_sort="-assessment__worth",
+    sorted_by="what is worth fixing",
+    note=f"Waste is of the last {DAYS} days, sessions are all that count.",
     lead=_lead,
 )
 
@@ -106,7 +112,7 @@ def _drift_lead() -> str:
     now = timezone.now()
     count, conflicts = open_drift(now).count(), open_drift(now).filter(kind="conflict").count()
     if not count:
-        return "**No port drift waits for anyone.** Labs have the ports they were given."
+        return "**No deviation waits for anyone.** Labs have the ports they were given."
     ports = "a port" if conflicts == 1 else "ports"
     clash = f", {conflicts:,} of them {ports} that two sessions have" if conflicts else ""
     verb = "deviation waits" if count == 1 else "deviations wait"
@@ -149,6 +155,27 @@ def _peak(name: str) -> Any:
     return lambda row: getattr(row, f"peak_{name}")
 
 
+def _evidence_lead() -> str:
+    """How many there are, count, and used more than they had."""
+    found = observed_newest(COUNT_CAP)
+    if not found.n:
+        return "**No session has been observed yet.**"
+    whole = f"{counted(found.n, 'session was', 'sessions were')} observed"
+    if found.n == COUNT_CAP:
+        whole = f"Of the newest {found.n:,} that were observed"
+    some = f"{_many(found.counting)} {'count' if found.counting > 1 else 'counts'}"
+    if found.counting == found.n:
+        some = "all count"
+    if found.n == 1:
+        some = "it counts" if found.counting else "it does not count"
+    they = "it was" if found.above < 2 else "they were"
+    return f"**{whole}, {some}**; {_many(found.above)} used more than {they} given."
+
+
+def _many(count: int) -> str:
+    return f"{count:,}" if count else "none"
+
+
 EVIDENCE = ListPage(
     title="Observed sessions",
     noun="observed session",
@@ -158,9 +185,9 @@ EVIDENCE = ListPage(
     columns=[
         Column("Session", lambda row: str(row.session_id), export_label="Id"),
         Column("Definition", lambda row: str(row.definition)),
-        Column("CPU used", _peak("cpu_used"), numeric=True, export_label="Peak CPU cores used"),
-        Column("Memory used", _peak("memory_used"), numeric=True, export_label="Peak memory GB used"),
-        Column("Storage used", _peak("storage_used"), numeric=True, export_label="Peak storage GB used"),
+        Column("Peak CPU", _peak("cpu_used"), numeric=True),
+        Column("Peak memory", _peak("memory_used"), numeric=True),
+        Column("Peak storage", _peak("storage_used"), numeric=True),
         Column("Counts", lambda row: why_left_out(row) or "yes"),
         Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
     ],
@@ -188,10 +215,16 @@ EVIDENCE = ListPage(
         Column("Left out because", why_left_out),
         Column("Excluded because", lambda row: row.excluded_reason),
     ],
+    row_actions=Role.ADMIN,
     row_template="observations/evidence_row.html",
     default_sort="-observed_at",
-    search_hint="Definition",
+    search_hint="Id, owner, definition",
     icon="eye",
     empty_hint="A session is observed before its lab is torn down, and whenever someone asks for it.",
-    lead=lambda: "**What labs used of what they were given.** Those that count are the evidence of a review.",
+    lead=_evidence_lead,
+    note="The most that each lab used, of what it was given. Those that count are the evidence of a review.",
+    bulk=[
+        BulkAction("Exclude…", "evidence_bulk_exclude", Role.ADMIN),
+        BulkAction("Bring back…", "evidence_bulk_include", Role.ADMIN),
+    ],
 )

@@ -26,6 +26,7 @@ USUAL_SNOOZE = timedelta(days=14)
 
 class SnoozeForm(ReasonForm):
     until = LocalDateTimeField(label="Until", help_text=f"{LONGEST_SNOOZE.days} days at most.")
+    field_order = ("until", "reason")
 
 
 @require_http_methods(["GET", "POST"])
@@ -39,7 +40,7 @@ def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Snooze the review of {definition}?",
-        text="It does not ask for you until then, unless a revision regresses meanwhile.",
+        text="It is not in “Needs you” until the time below, unless a revision regresses.",
         form=SnoozeForm,
         submit="Snooze",
         save=save,

@@ -31,7 +31,7 @@ class Option:
 
 @dataclass(frozen=True)
 class OptionRow:
-    """The choices of one resource."""
+    """The choices of one resource; `measured` has the bases there are figures of, with the sessions."""
 
     resource: str
     label: str
@@ -61,7 +61,7 @@ def _row(impact: ResourceImpact, choice: Choice) -> OptionRow:
         unit=rule.unit,
         now=with_unit(name, impact.required),
         basis=view.basis,
-        measured=view.measured,
+        measured={basis: n for basis, n in view.measured.items() if n or basis == view.basis},
         options=options,
         is_custom=choice.pick == CUSTOM,
         custom="" if choice.custom is None else f"{choice.custom:f}",
@@ -161,17 +161,22 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
 
 def _saved(preview: Preview) -> Answer:
     """What the last thirty days would have held less, or more."""
-    saving = preview.saving
+    question, saving = "The last 30 days would have held", preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return Answer("Held in the last 30 days", "not known", "no session counts in that time")
+        return Answer(question, "not known", "no session counts in that time")
     parts = [
-        f"{abs(units) // 100:,} {unit} {'less' if units > 0 else 'more'}"
-        for units, unit in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours"))
+        f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
+        for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))
         if units
     ]
     if not parts:
-        return Answer("Held in the last 30 days", "the same")
-    return Answer("Held in the last 30 days", parts[0], parts[1] if len(parts) > 1 else "")
+        return Answer(question, "the same")
+    return Answer(question, parts[0], f"and {parts[1]}" if len(parts) > 1 else "")
+
+
+def _hours(units: int) -> str:
+    """Whole ones; of less than ten the part matters."""
+    return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
 
 
 def _risk(preview: Preview) -> Answer:

@@ -19,10 +19,14 @@ def drift_reviews() -> QuerySet[DriftReview]:
     return rows.defer(*(f"definition__{name}" for name in _LONG))
 
 
-def drift_of(definition: LabletDefinition, limit: int = 50) -> list[DriftReview]:
-    """The newest first; what is resolved comes last."""
-    rows = list(definition.drift_reviews.order_by("-last_seen")[:limit])
-    return sorted(rows, key=lambda row: row.state == "resolved")
+def drift_of(definition: LabletDefinition, limit: int = 50) -> tuple[list[DriftReview], bool]:
+    """The newest first, and whether there are more; what is resolved comes last."""
+    rows = list(definition.drift_reviews.order_by("-last_seen")[: limit + 1])
+    return sorted(rows[:limit], key=lambda row: row.state == "resolved"), len(rows) > limit
+
+
+def ports_were_observed(definition: LabletDefinition) -> bool:
+    return definition.observations.filter(observed_ports__isnull=False).exists()
 
 
 def reviews_by_fingerprint(definition_id: UUID) -> dict[str, DriftReview]:

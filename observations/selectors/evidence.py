@@ -255,7 +255,7 @@ class NodeShare:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The session with the most memory, and which of its nodes make it so; `together` is what these have.
+    """The session with the most memory, and which of its nodes make it so; `together` is what all have.
 
     Where no observation with that much is kept, they are of another moment.
     """
@@ -264,6 +264,7 @@ class Drivers:
     value: int
     together: int
     nodes: list[NodeShare]
+    node_count: int
     of_another_moment: bool
 
     @property
@@ -287,7 +288,9 @@ def drivers_of(evidence: Evidence, limit: int = 6) -> Drivers | None:
     ]
     total = stored.get(TOTALS["memory_gb", view.basis])
     is_peak = total is not None and gigabytes(int(total)) == value
-    return Drivers(row.session_id, value, together, shares[:limit], of_another_moment=not is_peak)
+    return Drivers(
+        row.session_id, value, together, shares[:limit], len(shares), of_another_moment=not is_peak
+    )
 
 
 def _percent(part: int | None, whole: int) -> int | None:

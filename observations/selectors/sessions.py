@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count, F, Q
+
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem
 from observations.arithmetic.measures import MEASURED, hundredths
@@ -16,6 +18,26 @@ from observations.services.samples import column
 
 def observation_of(session: LabletSession) -> SessionObservation | None:
     return SessionObservation.objects.filter(session=session).first()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Of the newest sessions that were observed: how many there are, count, and used more than given."""
+
+    n: int
+    counting: int
+    above: int
+
+
+def observed_newest(limit: int) -> Observed:
+    above = Q()
+    for name in ("cpu", "memory", "storage"):
+        above |= Q(**{f"peak_{name}_used__gt": F(f"peak_{name}_allocated")})
+    newest = SessionObservation.objects.order_by("-observed_at", "-session")[:limit]
+    found = newest.aggregate(
+        n=Count("pk"), counting=Count("pk", filter=Q(is_sample=True)), above=Count("pk", filter=above)
+    )
+    return Observed(**found)
 
 
 def session_evidence(session: LabletSession, row: SessionObservation | None) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sized
 from decimal import Decimal
 from typing import Any
@@ -12,12 +13,13 @@ from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.templatetags.lcm import status
-from lcm.web.wording import duration_text
+from lcm.web.wording import NBSP, duration_text
 from observations.arithmetic.measures import RULES, text
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.pages import left_out
 
 register = template.Library()
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
 UNKNOWN = mark_safe('<span class="muted">not known</span>')
 
 
@@ -43,6 +45,12 @@ def resource_label(name: str) -> str:
 @register.filter
 def resource_unit(name: str) -> str:
     return RULES[name].unit
+
+
+@register.filter
+def unbroken(text: str) -> str:
+    """A number stays on the line of its unit: `95 %`, `14 cores`, `62 GB`."""
+    return _UNIT.sub(NBSP, text)
 
 
 @register.filter

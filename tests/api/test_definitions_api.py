@@ -145,6 +145,11 @@ def test_an_edit_changes_what_it_names(api, admin, definition, path):
     assert (definition.pool, definition.preemptible, definition.system) == ("cml-us", True, "cml")
 
 
+def test_the_reason_of_an_edit_is_kept_where_it_is_given(api, admin, path):
+    assert api(admin).patch(path, {"pool": "cml-us", "reason": "EU is full"}).status_code == 200
+    assert ChangeLog.objects.get(event="definition_edited").reason == "EU is full"
+
+
 @pytest.mark.parametrize(("field", "value"), [("max_duration", "0"), ("placement", "x"), ("pool", "p" * 64)])
 def test_an_edit_that_cannot_be(field, value, api, admin, path):
     answer = api(admin).patch(path, {field: value})

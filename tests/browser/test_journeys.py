@@ -234,10 +234,10 @@ def test_revise_a_definition_and_go_back(open_page):
     dialog.get_by_label("Reason").fill("Measured more")
     dialog.get_by_role("button", name="Apply revision").click()
     expect(page.locator(".lead").first).to_contain_text("Asks for 9 cores")
-    page.get_by_role("link", name="Go back…").click()
+    page.get_by_role("link", name="Revert…").click()
     dialog.get_by_label("Reason").fill("It was a mistake")
-    dialog.get_by_role("button", name="Go back to revision 1").click()
-    expect(page.locator(".lead").first).to_contain_text("revision 3")
+    dialog.get_by_role("button", name="Revert to revision 1").click()
+    expect(page.locator(".lead").first).to_contain_text("Revision 3")
 
 
 def test_make_a_project_with_a_member(open_page):

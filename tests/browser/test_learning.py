@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.bench.control_plane import ROOT, ControlPlane
+from tests.browser.accessibility import serious
 from tests.observations.labs import seen
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -61,6 +62,8 @@ def test_a_lab_that_asks_for_too_much_is_reviewed_applied_and_verified(open_page
     expect(answer).to_contain_text("12 of 12")
     expect(value).to_be_focused()
     expect(page.locator("#chart-cpu_cores .label-proposal")).to_have_text("proposal 2")
+    expect(page.locator("#chart-cpu_cores").get_by_role("link").first).to_be_visible()
+    assert serious(page, around=False) == []
     impact.get_by_text("Which ones on CPU").click()
     expect(impact.get_by_role("link").first).to_be_visible()
 
@@ -90,14 +93,14 @@ def test_a_lab_that_asks_for_too_little_regresses_when_it_gets_less_and_is_rever
     live("observed", UNDER, 1, 1.2, 0.9, 0.6)
     page.reload()
     expect(page.get_by_text("Revision 2 has regressed:")).to_be_visible()
-    page.get_by_role("link", name="Go back to revision 1…").click()
+    page.get_by_role("link", name="Revert to revision 1…").click()
     page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
-    page.get_by_role("button", name="Go back to revision 1").click()
+    page.get_by_role("button", name="Revert to revision 1").click()
     expect(page.get_by_text("Revision 3 asks for what revision 1 did.")).to_be_visible()
     live("observed", UNDER, 1, 1.2, 1.2, 0.6)
     page.reload()
     expect(page.get_by_text("Revision 3 has regressed:")).to_be_visible()
-    expect(page.get_by_role("link", name="Go back to revision 2…")).to_have_count(0)
+    expect(page.get_by_role("link", name="Revert to revision 2…")).to_have_count(0)
     page.get_by_role("link", name="Choose other numbers").click()
     expect(page).to_have_url(re.compile("#review-form$"))
 

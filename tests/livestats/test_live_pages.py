@@ -68,7 +68,7 @@ def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheu
     prometheus.answer = answers(running)
     text = panel(viewer_client, running)
     assert "3 nodes together" in text
-    assert "1.50 <small>of 3 cores, 50\N{NO-BREAK SPACE}%" in text
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
     assert "3.0 GB <small>of 6.0 GB, 50\N{NO-BREAK SPACE}%" in text
     assert text.count('aria-label="CPU of ') == 3
     assert 'hx-trigger="every 5s"' in text
@@ -79,7 +79,7 @@ def test_without_javascript_it_is_a_page(viewer_client, running, prometheus):
     prometheus.answer = answers(running)
     page = viewer_client.get(reverse("session_live", args=[running.pk])).content.decode()
     assert "<html" in page
-    assert "1.50 <small>of 3 cores" in page
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in page
     assert "?range=24h" in page
 
 
@@ -141,7 +141,7 @@ def test_a_slot_shows_its_sum_and_its_sessions(viewer_client, running, prometheu
     page = viewer_client.get(reverse("slot_detail", args=[slot.pk])).content.decode()
     assert reverse("slot_live", args=[slot.pk]) in page
     text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
-    assert "1.50 <small>of 3 cores" in text
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in text
     assert running.short_id in text
 
 

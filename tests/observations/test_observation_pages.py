@@ -8,16 +8,21 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.models import ChangeLog, DefinitionRevision, Outcome
+from lcm.models import ChangeLog, DefinitionRevision, Job, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
+from lcm.tasks import run_job
+from lcm.web import bulk
 from observations.models import DefinitionAssessment, DriftReview
+from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import left_out
-from observations.services.excluding import exclude_session
+from observations.services.excluding import exclude_session, include_session
 from observations.services.requests import request_observation
 from tests.factories import make_definition
 from tests.observations.labs import lived, on_slot, post, seen
 
 HTMX = {"HX-Request": "true"}
+# Numbers stay on the line of their unit.
+KEPT = "\N{NO-BREAK SPACE}"
 
 
 @pytest.fixture
@@ -42,9 +47,9 @@ def page(name, definition):
 def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known):
     text = as_(viewer).get(page("definition_review", known)).content.decode()
     assert "CPU is set too high." in text
-    assert "10 sessions used at most 2 of 4 cores." in text
+    assert f"10 sessions used at most 2 of 4{KEPT}cores." in text
     assert text.count('class="dot"') >= 30
-    assert "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores" in text
+    assert f"decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5{KEPT}cores" in text
     assert "Apply as revision" not in text
     assert "An administrator can apply a change." in text
 
@@ -72,6 +77,70 @@ def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
     assert chart.dots.count("<circle") == 11 - above
 
 
+@pytest.mark.parametrize(
+    ("cores", "note"),
+    [
+        ("2.5", "none above the proposal"),
+        ("2.05", "1 session above the proposal"),
+        ("1", "11 sessions above the proposal"),
+        ("4", "none above what it asks for"),
+    ],
+)
+def test_a_chart_says_above_what_nothing_or_something_is(cores, note, as_, viewer, known, observed):
+    observed(known, 1, cpu="2.10", memory=3000, storage=6500)
+    query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
+    answer = as_(viewer).get(page("definition_review", known), query)
+    assert answer.context["charts"][0].note == note
+
+
+def test_a_chart_of_one_session_says_so(as_, viewer, active_definition, observed):
+    observed(active_definition, 1, cpu="2.00", memory=3000, storage=6500)
+    chart = as_(viewer).get(page("definition_review", active_definition)).context["charts"][0]
+    assert chart.sentence.startswith("CPU used by one session, in cores: ")
+
+
+def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition, observed):
+    observed(active_definition, 8, cpu="4.50", memory=5000, storage=6500)
+    assert lead_in(as_(viewer), active_definition).startswith(
+        "<strong>CPU and memory are set too low.</strong> "
+        f"8 sessions used at most 4.5 of 4{KEPT}cores and 4.89 of 3.5{KEPT}GB memory."
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"cpu_cores": "recommended"}, ("15 core-hours less", "")),
+        ({"cpu_cores": "custom", "cpu_cores_custom": "4.5"}, ("5 core-hours more", "")),
+        (
+            {"cpu_cores": "recommended", "memory_gb": "custom", "memory_gb_custom": "5"},
+            ("15 core-hours less", "and 15 GB-hours of memory more"),
+        ),
+        ({"cpu_cores": "keep"}, ("the same", "")),
+    ],
+)
+def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, viewer, known):
+    answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
+    held = next(each for each in answers if each.question == "The last 30 days would have held")
+    assert (held.answer, held.more) == said
+
+
+def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, observed):
+    text = as_(viewer).get(page("definition_review", known)).content.decode()
+    assert '<option value="allocated">allocated (10)</option>' in text
+    observed(definition, 5, cpu=None, memory=None, storage=None)
+    text = as_(viewer).get(page("definition_review", definition)).content.decode()
+    assert "<option" not in text
+    assert '<input type="hidden" name="cpu_cores_basis" value="allocated">' in text
+    assert "allocated, 5 sessions" in text
+
+
+def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, active_definition, observed):
+    observed(active_definition, 5, nodes=8)
+    text = as_(viewer).get(page("definition_review", active_definition)).content.decode()
+    assert "The 6 of 8 nodes with the most memory." in text
+
+
 def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
     text = as_(viewer).get(page("definition_review", definition)).content.decode()
     assert "No session has been observed to its end yet." in text
@@ -84,7 +153,7 @@ def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
     assert "10 of 10" in text
     assert "Which ones on CPU" in text
     assert text.count("hx-swap-oob") == 3
-    assert "−62 %" in text
+    assert "−62&nbsp;%" in text
     assert 'name="token"' in text
 
 
@@ -163,7 +232,7 @@ def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, know
     assert text.strip().startswith('<div class="stack" id="panel-review">')
 
 
-REVIEW_BACK = "Go back to revision"
+REVIEW_BACK = "Revert to revision"
 
 
 @pytest.fixture
@@ -189,7 +258,7 @@ def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, ad
     shown = page("definition_review", regress(2))
     text = as_(admin).get(shown).content.decode()
     assert "memory exceeded by 1 of 1 session since it was applied." in text
-    assert "Go back to revision 1…" in text
+    assert "Revert to revision 1…" in text
     text = as_(viewer).get(shown).content.decode()
     assert "Revision 2 has regressed:" in text
     assert REVIEW_BACK not in text
@@ -225,8 +294,19 @@ def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, defin
 
 def test_the_list_sorts_by_what_it_shows(as_, viewer, known, definition):
     client = as_(viewer)
-    for sort in ("-assessment__waste_cpu", "assessment__n", "-assessment__worth", "name"):
-        assert client.get(reverse("definition_list"), {"sort": sort}).status_code == 200
+    for sort in ("-assessment__waste_cpu", "assessment__n", "name"):
+        assert client.get(reverse("definition_list"), {"sort": sort}).context["sort"] == sort
+
+
+def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, definition):
+    client = as_(viewer)
+    text = client.get(reverse("definition_list")).content.decode()
+    assert (
+        "What is worth fixing comes first. Waste is of the last 30 days, sessions are all that count." in text
+    )
+    assert "aria-sort" not in text
+    sorted_by_name = client.get(reverse("definition_list"), {"sort": "name", "q": "c"}, headers=HTMX)
+    assert '<a href="?q=c">Sort by what is worth fixing</a>.' in sorted_by_name.content.decode()
 
 
 def exported(response):
@@ -328,6 +408,31 @@ def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, ru
     assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
 
 
+def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_definition, running, now):
+    client, here = as_(viewer), page("definition_drift", active_definition)
+    on_slot(running, ports={"r1_serial": 5041})
+    assert "No ports of its labs have been observed yet." in client.get(here).content.decode()
+    post(running, seen(now, ports={"r1_serial": 5041}), now)
+    assert "Its labs had the ports they were given." in client.get(here).content.decode()
+    later = now + timedelta(minutes=1)
+    post(running, seen(later, ports={"r1_serial": 5041, "r9_vnc": 6001}), later)
+    text = client.get(here).content.decode()
+    assert "<strong>1 deviation waits for a person.</strong>" in text
+    assert ">Port drift</h2>" not in text
+    assert "Show all" not in text
+
+
+def test_all_drift_of_a_definition_is_a_click_away_where_more_is_than_is_shown(
+    as_, viewer, active_definition, now
+):
+    shown = {"definition": active_definition, "kind": "extra", "first_seen": now, "last_seen": now}
+    for number in range(51):
+        DriftReview.objects.create(fingerprint=str(number), name=f"r{number}", **shown)
+    panel = as_(viewer).get(page("definition_drift", active_definition), headers=HTMX).content.decode()
+    assert "Show all" in panel
+    assert ">Port drift</h2>" in panel
+
+
 def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known):
     session = known.sessions.first()
     client = as_(admin)
@@ -409,8 +514,74 @@ def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, kn
     assert "It did not reach collecting" in text
     left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
     assert "1–1 of 1 observed session" in left
-    for text, count in ((known.name.upper(), " of 11 "), ("no-such-lab", "No observed session matches")):
-        assert count in as_(viewer).get(reverse("evidence_list"), {"q": text}).content.decode()
+
+
+def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, operator, known, project, now):
+    other = lived(known, project, viewer, ended=now)
+    post(other, seen(now), now)
+    client, here = as_(viewer), reverse("evidence_list")
+    looked_for = {
+        known.name.upper(): " of 11 ",
+        other.pk.hex[:8]: "1–1 of 1 ",
+        str(other.pk): "1–1 of 1 ",
+        viewer.username: "1–1 of 1 ",
+        operator.username[:3].upper(): "1–10 of 10 ",
+        "no-such-lab": "No observed session matches",
+    }
+    for text, count in looked_for.items():
+        assert count in client.get(here, {"q": text}).content.decode(), text
+
+
+def test_observed_sessions_belong_to_definitions(as_, viewer, known):
+    answer = as_(viewer).get(reverse("evidence_list"))
+    assert answer.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
+    groups = answer.context["navigation"]()
+    assert [entry.key for _, each in groups for entry, _, is_here in each if is_here] == ["definitions"]
+
+
+def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, observed, as_admin, now):
+    lead = EVIDENCE.lead
+    assert lead() == "**No session has been observed yet.**"
+    first = observed(active_definition, 1)[0]
+    assert lead() == "**1 session was observed, it counts**; none used more than it was given."
+    exclude_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**1 session was observed, it does not count**; none used more than it was given."
+    observed(active_definition, 2, cpu="5.00", memory=9000)
+    assert lead() == "**3 sessions were observed, 2 count**; 2 used more than they were given."
+    include_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**3 sessions were observed, all count**; 2 used more than they were given."
+    text = as_(viewer).get(reverse("evidence_list")).content.decode()
+    assert text.count("</svg>above</span>") == 4
+    assert "Exclude…" not in text
+
+
+def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, known):
+    client, keys = as_(admin), [str(each.pk) for each in known.sessions.all()[:3]]
+    exclude, include = reverse("evidence_bulk_exclude"), reverse("evidence_bulk_include")
+    assert "Exclude 3 observed sessions?" in client.post(exclude, {"pk": keys}).content.decode()
+    assert client.post(exclude, {"pk": keys, "reason": " "}).status_code == 422
+    client.post(exclude, {"pk": keys, "reason": "a course of tests"})
+    assert known.observations.filter(is_sample=True).count() == 7
+    assert set(known.observations.filter(is_sample=False).values_list("excluded_reason", flat=True)) == {
+        "a course of tests"
+    }
+    asked = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
+    assert "3 of 10 observed sessions can be brought back." in asked
+    client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
+    assert known.observations.filter(is_sample=True).count() == 10
+    assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3
+
+
+def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
+    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk, "BATCH", 4)
+    asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
+    as_(admin).post(reverse("evidence_bulk_exclude"), asked)
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.title, job.result) == ("Exclude 10 observed sessions", "10 observed sessions excluded.")
+    assert not known.observations.filter(is_sample=True).exists()
 
 
 def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):
@@ -422,6 +593,6 @@ def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, djan
         make_definition(f"more-{index}")
     with django_assert_max_num_queries(12):
         client.get(reverse("definition_list"))
-    for name in ("drift_list", "evidence_list"):
+    for address in (reverse("drift_list"), reverse("evidence_list"), f"{reverse('evidence_list')}?q=o"):
         with django_assert_max_num_queries(12):
-            client.get(reverse(name))
+            client.get(address)

@@ -245,5 +245,12 @@ def test_dots_are_drawn_by_their_look_with_titles():
     assert chart.table.rows[0] == ("Session b, 02 Mar 12:01, above the proposal", ["9"])
 
 
+def test_a_chart_with_links_in_it_is_a_group_and_others_are_images():
+    plain = [Dot(NOON, 2, "Session a")]
+    over = Dot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b")
+    assert chart_of_dots(plain, {"current": 8}).role == "img"
+    assert chart_of_dots([*plain, over], {"current": 8}).role == "group"
+
+
 def test_names_in_titles_are_escaped():
     assert "<script>" not in chart_of_dots([Dot(NOON, 1, "<script>")], {"current": 1}).dots

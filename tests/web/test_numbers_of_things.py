@@ -55,8 +55,8 @@ def one_core(active_definition, now) -> LabletDefinition:
     [
         (counted(1, "person", "people"), "1 person"),
         (counted(1_200, "person", "people"), "1,200 people"),
-        (in_cores(Decimal("1.00")), "1 core"),
-        (in_cores(Decimal("0.5")), "0.5 cores"),
+        (in_cores(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
+        (in_cores(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
         (picture_of([NODE], []).described, "1 node and 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
         (quota_said("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),

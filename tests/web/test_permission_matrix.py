@@ -141,6 +141,8 @@ PAGES: dict[str, dict[str, str]] = {
     "drift_acknowledge": {"GET": "operator", "POST": "operator"},
     "drift_reopen": {"GET": "operator", "POST": "operator"},
     "evidence_list": {"GET": "viewer"},
+    "evidence_bulk_exclude": {"POST": "admin"},
+    "evidence_bulk_include": {"POST": "admin"},
     "styleguide": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},

@@ -19,11 +19,13 @@ def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
         "member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
         "token_revoked": reverse("token_revoke", args=[controller.token.pk]),
         "definition_status": reverse("definition_status", args=[active_definition.pk]),
+        "definition_edited": reverse("definition_edit", args=[active_definition.pk]),
         "pool_edited": reverse("pool_scheduler", args=[pool.pk]),
         "fair_share_policy_saved": f"{reverse('fair_share_policy')}?pool={pool.name}",
     }
 
 
+EDITED = {"system": "cml", "pool": "cml-us", "placement": "together", "max_duration": "08:00:00"}
 # What is filled in beside the reason.
 FORMS: dict[str, dict[str, str]] = {
     "domain_deleted": {},
@@ -31,6 +33,7 @@ FORMS: dict[str, dict[str, str]] = {
     "member_removed": {},
     "token_revoked": {},
     "definition_status": {"status": "deprecated"},
+    "definition_edited": EDITED,
     "pool_edited": {"scheduler": DEFAULT.replace("[allocate]", "[allocate, reclaim]")},
     "fair_share_policy_saved": {
         "half_life_days": "3",
@@ -99,6 +102,25 @@ def test_other_statuses_need_no_reason(as_admin, definition):
     assert as_admin.post(address, {"status": "active"}).status_code == 302
     definition.refresh_from_db()
     assert definition.status == "active"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({}, 302),
+        ({"description": "Two routers and a host"}, 302),
+        ({"placement": "spread"}, 422),
+        ({"preemptible": "on"}, 422),
+        ({"slot_labels": '{"gpu": "a10"}'}, 422),
+        ({"max_duration": "04:00:00"}, 422),
+    ],
+)
+def test_a_definition_is_edited_with_a_reason_but_for_its_description(
+    changed, status, as_admin, active_definition
+):
+    address = reverse("definition_edit", args=[active_definition.pk])
+    same = {**EDITED, "pool": active_definition.pool, "description": active_definition.description}
+    assert as_admin.post(address, {**same, **changed}).status_code == status
 
 
 def test_a_token_is_rotated_with_a_reason(as_admin, controller):

@@ -36,6 +36,7 @@ def test_it_shows_every_chart(client, viewer, settings):
         "column kind-1",
         'class="spark kind-1"',
         'class="dot"',
+        'class="dot dot-over"',
         'class="topology"',
         'class="seg',
         "portmap",

@@ -13,9 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 from lcm.web.charts.scales import Scale, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable
 
-WIDTH, HEIGHT = 380, 216
-LEFT, RIGHT, TOP, BOTTOM = 34, 290, 10, 194
-LABEL_GAP = 13
+WIDTH, HEIGHT = 334, 216
+LEFT, RIGHT, TOP, BOTTOM = 38, 228, 24, 192
+LABEL_GAP = 14
 ROWS = 100
 
 
@@ -61,11 +61,21 @@ class DotChart:
     dots: SafeString
     band: tuple[float, float] | None
     table: ChartTable
+    unit: str
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
     right: int = RIGHT
-    times_y: int = HEIGHT - 5
+    inner_width: int = RIGHT - LEFT
+    middle: int = (LEFT + RIGHT) // 2
+    labels_x: int = RIGHT + 6
+    ticks_x: int = LEFT - 6
+    times_y: int = HEIGHT - 6
+
+    @property
+    def role(self) -> str:
+        """An image has no parts; one with links in it is a group, so that they can be reached."""
+        return "group" if any(mark.url for mark in self.marks) else "img"
 
     @property
     def drawn_marks(self) -> SafeString:
@@ -94,6 +104,7 @@ def dot_chart(
         dots=_joined(_circle(mark) for mark in marks if mark.look == "dot"),
         band=(edges[0], round(edges[1] - edges[0], 1)) if edges else None,
         table=_table(dots, text, unit),
+        unit=unit,
     )
 
 

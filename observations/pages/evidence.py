@@ -1,0 +1,80 @@
+"""The list of observed sessions, and leaving many of them out or bringing them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.actors import Actor
+from lcm.roles import Role
+from lcm.web.access import role_required
+from lcm.web.bulk import BulkWork, bulk_page, one_by_one, register_bulk
+from lcm.web.lists import list_page
+from observations.models import SessionObservation
+from observations.pages.lists import EVIDENCE
+from observations.services.excluding import exclude_session, include_session
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def evidence_list(request: HttpRequest) -> HttpResponseBase:
+    crumbs = [("Definitions", reverse("definition_list")), (EVIDENCE.title, "")]
+    return list_page(request, EVIDENCE, crumbs=crumbs)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def evidence_bulk_exclude(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, EXCLUDE.name)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def evidence_bulk_include(request: HttpRequest) -> HttpResponseBase:
+    return bulk_page(request, INCLUDE.name)
+
+
+def _exclude(row: SessionObservation, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    exclude_session(session=row.session, reason=given["reason"], actor=actor, now=now)
+
+
+def _include(row: SessionObservation, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    include_session(session=row.session, reason=given["reason"], actor=actor, now=now)
+
+
+EXCLUDE = BulkWork(
+    name="exclude-evidence",
+    page=EVIDENCE,
+    list_url="evidence_list",
+    verb="Exclude",
+    past="excluded",
+    can_be="excluded",
+    effect="What they used does not count for their definitions any more. They can be brought back.",
+    rest="Those that are excluded already stay as they are.",
+    able=lambda rows: rows.filter(excluded_reason=""),
+    work=one_by_one(_exclude),
+    born="recorded_at",
+)
+INCLUDE = BulkWork(
+    name="include-evidence",
+    page=EVIDENCE,
+    list_url="evidence_list",
+    verb="Bring back",
+    past="brought back",
+    can_be="brought back",
+    effect="What they used counts for their definitions again, if it ever could.",
+    rest="Those that nobody excluded stay as they are.",
+    able=lambda rows: rows.exclude(excluded_reason=""),
+    work=one_by_one(_include),
+    born="recorded_at",
+)
+
+
+def register_actions() -> None:
+    for action in (EXCLUDE, INCLUDE):
+        register_bulk(action)
