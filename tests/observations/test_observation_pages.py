@@ -510,10 +510,10 @@ def test_a_review_is_snoozed_from_the_page(as_, admin, known, now):
 def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, known, running, now):
     post(running, seen(now), now)
     text = as_(viewer).get(reverse("evidence_list")).content.decode()
-    assert "1–11 of 11 observed sessions" in text
+    assert ">11 observed sessions<" in text
     assert "It did not reach collecting" in text
     left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
-    assert "1–1 of 1 observed session" in left
+    assert ">1 observed session<" in left
 
 
 def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, operator, known, project, now):
@@ -521,11 +521,11 @@ def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, ope
     post(other, seen(now), now)
     client, here = as_(viewer), reverse("evidence_list")
     looked_for = {
-        known.name.upper(): " of 11 ",
-        other.pk.hex[:8]: "1–1 of 1 ",
-        str(other.pk): "1–1 of 1 ",
-        viewer.username: "1–1 of 1 ",
-        operator.username[:3].upper(): "1–10 of 10 ",
+        known.name.upper(): ">11 observed",
+        other.pk.hex[:8]: ">1 observed",
+        str(other.pk): ">1 observed",
+        viewer.username: ">1 observed",
+        operator.username[:3].upper(): ">10 observed",
         "no-such-lab": "No observed session matches",
     }
     for text, count in looked_for.items():

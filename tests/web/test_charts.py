@@ -174,7 +174,7 @@ def test_every_chart_has_a_name_and_its_numbers_in_words(name):
     found = samples.charts()
     context = {key: found[sample] for key, sample in SHOWN[name].items()}
     drawn = render_to_string(f"charts/{name}.html", {**context, "sentence": "CPU of 12 sessions"})
-    (said,) = re.findall(r'<svg[^>]* role="img" aria-label="([^"]+)"', drawn)
+    (said,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', drawn)
     assert said.strip()
     assert "<title>" in drawn
     # A bar says its numbers in its name; a spark is shown beside its numbers.

@@ -59,7 +59,7 @@ def test_revisions_are_a_list_with_search_and_pages(as_, viewer, revise):
     assert "1–25 of 31 revisions" in text
     assert "Revisions of campus v1.0</h1>" in text
     found = client.get(here, {"q": "step 7"}, headers=HTMX).content.decode()
-    assert "1–1 of 1 revision<" in found
+    assert ">1 revision<" in found
     judged = client.get(here, {"outcome": "watching", "basis": "imported"}).content.decode()
     assert "No revision matches" in judged
 
