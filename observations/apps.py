@@ -35,7 +35,7 @@ def _show_on_pages() -> None:
     acknowledging.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
-    overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))
+    overview.register_part(overview.LaterPart("busiest", "wide", "Busiest sessions", "busiest_sessions"))
     entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     controllers = navigation.Entry("controllers", "Controllers", "controller_list", "/controllers/", "server")

@@ -54,12 +54,14 @@ def pools(now: datetime) -> QuerySet[Any]:
 def pools_with_queue(now: datetime) -> QuerySet[Any]:
     """Pools with their state and what waits for them, which an index alone can tell.
 
-    Those who booked ahead wait from their turn on.
+    Those who booked ahead wait from their turn on; until then they are `ahead`.
     """
-    waiting = Reservation.objects.filter(in_turn(now), phase=Phase.PENDING)
+    pending = Reservation.objects.filter(phase=Phase.PENDING)
+    waiting = pending.filter(in_turn(now))
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
         oldest=_for_each(waiting, Min(WAITS_FROM)),
+        ahead=Coalesce(_for_each(pending.filter(turn_at__gt=now), Count("*")), 0),
     )
     return found
 

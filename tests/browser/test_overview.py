@@ -98,6 +98,18 @@ def test_what_loads_later_is_fresh_too(timed_page, name, seconds):
     expect(panel.locator(".fresh")).to_contain_text("as of")
 
 
+def test_what_loads_later_stays_when_the_rest_comes_again(timed_page):
+    timed_page.goto("/")
+    panel = timed_page.locator("#panel-ticks")
+    expect(panel.locator(".fresh")).to_contain_text("as of")
+    panel.evaluate("panel => panel.classList.add('old')")
+    asked = asked_by_htmx(timed_page)
+    come_again(timed_page, timed_page.locator("#live"), "/", 7)
+    expect(panel).to_contain_class("old")
+    come_again(timed_page, panel, "/overview/ticks", 10)
+    assert asked.count("/overview/ticks") == 1
+
+
 def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")

@@ -15,7 +15,7 @@ from fairshare.models import UsageCheck
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.web.needs import Look, needs
-from scheduling.models import ObserverRun, Pool, Slot, SlotState, TickRun
+from scheduling.models import ObserverRun, Pool, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool, stop_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
 
@@ -171,11 +171,30 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
+def test_who_booked_ahead_is_told_beside_who_waits(client, viewer, session):
+    Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert "No session runs, nobody waits, 1 is booked ahead." in page
+    assert "<small>sessions, 1 booked ahead</small>" in page
+
+
+def test_how_many_slots_there_may_be_is_said_as_the_most(client, viewer, pool, now):
+    make_slot(pool, now, 1, state=SlotState.READY)
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert f"1 ready, {pool.max_slots} at most" in page
+    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>\d+ at most</small>", page)
+
+
 def test_htmx_gets_the_live_part_alone(client, viewer):
     client.force_login(viewer)
     page = client.get(reverse("home"), headers={"HX-Request": "true"}).content.decode()
     assert 'id="live"' in page
     assert "<html" not in page
+    assert len(re.findall(r'<section [^>]*id="panel-\w+"[^>]* hx-preserve>', page)) == 3, (
+        "they stay as they are"
+    )
 
 
 def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, session, pool, project):
@@ -218,5 +237,5 @@ def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions were placed." in page
+    assert "2 sessions were placed in this time. Equal ticks in a row are drawn as one point." in page
     assert "70 ms" in page
