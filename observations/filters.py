@@ -21,13 +21,13 @@ from lcm.web.filters import (
 from lcm.web.filters import register_filter as register
 from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
 from observations.models.aggregates import Verdict
-from observations.models.drift import KIND_CHOICES, is_open
+from observations.models.drift import KIND_WORDS, is_open
 
 
 class DriftFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "definition__name", "reason")
     state = ChoicesFilter(choices=ReviewState.choices, label="State", method="in_state")
-    kind = ChoicesFilter(choices=KIND_CHOICES, label="Kind")
+    kind = ChoicesFilter(choices=list(KIND_WORDS.items()), label="Kind")
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     seen = PeriodFilter(field_name="last_seen", label="Seen")
 

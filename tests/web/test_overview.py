@@ -49,6 +49,10 @@ def make_slot(pool, now, number=1, **fields) -> Slot:
     )
 
 
+def make_run(observer, started_at, **fields) -> ObserverRun:
+    return ObserverRun.objects.create(observer=observer, started_at=started_at, duration_ms=1, **fields)
+
+
 def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
@@ -145,8 +149,27 @@ def test_late_and_failed_observers_are_named(on_time, now):
     ObserverRun.objects.filter(observer="usage-aggregation").delete()
     assert texts(now) == ["Observer **usage-record** failed", "Observer **usage-aggregation** is late"]
     later = now + timedelta(seconds=1)
-    ObserverRun.objects.create(observer="usage-record", started_at=later, duration_ms=1)
+    make_run("usage-record", later)
     assert texts(later) == ["Observer **usage-aggregation** is late"]
+
+
+def test_an_observer_that_stopped_long_ago_says_since_when(on_time, now):
+    stopped = now - timedelta(days=2)
+    ObserverRun.objects.filter(observer="usage-record").update(started_at=stopped)
+    make_run("usage-record", stopped - timedelta(minutes=1))
+    (need,) = needs(Look(now))
+    assert (need.text, need.since) == ("Observer **usage-record** is late", stopped)
+
+
+def test_an_observer_that_fails_says_since_when_and_its_newest_error(on_time, now):
+    ObserverRun.objects.filter(observer="usage-record").delete()
+    for minutes, error in ((40, "zeroth"), (30, ""), (20, "no disk"), (10, "slow disk"), (0, "a full disk")):
+        make_run("usage-record", now - timedelta(minutes=minutes), error=error)
+    (need,) = needs(Look(now))
+    assert (need.more, need.since) == ("a full disk", now - timedelta(minutes=20))
+    ObserverRun.objects.filter(observer="usage-record", error="").delete()
+    (need,) = needs(Look(now))
+    assert need.since == now - timedelta(minutes=40), "it was never well"
 
 
 def test_usage_that_does_not_add_up_is_told(on_time, now):
