@@ -81,7 +81,7 @@ def test_the_line_about_definitions_leads_to_what_it_counts(revised, observed, c
     observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
     waits = make_definition()
     LabletDefinition.objects.filter(pk=waits.pk).update(needs_review=True)
-    regressed, need = needs_of_observations(Look(now))
+    _, need = needs_of_observations(Look(now))
     assert need.text == "**2 definitions** to review"
     client.force_login(viewer)
     assert {row.pk for row in client.get(need.url).context["rows"].rows} == {revised.pk, waits.pk}
