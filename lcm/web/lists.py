@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
+from django.utils import timezone
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.errors import InvalidInput
@@ -128,6 +129,7 @@ def list_page(
     actions = [action for action in page.actions if role >= action.role]
     context = {
         "page": page,
+        "now": timezone.now(),
         "filterset": filterset,
         "filter_menus": menus,
         "chips": _chips(request, filterset),
@@ -180,7 +182,8 @@ def _rows(
 
 def _sort(request: HttpRequest, page: ListPage) -> str:
     asked = request.GET.get("sort", "")
-    known = {column.sort.removeprefix("-") for column in page.columns if column.sort}
+    columns = (*page.columns, *page.exported)
+    known = {column.sort.removeprefix("-") for column in columns if column.sort}
     return asked if asked.removeprefix("-") in known else page.default_sort
 
 
