@@ -175,7 +175,7 @@ def _how_long(session: LabletSession, now: datetime) -> str:
     text = f"It {ends} {ago_text(end - now)}, at {clock_text(end)}."
     if latest <= now:
         return f"{text} It may run no longer."
-    return f"{text} It may run until {clock_text(latest)}, {duration_text(latest - now, units=1)} from now."
+    return f"{text} It may run until {clock_text(latest)}, {duration_text(latest - now)} from now."
 
 
 @require_POST

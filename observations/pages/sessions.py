@@ -60,6 +60,7 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
     context = {
         "session": session,
         "now": now,
+        "is_panel": bool(request.htmx),  # type: ignore[attr-defined]
         "refused": refused,
         "row": row,
         "lines": planned_beside_observed(session, row),

@@ -284,6 +284,9 @@ def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, runn
     text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
     when = "It is observed before its lab is torn down, and when someone asks for it."
     assert f"<strong>Not observed yet.</strong> {when}" in text
+    assert text.count(when) == 1
+    panel = as_(viewer).get(reverse("session_observed", args=[running.pk]), headers=HTMX).content.decode()
+    assert when in panel
     assert text.count('data-label="Used"><span class="muted">not yet</span>') == 3
     assert "<code>r1_serial</code> <b>5041</b>" in text
     assert "<summary>" not in text[text.index('id="ports-title"') :], "nothing to fold"

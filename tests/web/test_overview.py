@@ -199,7 +199,7 @@ def test_who_booked_ahead_is_told_beside_who_waits(client, viewer, session):
     client.force_login(viewer)
     page = client.get(reverse("home")).content.decode()
     assert "No session runs, nobody waits, 1 is booked ahead." in page
-    assert "<small>sessions, 1 booked ahead</small>" in page
+    assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
 
 
 def test_how_many_slots_there_may_be_is_said_as_the_most(client, viewer, pool, now):
