@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from lcm.errors import NotFound
 from lcm.web.wording import duration_text
@@ -18,6 +19,7 @@ from scheduling.models import Lease, ObserverRun, RunKind
 # A run may be this many intervals late before someone should look.
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
+BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
 STATES = ("well", "running", "late", "failed", "never ran")
 
 
@@ -131,11 +133,12 @@ def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
 
 
 def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
-    """The first run that failed after the last one that did not."""
-    well = ObserverRun.objects.filter(~has_failed(), observer=OuterRef("observer")).order_by("-started_at")
-    rows = ObserverRun.objects.filter(observer__in=list(names)).order_by().values_list("observer")
-    after = Q(well_at=None) | Q(started_at__gt=F("well_at"))
-    rows = rows.annotate(well_at=Subquery(well.values("started_at")[:1])).filter(after)
+    """The first run that failed after the last one that did not, which is looked for once for each name."""
+    found = Q()
+    for name in names:
+        well = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at__gt=Coalesce(Subquery(well), Value(BEFORE_ALL)))
+    rows = ObserverRun.objects.filter(found).order_by()
     return dict(rows.values_list("observer").annotate(Min("started_at")))
 
 
