@@ -36,7 +36,7 @@ def _show_on_pages() -> None:
     evidence.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)
-    overview.register_part(overview.LaterPart("busiest", "side", "Busiest sessions", "busiest_sessions"))
+    overview.register_part(overview.LaterPart("busiest", "wide", "Busiest sessions", "busiest_sessions"))
     entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     navigation.add_prefix("definitions", "/observations/")

@@ -22,7 +22,7 @@ from lcm.web.filters import register_filter as register
 from lcm.web.moments import asked_at
 from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
 from observations.models.aggregates import Verdict
-from observations.models.drift import KIND_CHOICES, is_open
+from observations.models.drift import KIND_WORDS, is_open
 
 # Of the people meant, those asked for last.
 MAX_SESSIONS = 2_000
@@ -31,7 +31,7 @@ MAX_SESSIONS = 2_000
 class DriftFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("name", "definition__name", "reason")
     state = ChoicesFilter(choices=ReviewState.choices, label="State", method="in_state")
-    kind = ChoicesFilter(choices=KIND_CHOICES, label="Kind")
+    kind = ChoicesFilter(choices=list(KIND_WORDS.items()), label="Kind")
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     seen = PeriodFilter(field_name="last_seen", label="Seen")
 

@@ -31,13 +31,15 @@ def _tell_controllers() -> None:
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
     from lcm.lifecycle import SessionStatus
+    from lcm.pages.account import SUGGESTERS
     from lcm.pages.lists import SESSIONS
-    from lcm.web import filters, forms, navigation, needs, objects, overview, panels, search
+    from lcm.web import filters, forms, navigation, needs, objects, overview, panels, places, search
     from lcm.web.lists import replace_list
     from scheduling.pages import bulk, bulk_claims, lists
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
+    from scheduling.pages.reservations import place_of_session
     from scheduling.pages.search import find_pools, find_slots
-    from scheduling.selectors.capacity import pool_names
+    from scheduling.selectors.capacity import pool_names, suggest_pools
 
     forms.register_names("pools", pool_names)
     bulk.register_actions()
@@ -54,8 +56,8 @@ def _show_on_pages() -> None:
         "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
     )
     navigation.register_entry("", queue, after="sessions")
-    places = ("/pools/", "/slots/", "/reservations/")
-    entry = navigation.Entry("capacity", "Capacity", "pool_list", places, "server-stack")
+    pages = ("/pools/", "/slots/", "/reservations/")
+    entry = navigation.Entry("capacity", "Capacity", "pool_list", pages, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
     observers = navigation.Entry("observers", "Observers", "observer_list", "/observers/", "eye")
     navigation.register_entry("System", observers)
@@ -66,6 +68,8 @@ def _show_on_pages() -> None:
         url_name="session_why",
         when=lambda session: session.status == SessionStatus.PENDING,
     )
+    SUGGESTERS["pools"] = suggest_pools
+    places.register_place(place_of_session)
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
     objects.OBJECT_PAGES |= {

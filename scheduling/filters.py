@@ -11,7 +11,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
-from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
+from lcm.web.filters import ChoicesFilter, EndedFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
 from lcm.web.moments import asked_at
 from scheduling.models import (
     ACTIVE_PHASES,
@@ -93,7 +93,7 @@ class SlotFilter(PoolChoices):
 class ReservationFilter(PoolChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
     phase = ChoicesFilter(choices=Phase.choices, label="Phase")
-    active = FlagFilter(label="Not ended", method="only_active")
+    active = EndedFilter(method="only_active")
     priority = ChoicesFilter(choices=Priority.choices, label="Priority")
     slot = ObjectFilter(Slot, field_name="slot_id", label="Slot")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
@@ -88,7 +89,8 @@ def remember_theme(request: HttpRequest, response: HttpResponseBase, theme: str)
     response.set_cookie("lcm_theme", theme, max_age=A_YEAR, samesite="Lax", secure=request.is_secure())
 
 
-SUGGESTERS = {
+# By the kind of what is typed; apps add theirs when they start.
+SUGGESTERS: dict[str, Callable[[str], list[str]]] = {
     "definitions": names.suggest_definitions,
     "projects": names.suggest_projects,
     "people": names.suggest_people,

@@ -45,18 +45,22 @@ _SESSION_COLUMNS = [
     Column("Owner", lambda row: row.owner.username),
     Column("Project", lambda row: row.project.path),
     Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
-    Column("Starts", lambda row: row.starts_at, sort="starts_at", numeric=True),
-    Column("Ends", lambda row: row.ends_at, sort="ends_at", numeric=True),
-    Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
 ]
+_ASKED_FOR = Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True)
 SESSIONS = ListPage(
     title="Sessions",
     noun="session",
     plural="sessions",
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
-    columns=_SESSION_COLUMNS,
-    exported=[*_SESSION_COLUMNS, Column("Port drift", lambda row: row.port_drift_detected)],
+    columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _ASKED_FOR],
+    exported=[
+        *_SESSION_COLUMNS,
+        Column("Starts", lambda row: row.starts_at, sort="starts_at"),
+        Column("Ends", lambda row: row.ends_at, sort="ends_at"),
+        _ASKED_FOR,
+        Column("Port drift", lambda row: row.port_drift_detected),
+    ],
     row_template="sessions/row.html",
     default_sort="-created_at",
     search_hint="Id, definition, owner, project",

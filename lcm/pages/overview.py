@@ -39,13 +39,13 @@ def home(request: HttpRequest) -> HttpResponseBase:
         ),
         "wide": parts(look, "wide"),
         "side": parts(look, "side"),
+        "later_wide": later_parts("wide"),
+        "later_side": later_parts("side"),
         "changes": changes()[:CHANGES_SHOWN],
         "crumbs": [("Overview", "")],
     }
-    if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
-        return render(request, "overview/page.html#live", context)
-    later = {"later_wide": later_parts("wide"), "later_side": later_parts("side")}
-    return render(request, "overview/page.html", {**context, **later})
+    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    return render(request, "overview/page.html#live" if partial else "overview/page.html", context)
 
 
 def _sentence(found: list[Need], running: int, more: list[str]) -> str:

@@ -26,13 +26,15 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     """What was found, kind by kind; for htmx the findings alone."""
     text = request.GET.get("q", "")[:LONGEST].replace("\0", "").strip()
     groups = search(text, role_of(request.user)) if text else []
+    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
     context = {
+        "oob": partial,
         "text": text,
         "groups": groups,
         "found": sum(len(group.hits) for group in groups),
+        "has_more": any(group.more for group in groups),
         "crumbs": [("Search", "")],
     }
-    partial = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
     return render(request, "search.html#found" if partial else "search.html", context)
 
 
@@ -72,13 +74,14 @@ def find_projects(text: str, limit: int, role: Role) -> list[Hit]:
 
 
 def find_people(text: str, limit: int, role: Role) -> list[Hit]:
-    """By the start of the name, which an index has; only when nobody has that, by any part of it."""
+    """Those whose name begins so, which an index has, then those with it in any part of their names."""
     found = list(User.objects.filter(Q(username__startswith=text) | by_id(text))[:limit])
-    if not found and len(text) >= ANYWHERE_FROM:
+    if len(found) < limit and len(text) >= ANYWHERE_FROM:
         parts = Q()
         for column in ("username", "first_name", "last_name"):
             parts |= Q(**{f"{column}__icontains": text})
-        found = list(User.objects.filter(parts)[:limit])
+        others = User.objects.filter(parts).exclude(pk__in=[person.pk for person in found])
+        found += others[: limit - len(found)]
     url = reverse("session_list")
     return [
         Hit(person.username, f"{url}?owner={person.pk}", person.get_full_name() or "Their sessions")
@@ -91,6 +94,6 @@ def register_finders() -> None:
         ("sessions", "Sessions", find_sessions, "session_list"),
         ("definitions", "Definitions", find_definitions, "definition_list"),
         ("projects", "Projects", find_projects, "project_list"),
-        ("people", "People", find_people, ""),
     ):
         register_finder(name, Finder(title, find, list_url_name))
+    register_finder("people", Finder("People", find_people, "person_list", Role.ADMIN))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from lcm import lifecycle
 from lcm.lifecycle import SessionStatus
-from lcm.models import Priority
+from lcm.models import LabletSession, Priority
 from lcm.pages.bulk import CANCEL
 from lcm.pages.lists import SESSIONS
 from lcm.roles import Role
@@ -27,8 +27,10 @@ from lcm.services import sessions as services
 from lcm.web.access import role_required
 from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
-from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
+from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, SuggestedField
 from lcm.web.lists import list_page
+from lcm.web.places import place_of
+from lcm.web.wording import ago_text, clock_text, duration_text
 
 
 @require_GET
@@ -47,6 +49,7 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "timeline": timeline_of(session, transitions, now=now),
         "waited": now - session.status_since,
         "is_ahead": session.starts_at > now,
+        "place": place_of(session),
         "was_booked": session.starts_at > session.status_since,
         "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
@@ -66,10 +69,12 @@ class SessionForm(PageForm):
     )
     project = NamedField(find=names.find_project, suggest="projects", help_text="As “domain / project”.")
     owner = NamedField(find=names.find_person, suggest="people", help_text="A member of that project.")
+    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, initial=Priority.NORMAL)
     starts_at = LocalDateTimeField(label="Starts")
     ends_at = LocalDateTimeField(label="Ends")
-    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, initial=Priority.NORMAL)
-    pool = forms.CharField(required=False, max_length=63, help_text="Empty: the definition's.")
+    pool = SuggestedField(
+        suggest="pools", required=False, max_length=63, help_text="Left empty, the definition's pool is used."
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -152,7 +157,7 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
     page = FormPage(
         title=f"Extend session {session.short_id}",
-        text=f"{session.definition} may run until {timezone.localtime(session.latest_end):%d %b %H:%M}.",
+        text=_how_long(session, timezone.now()),
         form=ExtendForm,
         submit="Extend session",
         save=save,
@@ -161,6 +166,16 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         crumbs=[("Sessions", reverse("session_list")), (session.short_id, here), ("Extend", "")],
     )
     return form_page(request, page)
+
+
+def _how_long(session: LabletSession, now: datetime) -> str:
+    """“It ends in 5 min, at 03:59. It may run until 11:54, 8 h from now.”"""
+    end, latest = session.ends_at, session.latest_end
+    ends = "ends" if end > now else "was to end"
+    text = f"It {ends} {ago_text(end - now)}, at {clock_text(end)}."
+    if latest <= now:
+        return f"{text} It may run no longer."
+    return f"{text} It may run until {clock_text(latest)}, {duration_text(latest - now)} from now."
 
 
 @require_POST

@@ -12,7 +12,7 @@ from lcm.models import LabletSession, SessionTransition
 
 @dataclass(frozen=True)
 class Step:
-    """A status the session was in, is in, or is on its way to."""
+    """A status the session was in, is in, or is on its way to: then `at` is when that is planned."""
 
     status: SessionStatus
     at: datetime | None
@@ -37,11 +37,15 @@ def timeline_of(
         lasted = None if is_last and status in FINAL else (following or now) - step.at
         state = "now" if is_last and status not in FINAL else "past"
         past.append(Step(status, step.at, lasted, state))
-    return past + _to_come(SessionStatus(session.status))
+    return past + _to_come(session, now)
 
 
-def _to_come(status: SessionStatus) -> list[Step]:
+def _to_come(session: LabletSession, now: datetime) -> list[Step]:
+    """It runs in its timeslot; when that has begun or is over, nobody knows when the next step comes."""
+    status = SessionStatus(session.status)
     if status not in HAPPY_PATH or status in FINAL:
         return []
+    planned = {SessionStatus.RUNNING: session.starts_at, SessionStatus.COLLECTING: session.ends_at}
+    ahead = {each: at for each, at in planned.items() if at > now}
     rest = HAPPY_PATH[HAPPY_PATH.index(status) + 1 :]
-    return [Step(each, None, None, "next") for each in rest]
+    return [Step(each, ahead.get(each), None, "next") for each in rest]

@@ -72,7 +72,7 @@ def create_session(
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
         _record({session.pk: 1}, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
-        message = f"{session} of {definition} asked for by {actor.label} for {owner} in {project}"
+        message = f"Asked for {definition} for {owner}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
         session_created.send(LabletSession, session=session, actor=actor, now=now)

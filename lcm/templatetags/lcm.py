@@ -18,7 +18,7 @@ from lcm.cml.requirements import MB_PER_GB
 from lcm.lifecycle import SessionStatus
 from lcm.web.objects import object_name
 from lcm.web.panels import Panel, panels_of
-from lcm.web.wording import ago_text, amount_text, counted, duration_text
+from lcm.web.wording import ago_text, amount_text, clock_text, counted, duration_text
 
 register = template.Library()
 
@@ -150,14 +150,7 @@ def ago(moment: datetime | None) -> SafeString:
     """How long ago or how soon, with the exact moment on hover."""
     if moment is None:
         return mark_safe('<span class="muted">never</span>')
-    local = timezone.localtime(moment)
-    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        moment.isoformat(),
-        exact,
-        ago_text(moment - timezone.now()),
-    )
+    return _time(moment, ago_text(moment - timezone.now()))
 
 
 @register.simple_tag
@@ -183,19 +176,29 @@ def age(moment: datetime, now: datetime) -> SafeString:
 
 
 @register.filter
-def clock(moment: datetime | None) -> SafeString:
-    """A time of day, with the date when it is not today's."""
+def clock(moment: datetime | None, to: str = "minutes") -> SafeString:
+    """A time of day to the minute, or to the `seconds`, with the date when it is not today's."""
     if moment is None:
         return mark_safe('<span class="muted">not set</span>')
-    local = timezone.localtime(moment)
-    today = timezone.localtime().date()
-    pattern = "%H:%M" if local.date() == today else "%d %b %H:%M"
-    if local.year != today.year:
-        pattern = "%d %b %Y %H:%M"
-    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return _time(moment, clock_text(moment, seconds=to == "seconds"))
+
+
+@register.simple_tag
+def timeslot(starts_at: datetime, ends_at: datetime) -> SafeString:
+    """`08:00 to 09:00`, `02 Jan 2035 08:00 to 09:00`: a date that both have is said once."""
+    begin, end = timezone.localtime(starts_at), timezone.localtime(ends_at)
+    if begin.date() == end.date():
+        last = _time(ends_at, f"{end:%H:%M}")
+        return format_html('<span class="nowrap">{} to {}</span>', clock(starts_at), last)
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, local.strftime(pattern)
+        '<span class="nowrap">{} to</span> <span class="nowrap">{}</span>', clock(starts_at), clock(ends_at)
     )
+
+
+def _time(moment: datetime, text: str) -> SafeString:
+    local = timezone.localtime(moment)
+    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, text)
 
 
 @register.filter
@@ -209,6 +212,12 @@ def moment(at: datetime) -> SafeString:
 @register.filter
 def duration(length: timedelta | None) -> str:
     return duration_text(length) if length is not None else ""
+
+
+@register.filter
+def took(length: timedelta | None) -> str:
+    """How long a step lasted; what was quick was not nothing."""
+    return "under 1 s" if length is not None and length < timedelta(seconds=1) else duration(length)
 
 
 @register.filter

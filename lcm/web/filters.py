@@ -79,6 +79,13 @@ class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{self.field_name: value == "true"}) if value else qs
 
 
+class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
+    """Whether it is over. Its address asks the other way round: `active=true` for what is not."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=[("false", "Yes"), ("true", "No")], label="Ended", **kwargs)
+
+
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Not longer ago than the chosen period."""
 
@@ -114,7 +121,7 @@ class DomainChoices(df.FilterSet):  # type: ignore[misc]
 class SessionFilter(DomainChoices):
     q = df.CharFilter(label="Search", max_length=100, method="search")
     status = ChoicesFilter(choices=SessionStatus.choices, label="Status")
-    active = FlagFilter(label="Not ended", method="only_active")
+    active = EndedFilter(method="only_active")
     priority = ChoicesFilter(choices=Priority.choices, label="Priority")
     domain = ChoicesFilter(label="Domain", method="in_domains")
     project = ObjectFilter(Project, field_name="project_id", label="Project")

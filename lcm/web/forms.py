@@ -111,13 +111,20 @@ class ObjectField(JsonField):
         return "" if value in (None, {}) else super().prepare_value(value)
 
 
-class NamedField(forms.CharField):
-    """An object by its name, with suggestions while typing; works as a plain text field as well."""
+class SuggestedField(forms.CharField):
+    """A name, with suggestions while typing; works as a plain text field as well."""
+
+    def __init__(self, *, suggest: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.suggest = suggest
+
+
+class NamedField(SuggestedField):
+    """An object by its name."""
 
     def __init__(self, *, find: Any, suggest: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(suggest=suggest, **kwargs)
         self.find = find
-        self.suggest = suggest
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.errors import InvalidInput
@@ -142,6 +143,7 @@ def list_page(
     actions = [action for action in page.actions if role >= action.role]
     context = {
         "page": page,
+        "now": timezone.now(),
         "filterset": filterset,
         "filter_menus": menus,
         "chips": _chips(request, filterset),
@@ -197,7 +199,8 @@ def _rows(
 
 def _sort(request: HttpRequest, page: ListPage) -> str:
     asked = request.GET.get("sort", "")
-    known = {column.sort.removeprefix("-") for column in page.columns if column.sort}
+    columns = (*page.columns, *page.exported)
+    known = {column.sort.removeprefix("-") for column in columns if column.sort}
     return asked if asked.removeprefix("-") in known else page.default_sort
 
 

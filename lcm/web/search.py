@@ -27,11 +27,12 @@ Find = Callable[[str, int, Role], Sequence[Hit]]
 
 @dataclass(frozen=True)
 class Finder:
-    """One kind of things: its heading, how to find them, and the address of the list that has all."""
+    """One kind of things: its heading, how to find them, and the list that has all, with who may see it."""
 
     title: str
     find: Find
     list_url_name: str = ""
+    list_role: Role = Role.VIEWER
 
 
 @dataclass(frozen=True)
@@ -56,5 +57,6 @@ def search(text: str, role: Role) -> list[Group]:
     for finder in _finders.values():
         hits = finder.find(text, MOST + 1, role)
         if hits:
-            groups.append(Group(finder.title, hits[:MOST], finder.list_url_name, len(hits) > MOST))
+            url_name = finder.list_url_name if role >= finder.list_role else ""
+            groups.append(Group(finder.title, hits[:MOST], url_name, len(hits) > MOST))
     return groups

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
+
+from django.utils import timezone
 
 NBSP = "\N{NO-BREAK SPACE}"
 _UNITS = (("y", 31_536_000), ("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -32,6 +34,13 @@ def ago_text(difference: timedelta) -> str:
             count = int(abs(seconds) // size)
             return f"in {count} {name}" if seconds > 0 else f"{count} {name} ago"
     return "just now"
+
+
+def clock_text(moment: datetime, *, seconds: bool = False) -> str:
+    """A time of day, with the date when it is not today's: `03:59`, `17 Nov 20:56`, `02 Jan 2035 08:00`."""
+    local, today = timezone.localtime(moment), timezone.localtime().date()
+    date = "" if local.date() == today else "%d %b " if local.year == today.year else "%d %b %Y "
+    return local.strftime(f"{date}%H:%M:%S" if seconds else f"{date}%H:%M")
 
 
 def counted(count: int, one: str, many: str = "") -> str:

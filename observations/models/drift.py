@@ -9,9 +9,11 @@ from django.db.models import Q
 
 from lcm.models import LabletDefinition, LabletSession
 from lcm.models.base import IdModel
-from observations.arithmetic.drift import CONFLICT, KINDS
+from observations.arithmetic.drift import CONFLICT, EXTRA, KINDS
 
 KIND_CHOICES = [(kind, kind.capitalize()) for kind in KINDS]
+# As people read them: what a lab has beyond its plan has leaked.
+KIND_WORDS = {**dict(KIND_CHOICES), EXTRA: "Leaked"}
 
 
 class ReviewState(models.TextChoices):

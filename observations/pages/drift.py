@@ -21,6 +21,7 @@ from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from observations.models import DriftReview
+from observations.models.drift import KIND_WORDS
 from observations.pages.acknowledging import ACKNOWLEDGE, AcknowledgeForm
 from observations.pages.lists import DRIFT
 from observations.selectors.drift import drift_of, drift_reviews, open_drift, ports_were_observed
@@ -71,10 +72,11 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         acknowledge_drift(review=review, reason=data["reason"], until=until, actor=actor_of(request), now=now)
         return Done(f"{review.name} acknowledged.", _home(review))
 
+    what = KIND_WORDS[review.kind].lower()
     sessions = "session" if review.sessions == 1 else "sessions"
     page = FormPage(
         title=f"Acknowledge {review.name}?",
-        text=f"The port is {review.kind} in {review.sessions} {sessions} of {review.definition}. "
+        text=f"The port is {what} in {review.sessions} {sessions} of {review.definition}. "
         "It needs nobody until then; leaked ports stay held back on their workers.",
         form=AcknowledgeForm,
         submit="Acknowledge",

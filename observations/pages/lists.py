@@ -19,6 +19,7 @@ from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
+from observations.models.drift import KIND_WORDS
 from observations.pages.left_out import why_left_out
 from observations.selectors.drift import drift_reviews, open_drift
 from observations.selectors.sessions import observed_newest
@@ -128,7 +129,7 @@ DRIFT = ListPage(
     columns=[
         Column("State", lambda row: row.state_at(timezone.now()).label),
         Column("Port", lambda row: row.name),
-        Column("What differs", lambda row: row.get_kind_display()),
+        Column("What differs", lambda row: KIND_WORDS[row.kind]),
         Column("Definition", lambda row: str(row.definition)),
         Column("Sessions", lambda row: row.sessions, sort="-sessions", numeric=True),
         Column("First seen", lambda row: row.first_seen, sort="-first_seen", numeric=True),

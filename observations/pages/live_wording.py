@@ -125,12 +125,17 @@ def cores_text(value: float) -> str:
     return f"{value:,.2f}"
 
 
+def _used_cores(value: float) -> str:
+    """With its unit, where nothing beside it says what the number is of."""
+    return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
+
+
 def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> Reading:
     metric = METRICS[name]
     is_cpu = metric.unit == "cores"
     text = cores_text if is_cpu else bytes_text
     most = value.capacity if value else None
-    spark = spark_of(metric.label, points, history, text=text, most=most)
+    spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
     if value is None or value.current is None:
         return Reading(metric.label, "", "not known", spark=spark)
     rest = []

@@ -14,6 +14,7 @@ from lcm.models import LabletDefinition, Outcome
 from lcm.web.needs import Look, Need
 from observations.arithmetic.drift import CONFLICT
 from observations.models.aggregates import Verdict
+from observations.models.drift import KIND_WORDS
 from observations.selectors.drift import open_drift
 
 NAMED = 3
@@ -42,26 +43,29 @@ def _drift(now: datetime) -> Iterator[Need]:
         yield Need(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
-        more = ", ".join(f"{row['count']:,} {kind}" for kind, row in sorted(kinds.items()))
+        more = ", ".join(
+            f"{row['count']:,} {KIND_WORDS[kind].lower()}" for kind, row in sorted(kinds.items())
+        )
         text = f"**{count:,} open port {'deviation' if count == 1 else 'deviations'}**"
+        url += "".join(f"&kind={kind}" for kind in sorted(kinds))
         yield Need(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
 
 
 def _definitions() -> Iterator[Need]:
-    """Each revision that regressed by its name, as far as they are the first; the others together."""
+    """The first revisions that regressed by their names; all together when there are others."""
     rows = _to_review()
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
         here = reverse("definition_detail", args=[row.pk])
         text = f"**{row}**: revision {row.number} has regressed"
         yield Need(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
-    others = rows[0].total - len(regressed) if rows else 0
-    if others:
+    total = rows[0].total if rows else 0
+    if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
         more = f"{rows[0].over:,} over, {rows[0].under:,} under"
         if named:
             more += f". Worth most: {', '.join(named)}"
-        text = f"**{others:,} {'definition' if others == 1 else 'definitions'}** to review"
+        text = f"**{total:,} {'definition' if total == 1 else 'definitions'}** to review"
         url = reverse("definition_list") + "?needs_review=true"
         yield Need(text, url, rows[0].oldest, "warn", more, "down")
 

@@ -22,7 +22,7 @@ from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
 from lcm.web.forms import ReasonForm
-from observations.models import ObservationRequest, RequestState
+from observations.models import ObservationRequest, RequestState, SessionObservation
 from observations.selectors.drift import reviews_by_fingerprint
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import (
@@ -59,6 +59,8 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
     ports = port_lines(session, row)
     context = {
         "session": session,
+        "now": now,
+        "is_panel": bool(request.htmx),  # type: ignore[attr-defined]
         "refused": refused,
         "row": row,
         "lines": planned_beside_observed(session, row),
@@ -68,6 +70,8 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
         "waited_percent": _waited_percent(last, now) if last else None,
         "can_observe": session.status == SessionStatus.RUNNING,
         "different": _with_reviews(session, [line for line in ports if line.item], now),
+        "when_observed": _when_observed(session),
+        "without_ports": _without_ports(session, row),
         "matching": [line for line in ports if not line.item],
         "node_count": len(nodes),
         "nodes": nodes[:NODES_SHOWN],
@@ -86,6 +90,26 @@ def _waited_percent(asked: ObservationRequest, now: datetime) -> int:
     """How much of the time for an answer is gone."""
     gone = (now - asked.requested_at) / (asked.expires_at - asked.requested_at)
     return round(100 * min(max(gone, 0.0), 1.0))
+
+
+def _when_observed(session: LabletSession) -> str:
+    """Of one that nobody has observed: when that will be."""
+    if session.is_final:
+        return "It ended without having been observed."
+    asked = ", and when someone asks for it" if session.status == SessionStatus.RUNNING else ""
+    return f"It is observed before its lab is torn down{asked}."
+
+
+def _without_ports(session: LabletSession, row: SessionObservation | None) -> str:
+    """Why there is no port to show."""
+    if row and row.observed_ports is None:
+        return "The ports could not be read."
+    if not session.revision.port_template:
+        return "It has no ports."
+    if session.is_final:
+        return "Its ports were given back."
+    waits = session.status == SessionStatus.PENDING
+    return "Ports are given with its place." if waits else "It has no ports."
 
 
 def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) -> list[dict[str, Any]]:

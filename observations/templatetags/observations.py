@@ -10,11 +10,12 @@ from uuid import UUID
 
 from django import template
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.templatetags.lcm import status
 from lcm.web.wording import NBSP, duration_text
-from observations.arithmetic.measures import RULES, text
+from observations.arithmetic.measures import CPU, RULES, text
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.pages import left_out
 
@@ -45,6 +46,15 @@ def resource_label(name: str) -> str:
 @register.filter
 def resource_unit(name: str) -> str:
     return RULES[name].unit
+
+
+@register.simple_tag
+def measure(value: int | None, resource: str) -> SafeString:
+    """Hundredths of a resource with its unit: `3.5 cores`, `1 core`, `2 GB`."""
+    if value is None:
+        return UNKNOWN
+    unit = core_units(value) if resource == CPU else RULES[resource].unit
+    return format_html('{} <span class="sub">{}</span>', text(value), unit)
 
 
 @register.filter

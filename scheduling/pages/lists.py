@@ -19,7 +19,6 @@ from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.tiles import fullest, resource_meters
 from scheduling.pages.wording import ready_text
 from scheduling.selectors import capacity
-from scheduling.selectors.for_controllers import slots_of_sessions
 from scheduling.turns import in_turn
 
 
@@ -84,12 +83,12 @@ def _use(row: Any) -> str:
 
 
 def _tell_where(rows: Sequence[Any]) -> None:
-    places = slots_of_sessions([row.pk for row in rows])
+    places = capacity.last_places([row.pk for row in rows])
     for row in rows:
         row.place = places.get(row.pk)
 
 
-_PLACE = Column("Slot", lambda row: row.place["name"] if row.place else "")
+_PLACE = Column("Slot", lambda row: row.place.slot.name if row.place else "")
 SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],

@@ -52,6 +52,7 @@ def queue_part(look: Look) -> Mapping[str, Any]:
     oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
     return {
         "waiting": _waiting(look),
+        "ahead": _ahead(look),
         "oldest": max(look.now - oldest, timedelta(0)) if oldest else None,
         "pools": len(lines),
         "in_time": sum(not line.keeps_waiting(look.now) for line in lines),
@@ -61,15 +62,18 @@ def queue_part(look: Look) -> Mapping[str, Any]:
 
 
 def waiting_clause(look: Look) -> str:
-    """Who booked ahead does not wait yet."""
-    waiting = _waiting(look)
-    if not waiting:
-        return "nobody waits"
-    return f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place"
+    """Who booked ahead does not wait yet, and is told apart."""
+    waiting, ahead = _waiting(look), _ahead(look)
+    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
+    return f"{waits}, {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else waits
 
 
 def _waiting(look: Look) -> int:
     return sum(line.pool.waiting for line in look.once(fleet))
+
+
+def _ahead(look: Look) -> int:
+    return sum(line.pool.ahead for line in look.once(fleet))
 
 
 @require_GET

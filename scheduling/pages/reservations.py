@@ -20,6 +20,7 @@ from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
+from lcm.web.places import Place
 from scheduling.models import Phase
 from scheduling.pages.bulk_claims import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
@@ -85,6 +86,17 @@ def reservation_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, CANCEL_BARE.name)
 
 
+def place_of_session(session: LabletSession) -> Place | None:
+    """One that is spread is on several slots, which the panel names."""
+    claim = next(iter(capacity.reservations_of(session, limit=1)), None)
+    if claim is None:
+        return None
+    pool_url = reverse("pool_detail", args=[claim.pool_id])
+    if claim.phase != Phase.READY or claim.spread or claim.slot is None:
+        return Place(pool_url)
+    return Place(pool_url, claim.slot.name, reverse("slot_detail", args=[claim.slot_id]))
+
+
 @require_GET
 @role_required(Role.VIEWER)
 def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
@@ -95,7 +107,6 @@ def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "session": session,
         "claims": claims,
         "parts": [part for parts in capacity.parts_of(claims).values() for part in parts],
-        "ports": capacity.ports_of_session(session),
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),

@@ -15,6 +15,7 @@ from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Su
 from django.db.models.functions import Coalesce
 
 from lcm.models import LabletSession
+from lcm.selectors.names import SUGGESTIONS
 from scheduling.capacity import NAMES, Resources
 from scheduling.framework.amounts import NOTHING, UNIT, Amounts
 from scheduling.models import (
@@ -54,12 +55,14 @@ def pools(now: datetime) -> QuerySet[Any]:
 def pools_with_queue(now: datetime) -> QuerySet[Any]:
     """Pools with their state and what waits for them, which an index alone can tell.
 
-    Those who booked ahead wait from their turn on.
+    Those who booked ahead wait from their turn on; until then they are `ahead`.
     """
-    waiting = Reservation.objects.filter(in_turn(now), phase=Phase.PENDING)
+    pending = Reservation.objects.filter(phase=Phase.PENDING)
+    waiting = pending.filter(in_turn(now))
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
         oldest=_for_each(waiting, Min(WAITS_FROM)),
+        ahead=Coalesce(_for_each(pending.filter(turn_at__gt=now), Count("*")), 0),
     )
     return found
 
@@ -220,8 +223,16 @@ def reservations_of(session: LabletSession, limit: int) -> list[Reservation]:
     return list(reservations().filter(session=session).order_by("-attempt", "-created_at")[:limit])
 
 
-def ports_of_session(session: LabletSession) -> list[PortAllocation]:
-    return list(session.port_allocations.order_by("port").select_related("slot__pool"))
+def suggest_pools(text: str) -> list[str]:
+    rows = Pool.objects.filter(name__icontains=text, enabled=True).order_by("name")
+    return list(rows.values_list("name", flat=True)[:SUGGESTIONS])
+
+
+def last_places(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
+    """The newest claim of each of the sessions that got a slot, with it: where it is, or was."""
+    rows = Reservation.objects.filter(session_id__in=session_ids, slot__isnull=False)
+    placed = rows.select_related("slot__pool").order_by("attempt", "created_at")
+    return {row.session_id: row for row in placed if row.session_id}
 
 
 def ticks() -> QuerySet[TickRun]:

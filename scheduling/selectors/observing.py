@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
 from lcm.errors import NotFound
 from lcm.web.wording import duration_text
@@ -18,6 +19,7 @@ from scheduling.models import Lease, ObserverRun, RunKind
 # A run may be this many intervals late before someone should look.
 LATE_AFTER = 2
 SLACK = timedelta(seconds=30)
+BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
 STATES = ("well", "running", "late", "failed", "never ran")
 
 
@@ -86,7 +88,10 @@ def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Obser
 
 @dataclass(frozen=True)
 class TroubledRun:
-    """An observer or handler that is late, or whose newest run failed."""
+    """An observer or handler that is late, or whose newest run failed.
+
+    `since` is its last run, or the first of those that failed in a row; None when it never ran.
+    """
 
     name: str
     interval: timedelta
@@ -95,30 +100,46 @@ class TroubledRun:
 
 
 def troubled_runs(now: datetime) -> list[TroubledRun]:
-    """Who failed or did not run for two intervals, in one query over the runs of that time."""
+    """Who failed or did not run for two intervals, in a query, or two when someone failed."""
     known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
     intervals = {
         name: timedelta(seconds=settings.CONFIG[each.interval_setting]) for name, each in known.items()
     }
     if not intervals:
         return []
-    first = now - (LATE_AFTER * max(intervals.values()) + SLACK)
-    failed = has_failed()
-    rows = ObserverRun.objects.filter(started_at__gte=first).order_by().values_list("observer")
-    newest = {
-        name: (at, failed_at, error)
-        for name, at, failed_at, error in rows.annotate(
-            Max("started_at"), failed=Max("started_at", filter=failed), said=Max("error", filter=failed)
-        )
-    }
-    found = []
-    for name, interval in intervals.items():
-        at, failed_at, error = newest.get(name, (None, None, ""))
-        if at is None or now - at > LATE_AFTER * interval + SLACK:
-            found.append(TroubledRun(name, interval, at))
-        elif at == failed_at:
-            found.append(TroubledRun(name, interval, at, error or "Some of what it looked at failed."))
-    return found
+    newest = _newest_runs(intervals)
+    late = [
+        TroubledRun(name, interval, newest[name].started_at if name in newest else None)
+        for name, interval in intervals.items()
+        if name not in newest or now - newest[name].started_at > LATE_AFTER * interval + SLACK
+    ]
+    others = newest.keys() - {run.name for run in late}
+    failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
+    since = _failing_since(failed) if failed else {}
+    failing = [
+        TroubledRun(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
+        for name, run in failed.items()
+    ]
+    return failing + late
+
+
+def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
+    """One query that finds each by index, however long ago it ran and however often."""
+    found = Q()
+    for name in names:
+        newest = runs_of(name).values("started_at")[:1]
+        found |= Q(observer=name, started_at=Subquery(newest))
+    return {row.observer: row for row in ObserverRun.objects.filter(found).order_by("started_at", "pk")}
+
+
+def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
+    """The first run that failed after the last one that did not, which is looked for once for each name."""
+    found = Q()
+    for name in names:
+        well = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at__gt=Coalesce(Subquery(well), Value(BEFORE_ALL)))
+    rows = ObserverRun.objects.filter(found).order_by()
+    return dict(rows.values_list("observer").annotate(Min("started_at")))
 
 
 def observed_one(name: str, now: datetime) -> Observed:

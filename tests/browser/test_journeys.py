@@ -141,11 +141,11 @@ def test_filter_search_sort_and_page(open_page):
     expect(page.locator("tbody tr .id").first).not_to_have_text(first)
     page.get_by_role("link", name="Previous", exact=True).click()
     expect(page.locator("tbody tr .id").first).to_have_text(first)
-    page.get_by_role("link", name="Ends").click()
-    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Ends")
+    page.get_by_role("link", name="Timeslot").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
     page.get_by_role("link", name="50 rows a page").click()
     expect(page).to_have_url(re.compile("size=50"))
-    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Ends")
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
     expect(page.locator("tbody tr").nth(25)).to_be_visible()
     page.get_by_role("link", name="Remove filter Status: Terminated").click()
     expect(page.locator(".chip")).to_have_count(0)
@@ -287,11 +287,11 @@ def test_a_row_stays_ticked_after_a_search(open_page):
 
 def test_a_sort_survives_a_filter_set_after_it(open_page):
     page = open_page("viewer", "/sessions/")
-    page.get_by_role("link", name="Ends").click()
-    expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
+    page.get_by_role("link", name="Timeslot").click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
     page.get_by_label("Search sessions").fill("ccna")
     expect(page).to_have_url(re.compile("q=ccna"))
-    expect(page.locator("th[aria-sort]")).to_contain_text("Ends")
+    expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
 
 
 def test_an_expired_log_in_sends_the_whole_page_to_the_log_in(open_page):

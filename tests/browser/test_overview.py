@@ -138,6 +138,18 @@ def test_nothing_comes_again_behind_a_dialog(timed_page):
         timed_page.clock.fast_forward(20_000)
 
 
+def test_what_loads_later_stays_when_the_rest_comes_again(timed_page):
+    timed_page.goto("/")
+    panel = timed_page.locator("#panel-ticks")
+    expect(panel.locator(".fresh")).to_contain_text("as of")
+    panel.evaluate("panel => panel.classList.add('old')")
+    asked = asked_by_htmx(timed_page)
+    come_again(timed_page, timed_page.locator("#live"), "/", 7)
+    expect(panel).to_contain_class("old")
+    come_again(timed_page, panel, "/overview/ticks", 10)
+    assert asked.count("/overview/ticks") == 1
+
+
 def test_what_is_unfolded_stays_so_when_its_panel_comes_again(timed_page):
     timed_page.goto("/")
     panel = timed_page.locator("#panel-ticks")

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from lcm.models import ChangeLog
-from scheduling.models import LaunchAttempt, PortAllocation, Slot, SlotState
+from scheduling.models import LaunchAttempt, Phase, PortAllocation, Reservation, Slot, SlotState
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve
 
 HTMX = {"HX-Request": "true"}
@@ -291,3 +291,16 @@ def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, sess
     text = words(by(viewer).get(reverse("session_list")))
     assert re.search(rf"{session.short_id} [^…]*? {slot.name} ", text)
     assert text.count(slot.name) == 1
+
+
+def test_the_list_of_sessions_says_where_those_that_ended_were(by, viewer, pool, session, now):
+    first, last = make_slot(pool, 1), make_slot(pool, 2)
+    put_session_on(first, session, now)
+    claim = session.reservations.get()
+    values = {"session": session, "pool": pool, "slot": last, "attempt": 2, "phase": Phase.RELEASED}
+    sizes = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1, "created_at": now, "released_at": now}
+    Reservation.objects.filter(pk=claim.pk).update(phase=Phase.RELEASED, released_at=now)
+    Reservation.objects.create(**values, **sizes)
+    page = by(viewer).get(reverse("session_list")).content.decode()
+    assert f'<span class="nowrap muted"><a class="quiet-link" href="{url(last)}">cml-eu-02</a>' in page
+    assert first.name not in page

@@ -129,7 +129,7 @@ def test_the_change_log_says_what_was_asked_for(ask, operator):
     entry = ChangeLog.objects.get(event="session_created")
     assert entry.object_id == str(session.pk)
     assert entry.user_id == operator.pk
-    assert entry.message == f"session {session.short_id} of campus v1.0 asked for by otto for otto in ccna"
+    assert entry.message == "Asked for campus v1.0 for otto"
     assert entry.after["priority"] == 90
     assert entry.after["project"] == "academy / ccna"
     assert entry.after["revision"] == 1

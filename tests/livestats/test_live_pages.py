@@ -13,7 +13,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import Kernel
 from observations.livestats.history import History
 from observations.livestats.states import State
-from observations.pages.live_wording import bytes_text
+from observations.pages.live_wording import bytes_text, readings
 from observations.pages.sparklines import spark_of
 from tests.livestats.stand_in import Says, always, gauge, grown, read_at, vector
 from tests.observations.labs import on_slot
@@ -94,6 +94,10 @@ def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
     assert "Not configured" in text
     assert "PROMETHEUS_URL" in text
     assert "not known" not in text
+    assert "nodes together" not in text
+    slot = on_slot(running)
+    for page in (text, viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()):
+        assert "every 5s" not in page, "there is nothing to ask for again"
 
 
 @pytest.fixture
@@ -174,6 +178,15 @@ def test_a_line_has_a_gap_where_nothing_was_measured():
     assert spark.strokes[0].startswith("0.0,2.0 ")
     assert spark.rows[-1][0].timestamp() == begin + 70
     assert spark_of("CPU", (), history, text=str) is None
+
+
+def test_a_line_of_cpu_has_its_unit():
+    start = timezone.now().replace(microsecond=0)
+    history = History(State.OK, start, start + timedelta(seconds=20), 10, {})
+    points = tuple((start.timestamp() + at, value) for at, value in ((0, 0.5), (10, 1.0), (20, 1.25)))
+    spark = readings({}, {"cpu_util": points}, history)[0].spark
+    assert spark.title.endswith(": from 0.50 cores to 1.25 cores, last 1.25 cores")
+    assert [text for _, text in spark.rows] == ["0.50 cores", "1.00 core", "1.25 cores"]
 
 
 @pytest.mark.parametrize(

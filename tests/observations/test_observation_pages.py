@@ -1,6 +1,7 @@
 """Pages of observations: what they say, and that they cost few queries."""
 
 import json
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -8,6 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
+from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, Job, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
@@ -346,11 +348,46 @@ def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, oper
     text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
     assert "−75 %" in text
     assert "1 match, 2 differ" in text
+    assert 'data-label="Used">1 <span class="sub">core</span>' in text
+    assert "<summary>" in text[text.index('id="ports-title"') : text.index("Show the 1 that match")]
+    said = re.sub(r"<[^>]+>", "", text[text.index('class="lead"') :])
+    assert re.search(r"Observed (just now|\d+ s ago)\. 2 ports differ from the plan\.", said)
     assert "Held back on the worker until seen free" in text
     assert "Acknowledge…" not in text
     assert (
         "Acknowledge…" in as_(operator).get(reverse("session_observed", args=[running.pk])).content.decode()
     )
+
+
+def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, running, session_in):
+    on_slot(running, ports={"r1_serial": 5041})
+    text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
+    when = "It is observed before its lab is torn down, and when someone asks for it."
+    assert f"<strong>Not observed yet.</strong> {when}" in text
+    assert text.count(when) == 1
+    panel = as_(viewer).get(reverse("session_observed", args=[running.pk]), headers=HTMX).content.decode()
+    assert when in panel
+    assert text.count('data-label="Used"><span class="muted">not yet</span>') == 3
+    assert "<code>r1_serial</code> <b>5041</b>" in text
+    assert "<summary>" not in text[text.index('id="ports-title"') :], "nothing to fold"
+    ended = session_in(SessionStatus.TERMINATED)
+    text = as_(viewer).get(reverse("session_observed", args=[ended.pk])).content.decode()
+    assert "It ended without having been observed." in text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (SessionStatus.PENDING, "Ports are given with its place."),
+        (SessionStatus.TERMINATED, "Its ports were given back."),
+    ],
+)
+def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
+    session = session_in(status)
+    here = reverse("session_observed", args=[session.pk])
+    assert said in as_(viewer).get(here).content.decode()
+    DefinitionRevision.objects.update(port_template=[])
+    assert "It has no ports." in as_(viewer).get(here).content.decode()
 
 
 def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_operator, now, time_machine):
@@ -359,6 +396,7 @@ def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_o
     answer = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
     assert "Observing…" in answer
     assert 'hx-trigger="every 2s"' in answer
+    assert re.search(r"as of \d\d:\d\d:\d\d", answer)
     time_machine.move_to(now + timedelta(seconds=121), tick=False)
     late = client.get(here).content.decode()
     assert "No answer" in late

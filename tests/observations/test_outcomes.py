@@ -16,6 +16,7 @@ from observations.pages.needs import needs_of_observations
 from observations.services.excluding import exclude_session, include_session
 from observations.services.previewing import Choice
 from observations.services.setting_aside import dismiss_review, snooze_review, sweep_reviews
+from tests.factories import make_definition
 from tests.observations.labs import apply, lived, post, seen
 
 CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
@@ -74,6 +75,16 @@ def test_the_needs_say_since_when(revised, project, operator, as_admin, now):
     DefinitionRevision.objects.update(outcome=Outcome.VERIFIED)
     (need,) = needs_of_observations(Look(later))
     assert (need.text, need.since) == ("**1 definition** to review", now)
+
+
+def test_the_line_about_definitions_leads_to_what_it_counts(revised, observed, client, viewer, now):
+    observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
+    waits = make_definition()
+    LabletDefinition.objects.filter(pk=waits.pk).update(needs_review=True)
+    _, need = needs_of_observations(Look(now))
+    assert need.text == "**2 definitions** to review"
+    client.force_login(viewer)
+    assert {row.pk for row in client.get(need.url).context["rows"].rows} == {revised.pk, waits.pk}
 
 
 def test_being_slowed_once_is_no_regression_and_twice_is(revised, observed):

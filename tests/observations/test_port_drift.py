@@ -294,6 +294,17 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
 
 
+def test_a_line_about_drift_leads_to_what_it_counts(lab, neighbour, client, viewer, now):
+
+    post(lab, seen(now, ports={"r1_serial": 5041, "r9_vnc": 5047, "r8_vnc": 6001}), now)
+    client.force_login(viewer)
+    needs = list(needs_of_observations(Look(now)))
+    found = [[row.kind for row in client.get(need.url).context["rows"].rows] for need in needs]
+    assert [sorted(kinds) for kinds in found] == [["conflict"], ["extra", "missing"]]
+    assert (needs[1].text, needs[1].more) == ("**2 open port deviations**", "1 leaked, 1 missing")
+    assert "Kind: Leaked" in client.get(needs[1].url).content.decode()
+
+
 # --- on several workers ---------------------------------------------------------------------------
 
 

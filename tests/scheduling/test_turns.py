@@ -89,9 +89,10 @@ def test_the_overview_names_a_pool_only_when_someone_waits_too_long_after_their_
     queue = queue_part(Look(start + HOUR))
     assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
     assert [waiting_clause(Look(start + after)) for after in (HOUR, DAY)] == [
-        "nobody waits",
+        "nobody waits, 1 is booked ahead",
         "1 waits for a place",
     ]
+    assert (queue["ahead"], queue_part(Look(start + DAY))["ahead"]) == (1, 0)
 
 
 def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer, time_machine):

@@ -126,7 +126,7 @@ def test_a_definition_of_one_core(client, admin, one_core, now):
 
 def test_a_session_of_one_core(client, viewer, one_core, session):
     client.force_login(viewer)
-    assert "CPU 1 core " in words(client.get(reverse("session_detail", args=[session.pk])))
+    assert "CPU 1 core " in words(client.get(reverse("session_observed", args=[session.pk])))
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 node, most"), (2, "2 nodes, most")])

@@ -15,7 +15,7 @@ from fairshare.models import UsageCheck
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.web.needs import Look, needs
-from scheduling.models import ObserverRun, Pool, Slot, SlotState, TickRun
+from scheduling.models import ObserverRun, Pool, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool, stop_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
 
@@ -47,6 +47,10 @@ def make_slot(pool, now, number=1, **fields) -> Slot:
     return Slot.objects.create(
         pool=pool, number=number, **{"last_state_change": now, "last_heartbeat": now, **sizes, **fields}
     )
+
+
+def make_run(observer, started_at, **fields) -> ObserverRun:
+    return ObserverRun.objects.create(observer=observer, started_at=started_at, duration_ms=1, **fields)
 
 
 def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
@@ -145,8 +149,27 @@ def test_late_and_failed_observers_are_named(on_time, now):
     ObserverRun.objects.filter(observer="usage-aggregation").delete()
     assert texts(now) == ["Observer **usage-record** failed", "Observer **usage-aggregation** is late"]
     later = now + timedelta(seconds=1)
-    ObserverRun.objects.create(observer="usage-record", started_at=later, duration_ms=1)
+    make_run("usage-record", later)
     assert texts(later) == ["Observer **usage-aggregation** is late"]
+
+
+def test_an_observer_that_stopped_long_ago_says_since_when(on_time, now):
+    stopped = now - timedelta(days=2)
+    ObserverRun.objects.filter(observer="usage-record").update(started_at=stopped)
+    make_run("usage-record", stopped - timedelta(minutes=1))
+    (need,) = needs(Look(now))
+    assert (need.text, need.since) == ("Observer **usage-record** is late", stopped)
+
+
+def test_an_observer_that_fails_says_since_when_and_its_newest_error(on_time, now):
+    ObserverRun.objects.filter(observer="usage-record").delete()
+    for minutes, error in ((40, "zeroth"), (30, ""), (20, "no disk"), (10, "slow disk"), (0, "a full disk")):
+        make_run("usage-record", now - timedelta(minutes=minutes), error=error)
+    (need,) = needs(Look(now))
+    assert (need.more, need.since) == ("a full disk", now - timedelta(minutes=20))
+    ObserverRun.objects.filter(observer="usage-record", error="").delete()
+    (need,) = needs(Look(now))
+    assert need.since == now - timedelta(minutes=40), "it was never well"
 
 
 def test_usage_that_does_not_add_up_is_told(on_time, now):
@@ -171,11 +194,30 @@ def test_sessions_are_counted_by_status(client, viewer, session, session_in):
     assert f"{reverse('session_list')}?status=RUNNING" in page
 
 
+def test_who_booked_ahead_is_told_beside_who_waits(client, viewer, session):
+    Reservation.objects.update(turn_at=timezone.now() + timedelta(days=1))
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert "No session runs, nobody waits, 1 is booked ahead." in page
+    assert '<small>sessions</small><div class="sub">1 booked ahead</div>' in page
+
+
+def test_how_many_slots_there_may_be_is_said_as_the_most(client, viewer, pool, now):
+    make_slot(pool, now, 1, state=SlotState.READY)
+    client.force_login(viewer)
+    page = client.get(reverse("home")).content.decode()
+    assert f"1 ready, {pool.max_slots} at most" in page
+    assert re.search(r"<dt>Ready slots</dt><dd>1 <small>\d+ at most</small>", page)
+
+
 def test_htmx_gets_the_live_part_alone(client, viewer):
     client.force_login(viewer)
     page = client.get(reverse("home"), headers={"HX-Request": "true"}).content.decode()
     assert 'id="live"' in page
     assert "<html" not in page
+    assert len(re.findall(r'<section [^>]*id="panel-\w+"[^>]* hx-preserve>', page)) == 3, (
+        "they stay as they are"
+    )
 
 
 def test_a_large_fleet_costs_as_many_queries_as_a_small_one(client, viewer, session, pool, project):
@@ -218,7 +260,7 @@ def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions were placed." in page
+    assert "2 sessions were placed in this time. Equal ticks in a row are drawn as one point." in page
     assert "70 ms" in page
 
 

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from lcm.web.search import MOST
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import UserFactory, make_definition, make_session
 
@@ -31,10 +32,20 @@ def slot(session):
     return Slot.objects.create(pool=pool, number=7, state=SlotState.READY, instance_id="i-0abc", **sizes)
 
 
-def test_a_session_is_found_by_the_start_of_its_id(found, session):
-    here = reverse("session_detail", args=[session.pk])
-    assert here in found(session.short_id)
-    assert here in found(str(session.pk))
+@pytest.mark.parametrize("kind", ["session", "definition", "slot", "pool", "project", "person"])
+def test_things_are_found_by_the_start_of_their_id(kind, found, session, slot):
+    owner = f"{reverse('session_list')}?owner={session.owner_id}"
+    pages = {
+        "session": (session.pk, reverse("session_detail", args=[session.pk])),
+        "definition": (session.definition_id, reverse("definition_detail", args=[session.definition_id])),
+        "slot": (slot.pk, reverse("slot_detail", args=[slot.pk])),
+        "pool": (slot.pool_id, reverse("pool_detail", args=[slot.pool_id])),
+        "project": (session.project_id, reverse("project_detail", args=[session.project_id])),
+        "person": (session.owner_id, owner),
+    }
+    key, here = pages[kind]
+    for text in (str(key), key.hex[:6], key.hex[:6].upper()):
+        assert here in found(text), text
     assert here not in found("zzzz")
 
 
@@ -52,6 +63,27 @@ def test_a_person_is_found_by_the_beginning_or_a_part_of_the_name(found, operato
     UserFactory(username="zora", last_name="Ottokar")
     assert f"{reverse('session_list')}?owner={operator.pk}" in found("ott")
     assert "Ottokar" in found("tokar")
+
+
+def test_people_whose_names_begin_so_come_before_those_that_have_it_anywhere(found):
+    UserFactory(username="anna", last_name="Tokarz")
+    UserFactory(username="tokarz")
+    page = found("tokar")
+    assert page.index("tokarz") < page.index("Tokarz")
+
+
+@pytest.mark.parametrize(("role", "leads_on"), [("viewer", False), ("admin", True)])
+def test_admins_are_led_to_all_people_that_match(role, leads_on, client, request):
+    client.force_login(request.getfixturevalue(role))
+    for number in range(MOST + 1):
+        UserFactory(username=f"learner-{number}")
+    page = client.get(reverse("search"), {"q": "learner"}).content.decode()
+    assert f"More than {MOST} things match “learner”." in page
+    assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
+
+
+def test_how_many_match_is_said_first(found, active_definition):
+    assert "1 thing matches “campus”." in found("campus")
 
 
 @pytest.mark.parametrize("text", ["cml-eu-07", "i-0abc", "cml-eu"])
@@ -75,6 +107,7 @@ def test_htmx_gets_the_findings_alone(client, viewer, active_definition):
     client.force_login(viewer)
     page = client.get(reverse("search"), {"q": "campus"}, headers={"HX-Request": "true"}).content.decode()
     assert 'id="found"' in page
+    assert '<p class="lead" id="search-lead" role="status" hx-swap-oob="true">' in page
     assert "<html" not in page
 
 
