@@ -18,6 +18,7 @@ from lcm.web.bulk import bulk_page
 from lcm.web.lists import list_page
 from scheduling.pages.bulk_claims import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
+from scheduling.pages.ticks import LEGEND, moment_text, plugins_of, steps_of, tell_of_ticks
 from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
 from scheduling.selectors.explaining import Explained, explain_session
@@ -49,11 +50,15 @@ def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def queue_ticks(request: HttpRequest) -> HttpResponseBase:
     """The last ticks of all pools, as a panel of the queue's page."""
-    rows = capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN]
+    rows = list(capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
+    tell_of_ticks(rows)
     context = {
         "ticks": [(tick, counts_text(tick.counts)) for tick in rows],
+        "slowest": max((tick.duration_ms for tick in rows), default=0),
+        "legend": LEGEND,
+        "now": timezone.now(),
         "of_all": True,
-        "crumbs": [("Queue", reverse("queue_list")), ("Last ticks", "")],
+        "crumbs": [*_queue(), ("Last ticks", "")],
     }
     template = "queue/ticks.html#panel" if request.htmx else "queue/ticks.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -62,7 +67,7 @@ def queue_ticks(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def tick_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, TICKS)
+    return list_page(request, TICKS, crumbs=[*_queue(), ("Ticks", "")])
 
 
 @require_GET
@@ -70,12 +75,16 @@ def tick_list(request: HttpRequest) -> HttpResponseBase:
 def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     tick = get_object_or_404(capacity.ticks(), pk=pk)
     rows = list(decisions().filter(tick_id=pk).order_by("position", "pk")[: DECISIONS_SHOWN + 1])
+    at = moment_text(tick.started_at)
     context = {
         "tick": tick,
+        "at": at,
         "did": counts_text(tick.counts),
+        "steps": steps_of(tick),
+        "plugins": plugins_of(tick),
         "rows": rows[:DECISIONS_SHOWN],
         "more": len(rows) > DECISIONS_SHOWN,
-        "crumbs": [("Queue", reverse("queue_list")), ("Ticks", reverse("tick_list")), (tick.pool.name, "")],
+        "crumbs": [*_queue(), ("Ticks", reverse("tick_list")), (f"{tick.pool.name}, {at}", "")],
     }
     return render(request, "queue/tick.html", context)
 
@@ -83,7 +92,7 @@ def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def decision_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, DECISIONS)
+    return list_page(request, DECISIONS, crumbs=[*_queue(), ("Decisions", "")])
 
 
 @require_GET
@@ -111,3 +120,8 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
     return render(request, template, context)
+
+
+def _queue() -> list[tuple[str, str]]:
+    """Where pages of the queue begin."""
+    return [("Queue", reverse("queue_list"))]

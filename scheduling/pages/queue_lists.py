@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -9,9 +10,13 @@ from django.utils import timezone
 from lcm.roles import Role
 from lcm.templatetags.lcm import words
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.wording import counted
 from scheduling import filters
-from scheduling.pages.wording import counts_text
+from scheduling.pages.ticks import tell_of_ticks
 from scheduling.selectors import capacity, queue
+
+# What the leads of ticks and decisions look back over.
+LATELY = timedelta(hours=1)
 
 
 def _queue_lead() -> str:
@@ -23,6 +28,28 @@ def _queue_lead() -> str:
         return f"**Nothing waits.**{rest}"
     listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
     return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}.{booked}"
+
+
+def _ticks_lead() -> str:
+    failed, slowest = capacity.ticks_in_short(timezone.now() - LATELY)
+    rest = (
+        "Each places what waits, launches what is missing and drains what is idle. "
+        "Quiet ticks in a row are one line."
+    )
+    if slowest is None:
+        return f"**No tick has run in the last hour.** {rest}"
+    ticks = f"{counted(failed, 'tick')} failed" if failed else "No tick failed"
+    return f"**{ticks} in the last hour; the slowest took {slowest:,} ms.** {rest}"
+
+
+def _decisions_lead() -> str:
+    placed, told = queue.decided_since(timezone.now() - LATELY)
+    rest = "One line each time something new is said."
+    if not placed + told:
+        return f"**Nothing new was decided in the last hour.** {rest}"
+    done = f"{placed:,} {'was' if placed == 1 else 'were'} placed" if placed else "nobody was placed"
+    heard = f", {told:,} {'was' if told == 1 else 'were'} told why not" if told else ""
+    return f"**In the last hour {done}{heard}.** {rest}"
 
 
 def standing_text(row: Any) -> str:
@@ -84,22 +111,26 @@ TICKS = ListPage(
     columns=[
         Column("Started", lambda row: row.started_at, sort="-started_at"),
         Column("Pool", lambda row: row.pool.name),
-        Column("What it did", lambda row: counts_text(row.counts)),
+        Column("What it did", lambda row: row.did),
         Column(
             "Errors", lambda row: "; ".join(f"{words(step)}: {text}" for step, text in row.errors.items())
         ),
         Column("Steps", lambda row: row.step_ms),
-        Column("Duration", lambda row: row.duration_ms, numeric=True, export_label="Duration ms"),
+        Column(
+            "Duration",
+            lambda row: row.duration_ms,
+            sort="-duration_ms",
+            numeric=True,
+            export_label="Duration ms",
+        ),
     ],
     row_template="queue/tick_row.html",
+    dress=tell_of_ticks,
     default_sort="-started_at",
     search_hint="Pool",
     icon="clock",
     empty_hint="The beat starts a tick for each pool every few seconds.",
-    lead=lambda: (
-        "**Each tick places what waits, launches what is missing and drains what is idle.** "
-        "Those in a row that do the same are one line."
-    ),
+    lead=_ticks_lead,
 )
 
 DECISIONS = ListPage(
@@ -123,5 +154,5 @@ DECISIONS = ListPage(
     search_hint="Session, reservation, holder",
     icon="scale",
     empty_hint="A cycle writes one for each reservation it says something new about.",
-    lead=lambda: "**Why each was placed, or has to wait.** One line each time something new is said.",
+    lead=_decisions_lead,
 )

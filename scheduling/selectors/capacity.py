@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
+from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from lcm.models import LabletSession
@@ -208,6 +208,14 @@ def ports_of_session(session: LabletSession) -> list[PortAllocation]:
 
 def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
+
+
+def ticks_in_short(moment: datetime) -> tuple[int, int | None]:
+    """How many failed since then, and how many ms the slowest took: None when there was none."""
+    found = TickRun.objects.filter(started_at__gte=moment).aggregate(
+        failed=Count("pk", filter=~Q(errors={})), slowest=Max("duration_ms")
+    )
+    return found["failed"], found["slowest"]
 
 
 def ticks_since(moment: datetime, *, limit: int) -> list[tuple[datetime, int, str, dict[str, int]]]:

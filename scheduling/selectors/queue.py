@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from scheduling.fairness import Standing, Subject, standings_for
-from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
+from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
 from scheduling.turns import in_turn
 
@@ -116,6 +116,15 @@ def decisions() -> QuerySet[Decision]:
     return rows.defer(
         *(f"reservation__session__definition__{name}" for name in ("topology_yaml", "nodes", "links"))
     )
+
+
+def decided_since(moment: datetime) -> tuple[int, int]:
+    """How many were placed since then, and how many were told why not."""
+    placed = Q(outcome=DecisionOutcome.PLACED)
+    # By the pools' ids, which the index begins with.
+    rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment)
+    found = rows.aggregate(placed=Count("pk", filter=placed), told=Count("pk", filter=~placed))
+    return found["placed"], found["told"]
 
 
 def decisions_of(reservation: Reservation, limit: int) -> list[Decision]:

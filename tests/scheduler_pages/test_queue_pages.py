@@ -1,7 +1,10 @@
 """The queue, ticks, decisions and reservations as pages."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
 from scheduling.fairness import Standing
@@ -97,8 +100,9 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
     client = by(viewer)
     for name in ("tick_list", "queue_ticks"):
         said = words(client.get(reverse(name)))
-        assert "unmet 1" in said
-        assert "expire" in said and "scale down" in said  # noqa: PT018
+        assert "Told 1 why it waits, unmet 1" in said
+        assert "place " in said
+        assert "Queue" in said
 
 
 def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
@@ -109,8 +113,71 @@ def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
     said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
     assert "Placed 1 , in " in said
     assert "binpack" in said
+    assert "Reading and saving" in said
     assert "cml-eu-01" in said
     assert "RuntimeError: the licence server does not answer" in said
+
+
+@pytest.fixture
+def past_tick(pool, now):
+    """`past_tick(…)`: one that took 46.03 ms, most of it to place."""
+
+    def make(**fields):
+        step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
+        values = {"pool": pool, "started_at": now, "duration_ms": 46, "step_ms": step_ms}
+        return TickRun.objects.create(**(values | fields))
+
+    return make
+
+
+def test_a_tick_tells_its_steps_and_plugins_in_their_order(past_tick, by, viewer, words):
+    figures = {"binpack": {"ms": 0.03}, "cordon": {"ms": 0.01}, "ports": {"ms": 0.0}, "spot": {"ms": 0.02}}
+    tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
+    page = by(viewer).get(reverse("tick_detail", args=[tick.pk]))
+    said = words(page)
+    at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
+    assert f"Tick of cml-eu at {at}" in said
+    assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
+    assert "Expire 1.13 ms Place 41.94 ms Keep under 0.01 ms Scale down 2.96 ms" in said
+    assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
+    assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
+    assert "Show all" not in said
+
+
+def test_steps_of_ticks_are_drawn_as_long_as_they_took(past_tick, by, viewer, words):
+    past_tick(), past_tick(step_ms={"place": 92.06}, duration_ms=92)
+    page = by(viewer).get(reverse("queue_ticks"))
+    assert "expire 1.1 · place 41.9 · scale down 3.0 ms" in words(page)
+    assert "Steps, 0–92 ms" in words(page)
+    bars = sorted(
+        [(each.step.kind, each.x, each.width) for each in tick.steps.segments]
+        for tick, _ in page.context["ticks"]
+    )
+    assert bars == [[(1, 0, 1000)], [(5, 0, 12.3), (1, 12.3, 455.6), (5, 467.8, 32.2)]]
+
+
+def test_ticks_say_first_how_the_last_hour_went(past_tick, pool, now, by, viewer, words):
+    client = by(viewer)
+    assert "No tick has run in the last hour." in words(client.get(reverse("tick_list")))
+    past_tick(duration_ms=185), past_tick(started_at=now - timedelta(hours=2), duration_ms=900)
+    assert "No tick failed in the last hour; the slowest took 185 ms." in words(
+        client.get(reverse("tick_list"))
+    )
+    past_tick(errors={"place": "gone"})
+    page = client.get(f"{reverse('tick_list')}?sort=-duration_ms")
+    assert "1 tick failed in the last hour; the slowest took 185 ms." in words(page)
+    assert [row.duration_ms for row in page.context["rows"].rows] == [900, 185, 46]
+
+
+def test_decisions_say_first_how_the_last_hour_went(tuned, lab, by, viewer, words):
+    fleet = tuned(max_slots=1)
+    client = by(viewer)
+    assert "Nothing new was decided in the last hour." in words(client.get(reverse("decision_list")))
+    fleet.slot()
+    lab(), fleet.reservation(99)
+    fleet.clean_tick()
+    said = words(client.get(reverse("decision_list")))
+    assert "In the last hour 1 was placed, 1 was told why not." in said
 
 
 def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
