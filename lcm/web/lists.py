@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import render
+from django.utils import timezone
 from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 
 from lcm.errors import InvalidInput
@@ -79,6 +80,8 @@ class ListPage:
     # What the rows of one page are given on top, a query or two for all.
     dress: Callable[[Sequence[Any]], None] | None = None
     template: str = "list.html"
+    # Asked for again every few seconds, as long as nobody is choosing among its rows.
+    live: bool = False
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
         if self.order is not None:
@@ -126,6 +129,7 @@ def list_page(
     role = role_of(request.user)
     menus = _menus(filterset)
     actions = [action for action in page.actions if role >= action.role]
+    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     context = {
         "page": page,
         "filterset": filterset,
@@ -149,8 +153,9 @@ def list_page(
         "first_action": next((action for action in actions if action.primary), None),
         "bulk": [action for action in page.bulk if role >= action.role],
         "crumbs": crumbs or [(page.title, "")],
+        "now": timezone.now(),
+        "partial": partial,
     }
-    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "list.html#results" if partial else page.template, context)
 
 

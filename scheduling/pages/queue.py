@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -99,12 +100,13 @@ def decision_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """“Why is it waiting?”: a panel of a session's page; without JavaScript a page of its own."""
-    session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
+    session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
     found: Explained | None = None
     gone = ""
+    now = timezone.now()
     try:
-        found = explain_session(session, now=timezone.now(), by_slot=by_slot)
+        found = explain_session(session, now=now, by_slot=by_slot)
     except StateConflict as error:
         gone = error.message
     context = {
@@ -112,6 +114,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "why": found,
         "gone": gone,
         "by_slot": by_slot,
+        "now": now,
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
@@ -120,6 +123,13 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
     return render(request, template, context)
+
+
+def _with_names() -> QuerySet[LabletSession]:
+    """Sessions with what the lead of a page says of one."""
+    rows = LabletSession.objects.select_related("definition", "owner", "project__domain")
+    names = ("definition__name", "owner__username", "project__name", "project__domain__name")
+    return rows.only("id", "pool", "status", *names)
 
 
 def _queue() -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ def _queue_lead() -> str:
     total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
     booked = f" {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead." if ahead else ""
     if not total:
-        rest = booked or " A new session is placed by the next cycle of its pool."
+        rest = booked or " A new session is placed by the next tick of its pool."
         return f"**Nothing waits.**{rest}"
     listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
     return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}.{booked}"
@@ -61,14 +61,14 @@ def standing_text(row: Any) -> str:
 
 def reason_of(row: Any) -> str:
     if row.decision is None:
-        return "No cycle has looked at it yet."
+        return "No tick has looked at it yet."
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
 QUEUE = ListPage(
     title="Queue",
-    noun="waiting reservation",
-    plural="waiting reservations",
+    noun="reservation in the queue",
+    plural="reservations in the queue",
     rows=queue.waiting,
     filterset=filters.QueueFilter,
     columns=[
@@ -77,16 +77,21 @@ QUEUE = ListPage(
         Column("Owner", lambda row: row.session.owner.username if row.session else ""),
         Column("Pool", lambda row: row.pool.name),
         Column("Priority", lambda row: row.get_priority_display()),
-        Column("Factor", standing_text, numeric=True, export_label="Factor domain project person"),
+        Column(
+            "Factor: domain · project · person",
+            standing_text,
+            numeric=True,
+            export_label="Factor domain project person",
+        ),
         Column("Last decision", reason_of),
-        Column("Waiting", lambda row: row.turn_at or row.created_at, numeric=True, export_label="Since"),
+        Column("Waiting", lambda row: row.waits_from, numeric=True, export_label="Since"),
     ],
     row_template="queue/row.html",
     default_sort="created_at",
     search_hint="Session, definition, owner, project",
     nothing="Nothing waits",
     icon="queue-list",
-    empty_hint="Whoever asks for a session stands here until a cycle finds a slot for it.",
+    empty_hint="Whoever asks for a session stands here until a tick finds a slot for it.",
     lead=_queue_lead,
     actions=[
         PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
@@ -98,7 +103,8 @@ QUEUE = ListPage(
         BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
     order=queue.in_scheduler_order,
-    dress=queue.tell_of_waiting,
+    dress=lambda rows: queue.tell_of_waiting(rows, now=timezone.now()),
+    live=True,
     template="queue/list.html",
 )
 
@@ -146,13 +152,13 @@ DECISIONS = ListPage(
         Column("Slot", lambda row: row.slot.name if row.slot else ""),
         Column("Why", lambda row: row.why.sentence if row.why else ""),
         Column("Scores", lambda row: row.scores),
-        Column("#", lambda row: row.position, numeric=True, export_label="Position"),
+        Column("Position", lambda row: row.position, numeric=True),
         Column("At", lambda row: row.at, sort="-at", numeric=True),
     ],
     row_template="queue/decision_row.html",
     default_sort="-at",
     search_hint="Session, reservation, holder",
     icon="scale",
-    empty_hint="A cycle writes one for each reservation it says something new about.",
+    empty_hint="A tick writes one for each reservation it says something new about.",
     lead=_decisions_lead,
 )

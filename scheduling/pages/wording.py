@@ -67,6 +67,16 @@ def _done(name: str, count: int) -> str:
     return f"{done} why {'it waits' if count == 1 else 'they wait'}"
 
 
+def place_text(position: int | None, waiting: int, pool: str) -> str:
+    """“It is first of 3 in the queue of cml-eu.”"""
+    if position is None:
+        return f"It waits in {pool}; no tick has looked at it yet."
+    if waiting == 1:
+        return f"It is the only one in the queue of {pool}."
+    place = "first" if position == 1 else f"number {position:,}"
+    return f"It is {place} of {waiting:,} in the queue of {pool}."
+
+
 def slot_sentence(slot: Slot, *, now: datetime) -> str:
     """What the slot is doing and what happens next."""
     since = duration_text(now - slot.last_state_change)

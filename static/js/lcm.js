@@ -44,8 +44,13 @@ function isPoll({ elt, triggeringEvent }) {
   loaded.add(elt);
   return false;
 }
+// Nor does a list change under someone who has ticked rows of it or stands in it with the keyboard.
+function isInUse(target) {
+  return target.matches("form.results") && (target.contains(document.activeElement) || target.querySelector("input:checked"));
+}
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (isPoll(event.detail.requestConfig) && document.hidden) event.preventDefault();
+  const { requestConfig, target } = event.detail;
+  if (isPoll(requestConfig) && (document.hidden || isInUse(target))) event.preventDefault();
 });
 
 // What someone has unfolded stays so when its panel comes again, and the link that has the focus keeps it.
@@ -121,7 +126,8 @@ document.addEventListener("input", (event) => {
 // Tell those who cannot see it how many rows a search or filter has left.
 document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");
-  if (event.target.id === "results") {
+  const config = event.detail.requestConfig;
+  if (event.target.id === "results" && !(config && isPoll(config))) {
     document.getElementById("announcer").textContent = count ? count.textContent : "Nothing found";
   }
 });
