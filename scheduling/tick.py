@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
 KEPT_TICKS = timedelta(days=2)
+# What a tick counts that it found and did not do.
+FOUND = {"unmet"}
 
 Step = Callable[[TickContext], None]
 STEPS: tuple[tuple[str, Step], ...] = (
@@ -96,7 +98,10 @@ def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator
 
 
 def _record(tick: TickContext, report: TickReport) -> None:
-    """A row for ticks that did something; quiet ones leave no trace but the newest."""
+    """A row for each tick that did something; of quiet ones in a row the newest is kept.
+
+    Who was placed or told something is counted, so that no row with decisions is ever written over.
+    """
     values = {
         "started_at": tick.now,
         "duration_ms": round(sum(report.step_ms.values())),
@@ -106,7 +111,7 @@ def _record(tick: TickContext, report: TickReport) -> None:
         "plugins": report.plugins,
     }
     newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
-    quiet = not (report.errors or report.attempts or tick.decided)
+    quiet = not report.errors and report.counts.keys() <= FOUND
     if newest and quiet and not newest.errors and newest.counts == report.counts:
         TickRun.objects.filter(pk=newest.pk).update(**values)
     else:

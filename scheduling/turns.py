@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 
 from lcm.models import LabletSession
 from scheduling.framework.configuration import Configuration, WrongConfiguration, read_configuration
-from scheduling.models import Pool
+from scheduling.models import Phase, Pool, Reservation
 from scheduling.plugins.timeslot import TimeslotPlugin
 
 # Of a reservation: since when it waits.
@@ -19,6 +19,12 @@ WAITS_FROM = Coalesce("turn_at", "created_at")
 def in_turn(now: datetime) -> Q:
     """Reservations whose turn has come."""
     return Q(turn_at=None) | Q(turn_at__lte=now)
+
+
+def is_ahead(reservation: Reservation, now: datetime) -> bool:
+    """Of one that has been read: it waits, and its turn has not come."""
+    waits = reservation.phase == Phase.PENDING
+    return waits and reservation.turn_at is not None and reservation.turn_at > now
 
 
 def turn_of(session: LabletSession, pool: Pool) -> datetime | None:

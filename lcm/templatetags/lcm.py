@@ -154,12 +154,16 @@ def ago(moment: datetime | None) -> SafeString:
 
 
 @register.simple_tag
-def fresh(moment: datetime) -> SafeString:
-    """When a live part was read; with JavaScript it says how long ago that is, and when it is late."""
+def fresh(moment: datetime, *, every: int | str = "") -> SafeString:
+    """When a live part was read; with JavaScript it says how long ago that is, and when it is late.
+
+    `every` says how many seconds it is read again after, where it stands outside of what is polled.
+    """
     local = timezone.localtime(moment)
     return format_html(
-        '<span class="fresh">{}<time data-fresh datetime="{}" title="{}">as of {}</time></span>',
+        '<span class="fresh">{}<time data-fresh="{}" datetime="{}" title="{}">as of {}</time></span>',
         shape("dot"),
+        every,
         moment.isoformat(),
         f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}",
         f"{local:%H:%M:%S}",

@@ -94,6 +94,8 @@ class ListPage:
     # From which role on rows end with a cell for what can be done to one.
     row_actions: Role | None = None
     template: str = "list.html"
+    # Asked for again every few seconds, as long as nobody is choosing among its rows.
+    live: bool = False
 
     def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
         if self.order is not None:
@@ -141,6 +143,7 @@ def list_page(
     role = role_of(request.user)
     menus = _menus(filterset)
     actions = [action for action in page.actions if role >= action.role]
+    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     context = {
         "page": page,
         "now": timezone.now(),
@@ -168,8 +171,8 @@ def list_page(
         "has_row_actions": page.row_actions is not None and role >= page.row_actions,
         "bulk": [action for action in page.bulk if role >= action.role],
         "crumbs": crumbs or [(page.title, "")],
+        "partial": partial,
     }
-    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
     return render(request, "list.html#results" if partial else page.template, context)
 
 

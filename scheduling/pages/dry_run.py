@@ -1,4 +1,4 @@
-"""The dry run: what the next cycle would do if something were different."""
+"""The dry run: what the next tick would do if something were different."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from lcm.errors import InvalidInput
-from lcm.models import LabletDefinition, LabletSession
+from lcm.models import LabletDefinition
 from lcm.roles import Role
+from lcm.selectors.names import by_id
 from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
 from scheduling.framework.configuration import DEFAULT, MAX_CHARACTERS
-from scheduling.models import Pool, Reservation, Slot, SlotState
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.selectors.capacity import reservations
 from scheduling.selectors.rehearsing import (
     MOST_NEW_SLOTS,
@@ -51,7 +52,12 @@ class DryRunForm(PageForm):
         label="More slots", min_value=0, max_value=MOST_NEW_SLOTS, required=False, initial=0
     )
     definition = forms.ChoiceField(label="Sessions of this definition needed", required=False)
-    session = forms.UUIDField(label="Or this session needed", required=False, help_text="Its whole id.")
+    session = forms.CharField(
+        label="Or this session needed",
+        max_length=36,
+        required=False,
+        help_text="The id of one that waits, or how it begins. Without amounts it stays as it is.",
+    )
     cpu_cores = _amount("CPU, cores")
     memory_gb = _amount("Memory, GB")
     storage_gb = _amount("Storage, GB")
@@ -69,8 +75,9 @@ class DryRunForm(PageForm):
         super().__init__(*args, **kwargs)
         ready = Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number")[:SLOTS_TO_CHOOSE]
         self.fields["drain"].choices = [(str(slot.pk), f"{pool}-{slot.number:02}") for slot in ready]  # type: ignore[attr-defined]
-        waiting = Reservation.objects.filter(pool=pool, phase="PENDING").values("session__definition")
+        waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).values("session__definition")
         rows = LabletDefinition.objects.filter(pk__in=waiting).only("name", "version")
+        self.pool = pool
         self.fields["definition"].choices = [("", "none"), *((str(row.pk), str(row)) for row in rows)]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
@@ -78,9 +85,22 @@ class DryRunForm(PageForm):
         named = data.get("definition") or data.get("session")
         if not named and any(data.get(name) is not None for name in AMOUNTS):
             raise forms.ValidationError("Name a definition or a session, and what it would need.")
-        if data.get("session") and not LabletSession.objects.filter(pk=data["session"]).exists():
-            self.add_error("session", "There is no such session.")
+        if data.get("definition") and all(data.get(name) is None for name in AMOUNTS):
+            self.add_error("definition", "Say what they would need: at least one amount.")
         return data
+
+    def clean_session(self) -> UUID | None:
+        """By its id or the start of it, among those that wait here."""
+        text = self.cleaned_data["session"].strip()
+        if not text:
+            return None
+        waiting = Reservation.objects.filter(by_id(text, "session"), pool=self.pool, phase=Phase.PENDING)
+        found = list(waiting.values_list("session", flat=True)[:2])
+        if not found:
+            raise forms.ValidationError(f"No session “{text}” waits in {self.pool}.")
+        if len(found) > 1:
+            raise forms.ValidationError(f"More than one id begins with “{text}”: give more of it.")
+        return found[0]
 
 
 @require_http_methods(["GET", "POST"])

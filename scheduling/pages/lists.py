@@ -14,12 +14,12 @@ from lcm.roles import Role
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import counted, duration_text
 from scheduling import filters
-from scheduling.models import Phase, Reservation, Slot, SlotState
+from scheduling.models import Slot, SlotState
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.tiles import fullest, resource_meters
 from scheduling.pages.wording import ready_text
 from scheduling.selectors import capacity
-from scheduling.turns import in_turn
+from scheduling.turns import is_ahead
 
 
 def _pools_lead() -> str:
@@ -57,9 +57,17 @@ def _slots_lead() -> str:
 
 
 def _reservations_lead() -> str:
-    waiting = Reservation.objects.filter(in_turn(timezone.now()), phase=Phase.PENDING).count()
-    count = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
-    return f"**{count} for a place.** Each is a claim on capacity."
+    held, waiting, ahead = capacity.claims_in_short(timezone.now())
+    waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
+    booked = f", {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else ""
+    holds = f"{held:,} {'holds' if held == 1 else 'hold'} one" if held else "none holds one"
+    return f"**{waits} for a place{booked}, {holds}.** Each is a claim on capacity."
+
+
+def _tell_turns(rows: Sequence[Any]) -> None:
+    now = timezone.now()
+    for row in rows:
+        row.is_ahead = is_ahead(row, now)
 
 
 def _oldest_wait(row: Any) -> str:
@@ -187,10 +195,11 @@ RESERVATIONS = ListPage(
         Column("CPU", lambda row: row.cpu_cores, numeric=True, export_label="CPU cores"),
         Column("Memory", lambda row: row.memory_gb, numeric=True, export_label="Memory GB"),
         Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
-        Column("Expires", lambda row: row.expires_at, numeric=True),
-        Column("Asked for", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column("Ends", lambda row: row.expires_at, numeric=True, export_label="Expires"),
+        Column("Asked", lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     row_template="capacity/reservation_row.html",
+    dress=_tell_turns,
     default_sort="-created_at",
     search_hint="Id, session, holder",
     icon="ticket",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -18,6 +19,7 @@ from lcm.web.bulk import bulk_page
 from lcm.web.lists import list_page
 from scheduling.pages.bulk_claims import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
+from scheduling.pages.ticks import LEGEND, moment_text, plugins_of, steps_of, tell_of_ticks
 from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
 from scheduling.selectors.explaining import Explained, explain_session
@@ -49,11 +51,15 @@ def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def queue_ticks(request: HttpRequest) -> HttpResponseBase:
     """The last ticks of all pools, as a panel of the queue's page."""
-    rows = capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN]
+    rows = list(capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
+    tell_of_ticks(rows)
     context = {
         "ticks": [(tick, counts_text(tick.counts)) for tick in rows],
+        "slowest": max((tick.duration_ms for tick in rows), default=0),
+        "legend": LEGEND,
+        "now": timezone.now(),
         "of_all": True,
-        "crumbs": [("Queue", reverse("queue_list")), ("Last ticks", "")],
+        "crumbs": [*_queue(), ("Last ticks", "")],
     }
     template = "queue/ticks.html#panel" if request.htmx else "queue/ticks.html"  # type: ignore[attr-defined]
     return render(request, template, context)
@@ -62,7 +68,7 @@ def queue_ticks(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def tick_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, TICKS)
+    return list_page(request, TICKS, crumbs=[*_queue(), ("Ticks", "")])
 
 
 @require_GET
@@ -70,12 +76,16 @@ def tick_list(request: HttpRequest) -> HttpResponseBase:
 def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     tick = get_object_or_404(capacity.ticks(), pk=pk)
     rows = list(decisions().filter(tick_id=pk).order_by("position", "pk")[: DECISIONS_SHOWN + 1])
+    at = moment_text(tick.started_at)
     context = {
         "tick": tick,
+        "at": at,
         "did": counts_text(tick.counts),
+        "steps": steps_of(tick),
+        "plugins": plugins_of(tick),
         "rows": rows[:DECISIONS_SHOWN],
         "more": len(rows) > DECISIONS_SHOWN,
-        "crumbs": [("Queue", reverse("queue_list")), ("Ticks", reverse("tick_list")), (tick.pool.name, "")],
+        "crumbs": [*_queue(), ("Ticks", reverse("tick_list")), (f"{tick.pool.name}, {at}", "")],
     }
     return render(request, "queue/tick.html", context)
 
@@ -83,19 +93,20 @@ def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def decision_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, DECISIONS)
+    return list_page(request, DECISIONS, crumbs=[*_queue(), ("Decisions", "")])
 
 
 @require_GET
 @role_required(Role.VIEWER)
 def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """“Why is it waiting?”: a panel of a session's page; without JavaScript a page of its own."""
-    session = get_object_or_404(LabletSession.objects.only("id", "pool", "status"), pk=pk)
+    session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
     found: Explained | None = None
     gone = ""
+    now = timezone.now()
     try:
-        found = explain_session(session, now=timezone.now(), by_slot=by_slot)
+        found = explain_session(session, now=now, by_slot=by_slot)
     except StateConflict as error:
         gone = error.message
     context = {
@@ -103,6 +114,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "why": found,
         "gone": gone,
         "by_slot": by_slot,
+        "now": now,
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
@@ -111,3 +123,15 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     template = "queue/why.html#panel" if request.htmx else "queue/why.html"  # type: ignore[attr-defined]
     return render(request, template, context)
+
+
+def _with_names() -> QuerySet[LabletSession]:
+    """Sessions with what the lead of a page says of one."""
+    rows = LabletSession.objects.select_related("definition", "owner", "project__domain")
+    names = ("definition__name", "owner__username", "project__name", "project__domain__name")
+    return rows.only("id", "pool", "status", *names)
+
+
+def _queue() -> list[tuple[str, str]]:
+    """Where pages of the queue begin."""
+    return [("Queue", reverse("queue_list"))]

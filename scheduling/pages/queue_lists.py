@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -9,9 +10,13 @@ from django.utils import timezone
 from lcm.roles import Role
 from lcm.templatetags.lcm import words
 from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.wording import counted
 from scheduling import filters
-from scheduling.pages.wording import counts_text
+from scheduling.pages.ticks import tell_of_ticks
 from scheduling.selectors import capacity, queue
+
+# What the leads of ticks and decisions look back over.
+LATELY = timedelta(hours=1)
 
 
 def _queue_lead() -> str:
@@ -19,10 +24,32 @@ def _queue_lead() -> str:
     total, ahead = (sum(each) for each in zip(*counts.values(), strict=True)) if counts else (0, 0)
     booked = f" {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead." if ahead else ""
     if not total:
-        rest = booked or " A new session is placed by the next cycle of its pool."
+        rest = booked or " A new session is placed by the next tick of its pool."
         return f"**Nothing waits.**{rest}"
     listed = ", ".join(f"{count:,} in {pool}" for pool, (count, _) in sorted(counts.items()) if count)
     return f"**{total:,} {'waits' if total == 1 else 'wait'} for a place:** {listed}.{booked}"
+
+
+def _ticks_lead() -> str:
+    failed, slowest = capacity.ticks_in_short(timezone.now() - LATELY)
+    rest = (
+        "Each places what waits, launches what is missing and drains what is idle. "
+        "Quiet ticks in a row are one line."
+    )
+    if slowest is None:
+        return f"**No tick has run in the last hour.** {rest}"
+    ticks = f"{counted(failed, 'tick')} failed" if failed else "No tick failed"
+    return f"**{ticks} in the last hour; the slowest took {slowest:,} ms.** {rest}"
+
+
+def _decisions_lead() -> str:
+    placed, told = queue.decided_since(timezone.now() - LATELY)
+    rest = "One line each time something new is said."
+    if not placed + told:
+        return f"**Nothing new was decided in the last hour.** {rest}"
+    done = f"{placed:,} {'was' if placed == 1 else 'were'} placed" if placed else "nobody was placed"
+    heard = f", {told:,} {'was' if told == 1 else 'were'} told why not" if told else ""
+    return f"**In the last hour {done}{heard}.** {rest}"
 
 
 def standing_text(row: Any) -> str:
@@ -34,14 +61,14 @@ def standing_text(row: Any) -> str:
 
 def reason_of(row: Any) -> str:
     if row.decision is None:
-        return "No cycle has looked at it yet."
+        return "No tick has looked at it yet."
     return str(row.decision.why) if row.decision.why else row.decision.get_outcome_display()
 
 
 QUEUE = ListPage(
     title="Queue",
-    noun="waiting reservation",
-    plural="waiting reservations",
+    noun="reservation in the queue",
+    plural="reservations in the queue",
     rows=queue.waiting,
     filterset=filters.QueueFilter,
     columns=[
@@ -50,16 +77,21 @@ QUEUE = ListPage(
         Column("Owner", lambda row: row.session.owner.username if row.session else ""),
         Column("Pool", lambda row: row.pool.name),
         Column("Priority", lambda row: row.get_priority_display()),
-        Column("Factor", standing_text, numeric=True, export_label="Factor domain project person"),
+        Column(
+            "Factor: domain · project · person",
+            standing_text,
+            numeric=True,
+            export_label="Factor domain project person",
+        ),
         Column("Last decision", reason_of),
-        Column("Waiting", lambda row: row.turn_at or row.created_at, numeric=True, export_label="Since"),
+        Column("Waiting", lambda row: row.waits_from, numeric=True, export_label="Since"),
     ],
     row_template="queue/row.html",
     default_sort="created_at",
     search_hint="Session, definition, owner, project",
     nothing="Nothing waits",
     icon="queue-list",
-    empty_hint="Whoever asks for a session stands here until a cycle finds a slot for it.",
+    empty_hint="Whoever asks for a session stands here until a tick finds a slot for it.",
     lead=_queue_lead,
     actions=[
         PageAction("Ticks", "tick_list", Role.VIEWER, "clock"),
@@ -71,7 +103,8 @@ QUEUE = ListPage(
         BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
     order=queue.in_scheduler_order,
-    dress=queue.tell_of_waiting,
+    dress=lambda rows: queue.tell_of_waiting(rows, now=timezone.now()),
+    live=True,
     template="queue/list.html",
 )
 
@@ -84,22 +117,26 @@ TICKS = ListPage(
     columns=[
         Column("Started", lambda row: row.started_at, sort="-started_at"),
         Column("Pool", lambda row: row.pool.name),
-        Column("What it did", lambda row: counts_text(row.counts)),
+        Column("What it did", lambda row: row.did),
         Column(
             "Errors", lambda row: "; ".join(f"{words(step)}: {text}" for step, text in row.errors.items())
         ),
         Column("Steps", lambda row: row.step_ms),
-        Column("Duration", lambda row: row.duration_ms, numeric=True, export_label="Duration ms"),
+        Column(
+            "Duration",
+            lambda row: row.duration_ms,
+            sort="-duration_ms",
+            numeric=True,
+            export_label="Duration ms",
+        ),
     ],
     row_template="queue/tick_row.html",
+    dress=tell_of_ticks,
     default_sort="-started_at",
     search_hint="Pool",
     icon="clock",
     empty_hint="The beat starts a tick for each pool every few seconds.",
-    lead=lambda: (
-        "**Each tick places what waits, launches what is missing and drains what is idle.** "
-        "Those in a row that do the same are one line."
-    ),
+    lead=_ticks_lead,
 )
 
 DECISIONS = ListPage(
@@ -115,13 +152,13 @@ DECISIONS = ListPage(
         Column("Slot", lambda row: row.slot.name if row.slot else ""),
         Column("Why", lambda row: row.why.sentence if row.why else ""),
         Column("Scores", lambda row: row.scores),
-        Column("#", lambda row: row.position, numeric=True, export_label="Position"),
+        Column("Position", lambda row: row.position, numeric=True),
         Column("At", lambda row: row.at, sort="-at", numeric=True),
     ],
     row_template="queue/decision_row.html",
     default_sort="-at",
     search_hint="Session, reservation, holder",
     icon="scale",
-    empty_hint="A cycle writes one for each reservation it says something new about.",
-    lead=lambda: "**Why each was placed, or has to wait.** One line each time something new is said.",
+    empty_hint="A tick writes one for each reservation it says something new about.",
+    lead=_decisions_lead,
 )

@@ -24,9 +24,11 @@ from lcm.web.places import Place
 from scheduling.models import Phase
 from scheduling.pages.bulk_claims import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
+from scheduling.pages.wording import place_text
 from scheduling.selectors import capacity
 from scheduling.selectors.queue import Order, decisions_of, order_of
 from scheduling.services.reservations import cancel_reservation
+from scheduling.turns import is_ahead
 
 DECISIONS_SHOWN = 50
 
@@ -34,7 +36,7 @@ DECISIONS_SHOWN = 50
 @require_GET
 @role_required(Role.VIEWER)
 def reservation_list(request: HttpRequest) -> HttpResponseBase:
-    return list_page(request, RESERVATIONS)
+    return list_page(request, RESERVATIONS, crumbs=[*_capacity(), ("Reservations", "")])
 
 
 @require_GET
@@ -43,14 +45,16 @@ def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """One claim: what it asks for, where it is, and what was decided about it."""
     reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
     order = order_of(reservation.pool) if reservation.phase == Phase.PENDING else Order()
+    rows = decisions_of(reservation, DECISIONS_SHOWN + 1)
     context = {
         "claim": reservation,
         "parts": capacity.parts_of([reservation]).get(pk, []),
-        "order": order,
-        "position": order.position_of(pk),
-        "rows": decisions_of(reservation, DECISIONS_SHOWN),
+        "is_ahead": is_ahead(reservation, timezone.now()),
+        "place": place_text(order.position_of(pk), len(order), reservation.pool.name),
+        "rows": rows[:DECISIONS_SHOWN],
+        "more": len(rows) > DECISIONS_SHOWN,
         "changes": changes_of(reservation),
-        "crumbs": [("Reservations", reverse("reservation_list")), (reservation.short_id, "")],
+        "crumbs": [*_reservations(), (reservation.short_id, "")],
     }
     return render(request, "capacity/reservation.html", context)
 
@@ -75,7 +79,7 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         danger=True,
         save=save,
         back=back,
-        crumbs=[("Reservations", back), (reservation.short_id, ""), ("Cancel", "")],
+        crumbs=[*_reservations(), (reservation.short_id, ""), ("Cancel", "")],
     )
     return form_page(request, page)
 
@@ -115,3 +119,11 @@ def session_capacity(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     template = "capacity/session.html#panel" if request.htmx else "capacity/session.html"  # type: ignore[attr-defined]
     return render(request, template, context)
+
+
+def _capacity() -> list[tuple[str, str]]:
+    return [("Capacity", reverse("pool_list"))]
+
+
+def _reservations() -> list[tuple[str, str]]:
+    return [*_capacity(), ("Reservations", reverse("reservation_list"))]

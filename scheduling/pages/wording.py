@@ -14,6 +14,12 @@ from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import Supply
 from scheduling.selectors.capacity import Occupants, PoolFigures
 
+# What ticks count, in the order in which they do it; a database does not keep it.
+DONE = (
+    "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
+    "launched_to_keep", "drained", "gave_way",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -56,8 +62,26 @@ def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notic
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """What a tick did: “placed 3, launched for demand 1”."""
-    return ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
+    """What a tick did, in its order: “placed 3, told 1 why it waits, launched for demand 1”."""
+    names = [*(name for name in DONE if name in counts), *(name for name in counts if name not in DONE)]
+    return ", ".join(_done(name, counts[name]) for name in names)
+
+
+def _done(name: str, count: int) -> str:
+    done = f"{name.replace('_', ' ')} {count:,}"
+    if name != "told":
+        return done
+    return f"{done} why {'it waits' if count == 1 else 'they wait'}"
+
+
+def place_text(position: int | None, waiting: int, pool: str) -> str:
+    """“It is first of 3 in the queue of cml-eu.”"""
+    if position is None:
+        return f"It waits in {pool}; no tick has looked at it yet."
+    if waiting == 1:
+        return f"It is the only one in the queue of {pool}."
+    place = "first" if position == 1 else f"number {position:,}"
+    return f"It is {place} of {waiting:,} in the queue of {pool}."
 
 
 def slot_sentence(slot: Slot, *, now: datetime) -> str:

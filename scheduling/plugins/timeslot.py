@@ -12,6 +12,9 @@ from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
 
+# The code of a reason to wait that is no trouble.
+TOO_EARLY = "too-early"
+
 
 @register_plugin("timeslot")
 @dataclass(frozen=True)
@@ -20,15 +23,21 @@ class TimeslotPlugin(Plugin):
 
     lead_minutes: float = number(15, 0, 1440)
 
+    @property
+    def turn(self) -> str:
+        if not self.lead_minutes:
+            return "when its timeslot begins"
+        minutes = "1 minute" if self.lead_minutes == 1 else f"{self.lead_minutes:g} minutes"
+        return f"{minutes} before its timeslot"
+
     def on_session_open(self, ssn: SchedulingSession) -> None:
         now, lead = ssn.now, self.lead_minutes * 60
+        # The same for all who booked ahead, without the moment: pages and the API tell that of each.
+        early = Reason(TOO_EARLY, f"It is booked ahead; its turn comes {self.turn}.")
 
         def in_time(task: Task, job: Job) -> Reason | None:
             if job.starts - lead > now:
-                return Reason(
-                    "too-early",
-                    f"Its turn comes at {_clock(job.starts - lead)}, ahead of its timeslot.",
-                )
+                return early
             return Reason("too-late", "Its timeslot is over.") if job.ends <= now else None
 
         ssn.add_pre_predicate_fn(in_time)

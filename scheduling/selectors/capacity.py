@@ -181,6 +181,16 @@ def reservations() -> QuerySet[Reservation]:
     return rows.defer(*(f"session__definition__{name}" for name in _LONG))
 
 
+def claims_in_short(now: datetime) -> tuple[int, int, int]:
+    """How many hold a place, wait for one, and are booked ahead; each phase has an index of its own."""
+    due = in_turn(now)
+    queue = Reservation.objects.filter(phase=Phase.PENDING).aggregate(
+        waiting=Count("pool", filter=due), ahead=Count("pool", filter=~due)
+    )
+    held = Reservation.objects.filter(phase=Phase.READY).count()
+    return held, queue["waiting"], queue["ahead"]
+
+
 def reservations_on(slot: Slot) -> QuerySet[Reservation]:
     """Those that hold a lease of the slot, the largest first."""
     # Read first: with a subquery beside the slot, the database looks through all there ever were.
@@ -237,6 +247,14 @@ def last_places(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
 
 def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
+
+
+def ticks_in_short(moment: datetime) -> tuple[int, int | None]:
+    """How many failed since then, and how many ms the slowest took: None when there was none."""
+    found = TickRun.objects.filter(started_at__gte=moment).aggregate(
+        failed=Count("pk", filter=~Q(errors={})), slowest=Max("duration_ms")
+    )
+    return found["failed"], found["slowest"]
 
 
 def ticks_since(moment: datetime, *, limit: int) -> list[tuple[datetime, int, str, dict[str, int]]]:

@@ -57,6 +57,11 @@ class Explained:
     def ahead(self) -> int | None:
         return self.position - 1 if self.position else None
 
+    @property
+    def judged(self) -> bool:
+        """Whether slots were held against it at all: not when it may be placed nowhere now."""
+        return self.outcome != Outcome.REFUSED
+
 
 def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> Explained:
     """Refused for a session that does not wait."""
@@ -132,11 +137,11 @@ def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int)
         if ahead:
             those = "The one ahead of it comes" if ahead == 1 else f"The {ahead:,} ahead of it come"
             return f"There is room for it on {where}. {those} first."
-        return f"There is room for it on {where}: the next cycle places it."
+        return f"There is room for it on {where}: the next tick places it."
     if verdict.outcome is Outcome.HELD:
         if claim.held_slot is not None:
             return f"Room is being made for it on {claim.held_slot}: sessions there were asked to stop."
-        return f"The next cycle asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
+        return f"The next tick asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
     assert verdict.why is not None
     text = verdict.why.sentence
     if verdict.stuck is not None and verdict.job.apart:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from scheduling.framework.advice import smaller_request
 from scheduling.framework.amounts import RESOURCES, UNIT, WORDS, said
@@ -16,11 +16,12 @@ from scheduling.framework.model import Job, Node, Snapshot
 from scheduling.framework.session import SchedulingSession
 from scheduling.models import Reservation, Slot
 from scheduling.offerings import asked_again
-from scheduling.plugins.timeslot import TimeslotPlugin
+from scheduling.plugins.timeslot import TOO_EARLY
 from scheduling.runtimes.base import Market, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for
 from scheduling.selectors.prospects import prospects_of
 from scheduling.selectors.stock import Stock
+from scheduling.turns import lead_in
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,9 @@ def _held(found: Rehearsed) -> list[NextStep]:
 def _its_turn(found: Rehearsed) -> NextStep:
     why = found.verdict.why
     code = why.dominant if why else ""
-    if code == "too-early":
-        lead = next(
-            (each.lead_minutes for each in found.configuration.plugins() if isinstance(each, TimeslotPlugin)),
-            0.0,
-        )
-        at = datetime.fromtimestamp(found.job.starts, UTC) - timedelta(minutes=lead)
-        before = "1 minute" if lead == 1 else f"{lead:g} minutes"
-        text = f"It is its turn at {at:%H:%M} UTC, {before} before it starts."
-        return NextStep("turn", text, at=at)
+    if code == TOO_EARLY:
+        at = datetime.fromtimestamp(found.job.starts, UTC) - lead_in(found.configuration)
+        return NextStep("turn", "When its turn comes, it is placed as soon as there is room.", at=at)
     if code == "quota":
         text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
         return NextStep("quota", text)

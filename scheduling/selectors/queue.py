@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
 from scheduling.fairness import Standing, Subject, standings_for
-from scheduling.models import Decision, Phase, Pool, QueueOrder, Reservation
+from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
-from scheduling.turns import in_turn
+from scheduling.turns import in_turn, is_ahead
 
 ID = 16
 
@@ -90,8 +90,8 @@ def _places(ids: bytes) -> dict[bytes, int]:
     return {ids[start : start + ID]: start for start in range(0, len(ids), ID)}
 
 
-def tell_of_waiting(rows: Sequence[Any]) -> None:
-    """Give rows of a page their position, their newest decision and their standing."""
+def tell_of_waiting(rows: Sequence[Any], *, now: datetime) -> None:
+    """Give rows of a page their position, their newest decision, their standing and how long they wait."""
     pools = {row.pool_id for row in rows}
     orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
     sessions = [(row.pool_id, row.session) for row in rows if row.session]
@@ -102,6 +102,9 @@ def tell_of_waiting(rows: Sequence[Any]) -> None:
         row.position = Order(order.at, bytes(order.ids)).position_of(row.pk) if order else None
         row.decision = newest.get(row.decision_id)
         row.standing = _standing(row, standings) if row.session else None
+        row.is_ahead = is_ahead(row, now)
+        row.waits_from = row.turn_at or row.created_at
+        row.past_promise = now - row.waits_from > timedelta(seconds=row.pool.promised_wait)
 
 
 def _standing(row: Any, standings: Mapping[Subject, Standing]) -> Standing:
@@ -116,6 +119,15 @@ def decisions() -> QuerySet[Decision]:
     return rows.defer(
         *(f"reservation__session__definition__{name}" for name in ("topology_yaml", "nodes", "links"))
     )
+
+
+def decided_since(moment: datetime) -> tuple[int, int]:
+    """How many were placed since then, and how many were told why not."""
+    placed = Q(outcome=DecisionOutcome.PLACED)
+    # By the pools' ids, which the index begins with.
+    rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment)
+    found = rows.aggregate(placed=Count("pk", filter=placed), told=Count("pk", filter=~placed))
+    return found["placed"], found["told"]
 
 
 def decisions_of(reservation: Reservation, limit: int) -> list[Decision]:

@@ -28,7 +28,6 @@ class TickContext:
     attempts: list[UUID] = field(default_factory=list)
     # What decisions refer to; the tick's own row comes when it ends.
     id: UUID = field(default_factory=uuid4)
-    decided: int = 0
     plugins: dict[str, Any] = field(default_factory=dict)
 
     @cached_property

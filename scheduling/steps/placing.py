@@ -48,9 +48,9 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     if changed:
         works.append(partial(_tell, tick, changed))
     results, errors = side_by_side(works)
-    for done, decided in results:
-        tick.count("placed", done)
-        tick.decided += decided
+    for placed_now, told in results:
+        tick.count("placed", placed_now)
+        tick.count("told", told)
     if errors:
         raise errors[0]
     # Whoever has the lease now has plans of their own.
@@ -62,23 +62,23 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
 
 
 def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
-    """How many got their slot, and how many decisions that made."""
+    """How many got their slot; each is a decision."""
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
         done = assign(tick.pool, piece, now=tick.now)
-        decided = record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
-    return len(done), decided
+        record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
+    return len(done), 0
 
 
 def _tell(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
-    """Of those that wait: what is new."""
+    """Of those that wait: how many heard something new."""
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
-        decided = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        told = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
         remember_verdicts(changed)
-    return 0, decided
+    return 0, told
 
 
 def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:

@@ -1,24 +1,51 @@
-"""Scores of plugins as people read them."""
+"""What plugins say, as people read it: scores and reasons."""
 
 from __future__ import annotations
 
-from decimal import Decimal
+from typing import Any
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from lcm.web.wording import amount_text
+from lcm.templatetags.lcm import words
 from scheduling.framework.callbacks import Band
 
 register = template.Library()
 # A score is at most this many times its band.
 MOST = 100
+TITLES = {
+    "cpu_cores": "Not enough CPU",
+    "memory_gb": "Not enough memory",
+    "storage_gb": "Not enough storage",
+    "gpu": "Not enough GPUs",
+    "ports": "Not enough ports",
+    "leases": "No lease left",
+    "cordon": "Cordoned",
+    "system": "Another system",
+    "labels": "Without its labels",
+    "spot": "Can be taken away",
+    "timeslot": "Gone before its end",
+}
 
 
 @register.filter
-def score(value: float) -> str:
-    """`0.53`, and with the name of its band where that is not the lowest: `1 in the band spot`."""
+def score(value: float) -> SafeString:
+    """`0.53`; a score of a higher band is told by it, and says so on hover."""
     lowest, *higher = sorted(Band)
-    if abs(value) <= MOST * lowest:
-        return amount_text(Decimal(str(value)))
-    band = next((each for each in higher if abs(value) <= MOST * each), higher[-1])
-    return f"{amount_text(Decimal(str(value)) / band)} in the band {band.name.replace('_', ' ').lower()}"
+    band = lowest
+    if abs(value) > MOST * lowest:
+        band = next((each for each in higher if abs(value) <= MOST * each), higher[-1])
+    text = f"{value / band:,.2f}"
+    if not value:
+        return format_html('<span class="muted">{}</span>', text)
+    if band == lowest:
+        return format_html("<b>{}</b>", text)
+    return format_html('<b title="{}">{}</b>', f"In the band {words(band.name).lower()}: counts first", text)
+
+
+@register.filter
+def reason_title(reason: Any) -> str:
+    """What a reason against slots is called; one of a plugin of others by that plugin's name."""
+    kept = reason if isinstance(reason, dict) else {"code": reason.code, "plugin": reason.plugin}
+    return TITLES.get(kept["code"], words(kept["plugin"]).capitalize())

@@ -45,11 +45,15 @@ function isPoll({ elt, triggeringEvent }) {
   return false;
 }
 const polls = new WeakSet();
+// Nor does a list change under someone who has ticked rows of it or stands in it with the keyboard.
+function isInUse(target) {
+  return target.matches("form.results") && (target.contains(document.activeElement) || target.querySelector("input:checked"));
+}
 document.addEventListener("htmx:beforeRequest", (event) => {
-  const { requestConfig } = event.detail;
+  const { requestConfig, target } = event.detail;
   if (!isPoll(requestConfig)) return;
   polls.add(requestConfig);
-  if (document.hidden || dialog().open) event.preventDefault();
+  if (document.hidden || dialog().open || isInUse(target)) event.preventDefault();
 });
 
 // Live parts say how long ago they came, by this clock alone; one that misses three turns is late.
@@ -63,10 +67,10 @@ function tellAges() {
   for (const each of document.querySelectorAll(".fresh > [data-fresh]")) {
     if (!arrived.has(each)) arrived.set(each, Date.now());
     const part = each.closest("[hx-trigger*='every ']");
-    const every = part && /every (\d+)s/.exec(part.getAttribute("hx-trigger"));
+    const every = Number(each.dataset.fresh || (part && /every (\d+)s/.exec(part.getAttribute("hx-trigger"))[1]));
     if (!every) continue;
     const seconds = Math.floor((Date.now() - arrived.get(each)) / 1000);
-    const late = seconds > 3 * Number(every[1]);
+    const late = seconds > 3 * every;
     each.parentElement.classList.toggle("is-late", late);
     each.parentElement.querySelector("use").setAttribute("href", late ? "#s-tri" : "#s-dot");
     each.textContent = `${late ? "last fresh" : "fresh"} ${age(seconds)}`;
@@ -166,7 +170,8 @@ document.addEventListener("input", (event) => {
 // Tell those who cannot see it how many rows a search or filter has left.
 document.addEventListener("htmx:afterSettle", (event) => {
   const count = document.querySelector("#results [data-count]");
-  if (event.target.id === "results") {
+  const config = event.detail.requestConfig;
+  if (event.target.id === "results" && !(config && isPoll(config))) {
     document.getElementById("announcer").textContent = count ? count.textContent : "Nothing found";
   }
 });

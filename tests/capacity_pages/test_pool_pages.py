@@ -270,8 +270,9 @@ def test_the_last_ticks_tell_what_they_did_and_what_failed(by, viewer, pool, now
         )
     page = by(viewer).get(detail(pool))
     assert len(page.context["ticks"]) == 10
-    assert "placed 3, launched for demand 1 none 40 ms" in words(page)
-    assert "nothing to do place OperationalError: gone 41 ms" in words(page)
+    assert "Placed 3, launched for demand 1 40 ms" in words(page)
+    assert "place OperationalError: gone 41 ms" in words(page)
+    assert "Nothing to do place" not in words(page)
 
 
 def test_the_live_part_is_asked_for_again_and_asks_again(by, viewer, pool):

@@ -31,7 +31,7 @@ def test_reservations_are_listed_and_filtered(by, viewer, pool, session, now, wo
     assert listed(client, f"q={waiting.pk}") == {"build-2"}
     assert listed(client, "q=BUILD") == {"build-1", "build-2"}
     text = words(client.get("/reservations/"))
-    assert "2 wait for a place." in text
+    assert "2 wait for a place" in text
     assert "cml-eu-03" in text
 
 

@@ -182,7 +182,8 @@ def test_it_is_its_turn_later(fleet, lab, why, now):
     found = why(session)
     at = now + timedelta(minutes=45)
     assert found["outcome"] == "refused"
-    assert step(found, "turn")["text"].startswith(f"It is its turn at {at:%H:%M} UTC")
+    assert found["sentence"] == "It is booked ahead; its turn comes 15 minutes before its timeslot."
+    assert step(found, "turn")["text"] == "When its turn comes, it is placed as soon as there is room."
     assert step(found, "turn")["at"].startswith(f"{at:%Y-%m-%dT%H:%M}")
 
 
@@ -197,11 +198,11 @@ def test_a_quota_that_is_used_up(tuned, why):
     assert kinds(found) == ["quota"]
 
 
-def test_there_is_room_and_the_next_cycle_places_it(fleet, lab, why):
+def test_there_is_room_and_the_next_tick_places_it(fleet, lab, why):
     fleet.slot()
     found = why(lab())
     assert (found["outcome"], found["next_steps"]) == ("placed", [])
-    assert found["sentence"] == "There is room for it on cml-eu-01: the next cycle places it."
+    assert found["sentence"] == "There is room for it on cml-eu-01: the next tick places it."
 
 
 def test_room_is_being_made(tuned, why):
@@ -211,7 +212,7 @@ def test_room_is_being_made(tuned, why):
     for _ in range(4):
         many.runs(slot)
     waiting = Party(fleet, "few", make_definition(pool="cml-eu")).asks()
-    assert why(waiting)["sentence"] == "The next cycle asks a session to stop, to make room for it."
+    assert why(waiting)["sentence"] == "The next tick asks a session to stop, to make room for it."
     fleet.clean_tick()
     found = why(waiting)
     assert found["sentence"] == "Room is being made for it on cml-eu-01: sessions there were asked to stop."

@@ -1,11 +1,16 @@
 """The queue, ticks, decisions and reservations as pages."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
+from lcm.templatetags.lcm import status
 from scheduling.fairness import Standing
-from scheduling.models import Decision, TickRun
+from scheduling.models import Decision, Reservation, TickRun
+from scheduling.pages.wording import place_text
 from tests.capacity_pages.test_pool_pages import exported
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
@@ -34,7 +39,92 @@ def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, 
     assert "3 wait for a place: 3 in cml-eu." in said
     assert "The only READY slot is cordoned." in said
     assert "1.000 · 1.000 · 1.000" in said
-    assert "No cycle has looked at it yet." in said
+    assert "No tick has looked at it yet." in said
+
+
+@pytest.fixture
+def booked(lab, now):
+    """A session that is asked for now and begins in three hours."""
+    return lab(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
+
+
+def test_who_booked_ahead_does_not_wait(standing_still, booked, by, viewer, words):
+    standing_still.clean_tick()
+    client = by(viewer)
+    page = client.get(reverse("queue_list"))
+    said = words(page)
+    assert "Nothing waits. 1 is booked ahead." in said
+    assert "1–1 of 1 reservation in the queue" in said
+    assert "booked ahead its turn in 2 h" in said
+    assert "It is booked ahead; its turn comes 15 minutes before its timeslot." in said
+    assert "decided just now" in said
+    assert status("waiting", "Not yet") in page.content.decode()
+    claim = active_of(booked)
+    assert "It is booked ahead; its turn comes in 2 h ." in words(
+        client.get(reverse("reservation_detail", args=[claim.pk]))
+    )
+    assert "Pending booked ahead" in words(client.get(reverse("reservation_list")))
+
+
+def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
+    standing_still, booked, by, viewer, words
+):
+    standing_still.clean_tick()
+    said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
+    assert f"{booked.definition.name} of {booked.owner.username} in {booked.project.path}." in said
+    assert "What happens next When its turn comes, it is placed as soon as there is room. in 2 h" in said
+    assert "looked at" not in said
+    assert "All reasons by slot" not in said
+
+
+def test_who_waits_longer_than_the_pool_promises_is_marked(tuned, lab, by, viewer, words):
+    tuned(promised_wait=60)
+    late = lab()
+    created = timezone.now() - timedelta(minutes=5)
+    Reservation.objects.filter(session=late).update(created_at=created)
+    lab()
+    page = by(viewer).get(reverse("queue_list"))
+    marks = {row.session_id: row.past_promise for row in page.context["rows"].rows}
+    assert list(marks.values()).count(True) == 1
+    assert marks[late.pk]
+    assert "past promise 5 min" in words(page)
+
+
+def test_the_queue_comes_again_with_its_filters_and_its_lead(standing_still, lab, by, viewer, words):
+    lab()
+    client = by(viewer)
+    address = f"{reverse('queue_list')}?pool=cml-eu&size=50"
+    assert 'hx-get="?pool=cml-eu&amp;size=50" hx-trigger="every 10s"' in client.get(address).content.decode()
+    again = client.get(address, headers={"HX-Request": "true"})
+    assert 'id="lead" hx-swap-oob="true"' in again.content.decode()
+    assert "1 waits for a place: 1 in cml-eu. as of " in words(again)
+    # Other lists stay as they are.
+    assert "every 10s" not in client.get(reverse("decision_list")).content.decode()
+
+
+def test_ended_reservations_tell_when_and_why(standing_still, by, viewer, words):
+    claim = standing_still.reservation(ttl=1)
+    standing_still.clock.advance(seconds=5)
+    standing_still.clean_tick()
+    ended = timezone.now() - timedelta(hours=6)
+    Reservation.objects.filter(pk=claim.pk).update(released_at=ended, reason="not renewed")
+    said = words(by(viewer).get(reverse("reservation_list")))
+    assert "Expired not renewed" in said
+    assert "ended 6 h ago" in said
+    assert "Nothing waits for a place, none holds one." in said
+
+
+@pytest.mark.parametrize(
+    ("position", "waiting", "said"),
+    [
+        (None, 3, "It waits in cml-eu; no tick has looked at it yet."),
+        (1, 1, "It is the only one in the queue of cml-eu."),
+        (1, 3, "It is first of 3 in the queue of cml-eu."),
+        (2, 3, "It is number 2 of 3 in the queue of cml-eu."),
+    ],
+)
+def test_a_place_in_the_queue_in_words(position, waiting, said):
+    assert place_text(position, waiting, "cml-eu") == said
 
 
 def test_a_queue_without_anybody_says_so_and_has_one_primary_button(tuned, by, admin, words):
@@ -97,8 +187,9 @@ def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
     client = by(viewer)
     for name in ("tick_list", "queue_ticks"):
         said = words(client.get(reverse(name)))
-        assert "unmet 1" in said
-        assert "expire" in said and "scale down" in said  # noqa: PT018
+        assert "Told 1 why it waits, unmet 1" in said
+        assert "place " in said
+        assert "Queue" in said
 
 
 def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
@@ -109,8 +200,71 @@ def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
     said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
     assert "Placed 1 , in " in said
     assert "binpack" in said
+    assert "Reading and saving" in said
     assert "cml-eu-01" in said
     assert "RuntimeError: the licence server does not answer" in said
+
+
+@pytest.fixture
+def past_tick(pool, now):
+    """`past_tick(…)`: one that took 46.03 ms, most of it to place."""
+
+    def make(**fields):
+        step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
+        values = {"pool": pool, "started_at": now, "duration_ms": 46, "step_ms": step_ms}
+        return TickRun.objects.create(**(values | fields))
+
+    return make
+
+
+def test_a_tick_tells_its_steps_and_plugins_in_their_order(past_tick, by, viewer, words):
+    figures = {"binpack": {"ms": 0.03}, "cordon": {"ms": 0.01}, "ports": {"ms": 0.0}, "spot": {"ms": 0.02}}
+    tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
+    page = by(viewer).get(reverse("tick_detail", args=[tick.pk]))
+    said = words(page)
+    at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
+    assert f"Tick of cml-eu at {at}" in said
+    assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
+    assert "Expire 1.13 ms Place 41.94 ms Keep under 0.01 ms Scale down 2.96 ms" in said
+    assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
+    assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
+    assert "Show all" not in said
+
+
+def test_steps_of_ticks_are_drawn_as_long_as_they_took(past_tick, by, viewer, words):
+    past_tick(), past_tick(step_ms={"place": 92.06}, duration_ms=92)
+    page = by(viewer).get(reverse("queue_ticks"))
+    assert "expire 1.1 · place 41.9 · scale down 3.0 ms" in words(page)
+    assert "Steps, 0–92 ms" in words(page)
+    bars = sorted(
+        [(each.step.kind, each.x, each.width) for each in tick.steps.segments]
+        for tick, _ in page.context["ticks"]
+    )
+    assert bars == [[(1, 0, 1000)], [(5, 0, 12.3), (1, 12.3, 455.6), (5, 467.8, 32.2)]]
+
+
+def test_ticks_say_first_how_the_last_hour_went(past_tick, pool, now, by, viewer, words):
+    client = by(viewer)
+    assert "No tick has run in the last hour." in words(client.get(reverse("tick_list")))
+    past_tick(duration_ms=185), past_tick(started_at=now - timedelta(hours=2), duration_ms=900)
+    assert "No tick failed in the last hour; the slowest took 185 ms." in words(
+        client.get(reverse("tick_list"))
+    )
+    past_tick(errors={"place": "gone"})
+    page = client.get(f"{reverse('tick_list')}?sort=-duration_ms")
+    assert "1 tick failed in the last hour; the slowest took 185 ms." in words(page)
+    assert [row.duration_ms for row in page.context["rows"].rows] == [900, 185, 46]
+
+
+def test_decisions_say_first_how_the_last_hour_went(tuned, lab, by, viewer, words):
+    fleet = tuned(max_slots=1)
+    client = by(viewer)
+    assert "Nothing new was decided in the last hour." in words(client.get(reverse("decision_list")))
+    fleet.slot()
+    lab(), fleet.reservation(14)
+    fleet.clean_tick()
+    said = words(client.get(reverse("decision_list")))
+    assert "In the last hour 1 was placed, 1 was told why not." in said
 
 
 def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
@@ -118,7 +272,7 @@ def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
     standing_still.clean_tick()
     page = by(viewer).get(f"{reverse('decision_list')}?reservation={one.pk}")
     assert [row.reservation_id for row in page.context["rows"].rows] == [one.pk]
-    assert "cordon: cml-eu-01" in words(page)
+    assert "Cordoned: cml-eu-01" in words(page)
     assert Decision.objects.filter(reservation=other).exists()
 
 
@@ -147,7 +301,7 @@ def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, v
     claim = active_of(lab())
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
-    assert "It waits in cml-eu, 1 of 1." in said
+    assert "It is the only one in the queue of cml-eu." in said
     assert "The only READY slot is cordoned." in said
 
 
@@ -181,6 +335,9 @@ def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
     said = words(client.get(address, headers={"HX-Request": "true"}))
     assert "1 of 1 in cml-eu" in said
     assert "The only READY slot is cordoned." in said
+    assert "Cordoned 1 slot is cordoned" in said
+    assert "What happens next, and what would help" in said
+    assert "1 ready slot looked at" in said
     assert "What speaks against it" not in said
     assert "What speaks against it" in words(client.get(f"{address}?by=slot"))
 

@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.messages import get_messages
+from django.db.models import Q
 from django.urls import reverse
 
 from scheduling.framework.configuration import DEFAULT
@@ -165,7 +166,8 @@ def test_a_dry_run_of_a_drained_slot_and_another_requirement(
     ("data", "said"),
     [
         ({"cpu_cores": "2"}, "Name a definition or a session, and what it would need."),
-        ({"session": "00000000-0000-0000-0000-000000000000", "cpu_cores": "2"}, "There is no such session."),
+        ({"session": "00000000", "cpu_cores": "2"}, "No session “00000000” waits in cml-eu."),
+        ({"session": "what?", "cpu_cores": "2"}, "No session “what?” waits in cml-eu."),
         ({"scheduler": "plugins: []"}, "Line 1: “actions” is missing."),
         ({"add_slots": "-1"}, "greater than or equal to 0"),
         ({"drain": ["nothing"]}, "nothing is not one of the available choices"),
@@ -175,6 +177,31 @@ def test_a_dry_run_says_what_is_wrong(data, said, fleet, by, operator, words):
     page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", **data})
     assert page.status_code == 422
     assert said in words(page)
+
+
+def test_a_dry_run_of_a_definition_asks_for_amounts(fleet, lab, by, operator, active_definition, words):
+    lab()
+    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "definition": str(active_definition.pk)})
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"definition": ["Say what they would need: at least one amount."]}
+
+
+def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, words):
+    fleet.slot(cpu_cores=2)
+    session = lab()
+    asked = {"pool": "cml-eu", "session": session.short_id, "cpu_cores": "2"}
+    page = by(operator).post(reverse("dry_run"), asked)
+    assert "1 of 1 would be placed , instead of 0." in words(page)
+    assert page.context["form"]["session"].value() == session.short_id
+
+
+def test_a_dry_run_of_two_sessions_with_the_same_beginning_asks_for_more(
+    fleet, lab, by, operator, words, monkeypatch
+):
+    monkeypatch.setattr("scheduling.pages.dry_run.by_id", lambda *_: Q())
+    lab(), lab()
+    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "session": "aaaa", "cpu_cores": "2"})
+    assert "More than one id begins with “aaaa”: give more of it." in words(page)
 
 
 def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by, operator):

@@ -1,24 +1,37 @@
-"""How a plugin's score is written."""
+"""How scores and reasons of plugins are written."""
 
 from __future__ import annotations
 
 import pytest
 
-from scheduling.templatetags.scores import score
+from scheduling.framework.explain import Count
+from scheduling.templatetags.scores import reason_title, score
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0, "0"),
-        (0.53, "0.53"),
-        (100, "100"),
-        (500, "0.5 in the band resource type"),
-        (2_000_000, "2 in the band availability"),
-        (1_000_000_000, "1 in the band spot"),
-        (-1_000_000_000, "-1 in the band spot"),
-        (100_000_000_000_000, "100 in the band topology"),
+        (0, '<span class="muted">0.00</span>'),
+        (0.7, "<b>0.70</b>"),
+        (100, "<b>100.00</b>"),
+        (500, '<b title="In the band resource type: counts first">0.50</b>'),
+        (2_000_000, '<b title="In the band availability: counts first">2.00</b>'),
+        (1_000_000_000, '<b title="In the band spot: counts first">1.00</b>'),
+        (-1_000_000_000, '<b title="In the band spot: counts first">-1.00</b>'),
+        (100_000_000_000_000, '<b title="In the band topology: counts first">100.00</b>'),
     ],
 )
-def test_a_score_is_written_with_its_band(value, words):
+def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, words):
     assert score(value) == words
+
+
+@pytest.mark.parametrize(
+    ("reason", "title"),
+    [
+        (Count("memory_gb", "resources", 3, "lack memory"), "Not enough memory"),
+        ({"code": "cordon", "plugin": "cordon"}, "Cordoned"),
+        (Count("licences", "licence_server", 1, "is refused"), "Licence server"),
+    ],
+)
+def test_a_reason_has_a_title_in_words(reason, title):
+    assert reason_title(reason) == title

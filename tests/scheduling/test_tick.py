@@ -8,7 +8,7 @@ import pytest
 
 from scheduling import tasks, tick
 from scheduling.leases import lease
-from scheduling.models import LaunchAttempt, Lease, Phase, Reservation, SlotState, TickRun
+from scheduling.models import Decision, LaunchAttempt, Lease, Phase, Reservation, SlotState, TickRun
 from scheduling.services.slots import note_interruption
 from scheduling.tick import STEPS, scheduling_tick
 from tests.scheduling.fakes import NoMetrics
@@ -117,7 +117,28 @@ def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
     fleet.reservation()
     fleet.clean_tick()
     assert TickRun.objects.count() == 2
-    assert TickRun.objects.latest("started_at").counts == {"unmet": 1, "launched_for_demand": 1}
+    assert TickRun.objects.latest("started_at").counts == {"told": 1, "unmet": 1, "launched_for_demand": 1}
+
+
+def test_a_tick_that_tells_why_something_waits_keeps_its_row_and_its_decisions(tuned):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    fleet.reservation(ttl=9999)
+    for _ in range(4):
+        fleet.clean_tick()
+        fleet.clock.advance(seconds=5)
+    told, quiet = TickRun.objects.order_by("started_at")
+    assert (told.counts, quiet.counts) == ({"told": 1, "unmet": 1}, {"unmet": 1})
+    decision = Decision.objects.get()
+    assert (decision.tick_id, decision.at) == (told.pk, told.started_at)
+
+
+def test_ticks_in_a_row_that_do_the_same_have_a_row_each(fleet):
+    for _ in range(2):
+        fleet.reservation(ttl=1)
+        fleet.clock.advance(seconds=5)
+        fleet.clean_tick()
+    assert [run.counts for run in TickRun.objects.all()] == [{"expired": 1}] * 2
 
 
 def test_placing_again_without_outside_change_changes_nothing(fleet, lab):

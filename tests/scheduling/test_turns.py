@@ -103,7 +103,7 @@ def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer,
     assert "1 session waits, for 0 s, 2 are booked ahead" in pool_sentence(pool, figures, now=fleet.clock())
     client.force_login(viewer)
     assert ", 2 booked ahead" in client.get(f"/pools/{pool.pk}/").content.decode()
-    assert "1 waits for a place." in client.get("/reservations/").content.decode()
+    assert "1 waits for a place, 2 are booked ahead" in client.get("/reservations/").content.decode()
 
 
 def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(

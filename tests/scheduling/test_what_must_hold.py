@@ -110,7 +110,7 @@ def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_deman
     session = lab_on(slot)
     note_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     report = fleet.clean_tick()
-    assert report.counts == {"interrupted": 1, "unmet": 1, "launched_for_demand": 1}
+    assert report.counts == {"interrupted": 1, "told": 1, "unmet": 1, "launched_for_demand": 1}
     assert active_of(session).phase == Phase.PENDING
 
 

@@ -212,10 +212,10 @@ def test_those_that_wait_are_moved_to_another_pool(by, operator, session_in, now
     bare = reserve(pool_named("cml-eu"), now)
     client, address = by(operator), reverse("queue_bulk_move")
     page = client.post(address, ticked(*rows, bare))
-    assert "Move 2 waiting reservations?" in words(page)
-    assert "2 of 3 waiting reservations can be moved. Those without a session stay" in words(page)
+    assert "Move 2 reservations in the queue?" in words(page)
+    assert "2 of 3 reservations in the queue can be moved. Those without a session stay" in words(page)
     done = client.post(address, {**ticked(*rows, bare), "pool": "cml-us", "reason": "nearer"}, follow=True)
-    assert "2 waiting reservations moved." in words(done)
+    assert "2 reservations in the queue moved." in words(done)
     assert set(LabletSession.objects.values_list("pool", flat=True)) == {"cml-us"}
     assert {row.reason for row in ChangeLog.objects.filter(event="session_moved_to_pool")} == {"nearer"}
 
@@ -229,7 +229,7 @@ def test_those_that_wait_there_already_are_no_move(by, operator, session_in):
     assert refused.status_code == 422
     assert "None of them can be moved like this." in words(refused)
     done = client.post(address, {**ticked(*rows), **asked}, follow=True)
-    assert "1 waiting reservation moved." in words(done)
+    assert "1 reservation in the queue moved." in words(done)
 
 
 def test_a_pool_has_to_be_chosen(by, operator, session):
@@ -258,7 +258,7 @@ def test_a_job_that_moves_counts_each_once(by, operator, session_in, monkeypatch
     job = Job.objects.get()
     run_job(str(job.pk))
     job.refresh_from_db()
-    assert (job.result, job.done, job.refused) == ("6 waiting reservations moved.", 6, 0)
+    assert (job.result, job.done, job.refused) == ("6 reservations in the queue moved.", 6, 0)
     assert Reservation.objects.filter(phase=Phase.PENDING, pool__name="cml-us").count() == 6
 
 
@@ -266,7 +266,7 @@ def test_those_that_wait_are_cancelled_with_their_sessions(by, operator, session
     rows = [session.reservations.get(), reserve(pool_named("cml-eu"), now)]
     asked = {**ticked(*rows), "reason": "course moved"}
     done = by(operator).post(reverse("queue_bulk_cancel"), asked, follow=True)
-    assert "2 waiting reservations cancelled." in words(done)
+    assert "2 reservations in the queue cancelled." in words(done)
     session.refresh_from_db()
     assert session.status == S.CANCELLED
     assert not Reservation.objects.filter(phase=Phase.PENDING).exists()

@@ -1,0 +1,131 @@
+"""Ticks as pages show them: what they did, and where their time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from lcm.templatetags.lcm import words
+from scheduling.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.models import TickRun
+from scheduling.pages.wording import counts_text
+from scheduling.tick import STEPS
+
+WIDTH = 1000
+# What is less than this is neither drawn nor told in a row, in ms.
+SHORT = 0.05
+# Steps that are drawn alike, and how the legend names them.
+LEGEND = ((1, "Place"), (2, "Launch"), (3, "Interruptions"), (5, "Rest"))
+_KINDS = {"place": 1, "launch": 2, "keep": 2, "interrupt": 3}
+_REST = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a tick, as long as it took."""
+
+    name: str
+    ms: float
+    kind: int = _REST
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.ms:,.1f}"
+
+
+@dataclass(frozen=True)
+class Segment:
+    step: Step
+    x: float
+    width: float
+
+
+@dataclass(frozen=True)
+class StepBar:
+    """The steps of a tick as parts of a bar, which is as long as the slowest tick beside it."""
+
+    segments: Sequence[Segment]
+    width: int = WIDTH
+
+    @property
+    def text(self) -> str:
+        """“expire 2.0 · place 126.2 ms”"""
+        return f"{' · '.join(each.step.text for each in self.segments)} ms" if self.segments else ""
+
+
+@dataclass(frozen=True)
+class PluginTime:
+    name: str
+    ms: float | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class PluginTimes:
+    """What plugins cost and what failed in them, in the order in which they are asked."""
+
+    rows: Sequence[PluginTime]
+    # Those that took too little to be measured, by name.
+    quick: Sequence[str]
+    # What placing took besides: reading what there is and saving what was decided.
+    rest: float
+
+
+def steps_of(tick: TickRun) -> list[Step]:
+    """In their order, which a database does not keep."""
+    names = [name for name, _ in STEPS if name in tick.step_ms]
+    names += [name for name in tick.step_ms if name not in names]
+    return [Step(words(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
+
+
+def tell_of_ticks(rows: Sequence[Any]) -> None:
+    """Give rows of a page what they did and a bar of their steps."""
+    steps = [steps_of(row) for row in rows]
+    slowest = max((_sum(each) for each in steps), default=0)
+    for row, each in zip(rows, steps, strict=True):
+        row.did = counts_text(row.counts)
+        row.steps = bar_of(each, of=slowest)
+
+
+def bar_of(steps: Sequence[Step], *, of: float) -> StepBar:
+    segments, x = [], 0.0
+    for step in steps:
+        if step.ms < SHORT:
+            continue
+        width = step.ms / of * WIDTH
+        segments.append(Segment(step, round(x, 1), round(width, 1)))
+        x += width
+    return StepBar(segments)
+
+
+def plugins_of(tick: TickRun) -> PluginTimes:
+    figures: Mapping[str, Any] = tick.plugins
+    order = _asked_in_order(tick.pool.scheduler)
+    names = [*(name for name in order if name in figures), *(name for name in figures if name not in order)]
+    rows = [PluginTime(name, figures[name].get("ms"), figures[name].get("error", "")) for name in names]
+    spent = sum(row.ms or 0 for row in rows)
+    quick = [row.name for row in rows if row.ms == 0 and not row.error]
+    shown = [row for row in rows if row.name not in quick]
+    return PluginTimes(shown, quick, max(tick.step_ms.get("place", 0) - spent, 0))
+
+
+def moment_text(moment: datetime) -> str:
+    """`09:41:07`, with the day when that is not today."""
+    local = timezone.localtime(moment)
+    pattern = "%H:%M:%S" if local.date() == timezone.localdate() else "%d %b %H:%M:%S"
+    return local.strftime(pattern)
+
+
+def _asked_in_order(scheduler: str) -> list[str]:
+    try:
+        return [plugin.name for plugin in read_configuration(scheduler).opened()]
+    except WrongConfiguration:
+        return []
+
+
+def _sum(steps: Sequence[Step]) -> float:
+    return sum(step.ms for step in steps)
