@@ -18,7 +18,7 @@ from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition, P
 from lcm.models.definitions import RESOURCES
 from lcm.pages.bulk import ACTIVATE, DEPRECATE
 from lcm.pages.lists import DEFINITIONS, revisions_list
-from lcm.roles import Role
+from lcm.roles import Role, role_of
 from lcm.selectors import definitions as selectors
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import sessions
@@ -59,12 +59,17 @@ def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "revision": definition.current_revision,
         "now": timezone.now(),
         "revisions": selectors.revisions_to_list(definition)[:20],
+        "has_row_actions": _has_older(definition) and role_of(request.user) >= Role.ADMIN,
         "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:8],
         "changes": changes_of(definition),
         "picture": picture_of(definition.nodes, definition.links),
         "crumbs": [("Definitions", reverse("definition_list")), (str(definition), "")],
     }
     return render(request, "definitions/detail.html", context)
+
+
+def _has_older(definition: LabletDefinition) -> bool:
+    return definition.current_revision is not None and definition.current_revision.number > 1
 
 
 @require_GET

@@ -91,8 +91,8 @@ class BulkWork:
         return f"{some}{self.rest}"
 
     def told(self, handled: Handled) -> str:
-        are = "it is" if handled.refused == 1 else "they are"
-        rest = f"; {handled.refused:,} could not be, as {are} now" if handled.refused else ""
+        was = "was" if handled.refused == 1 else "were"
+        rest = f"; {handled.refused:,} {was} refused" if handled.refused else ""
         return f"{self.counted(handled.done)} {self.past}{rest}."
 
     def counted(self, count: int) -> str:

@@ -107,7 +107,7 @@ def _without_ports(session: LabletSession, row: SessionObservation | None) -> st
     if not session.revision.port_template:
         return "It has no ports."
     if session.is_final:
-        return "Its ports were given back."
+        return "It holds no ports any more."
     waits = session.status == SessionStatus.PENDING
     return "Ports are given with its place." if waits else "It has no ports."
 

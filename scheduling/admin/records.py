@@ -22,7 +22,7 @@ from scheduling.models import (
 
 @admin.register(TickRun)
 class TickAdmin(ReadOnlyAdmin):
-    note = "Ticks are kept for two days; ticks in a row that do the same are one row."
+    note = "Ticks are kept for two days; quiet ticks in a row are one row."
     note_page = "pool_list"
     list_display = ("__str__", "started_at", "duration_ms", "counts", "errors")
     list_filter = ("pool", "started_at")

@@ -66,7 +66,7 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(source="reservation.pool.name")
     outcome = serializers.ChoiceField(choices=DecisionOutcome.choices)
     sentence = serializers.CharField()
-    position = serializers.IntegerField(allow_null=True, help_text="None: no cycle has looked at it yet.")
+    position = serializers.IntegerField(allow_null=True, help_text="None: no tick has looked at it yet.")
     ahead = serializers.IntegerField(allow_null=True)
     waiting = serializers.IntegerField(help_text="How many stand in the pool's order.")
     ordered_at = serializers.DateTimeField(allow_null=True)

@@ -85,7 +85,8 @@ const kept = new WeakMap();
 const reachable = (part) => [...part.querySelectorAll("a[href], button, summary, input, select, textarea")];
 function likeness(each) {
   const names = ["href", "name", "value", "formaction"].map((name) => each.getAttribute(name));
-  return [each.tagName, each.form && each.form.getAttribute("action"), ...names, each.textContent.trim()].join("|");
+  if (!names.some(Boolean)) names.push(each.textContent.trim());
+  return [each.tagName, each.form && each.form.getAttribute("action"), ...names].join("|");
 }
 function whereFocusIs(part) {
   const all = reachable(part);
@@ -96,6 +97,7 @@ function whereFocusIs(part) {
   return { like, before, index, tag: all[index].tagName };
 }
 function focusAgain(part, { like, before, index, tag }) {
+  if (part.contains(document.activeElement)) return;
   const all = reachable(part);
   const same = all.filter((each) => likeness(each) === like)[before];
   const instead = all[index] && all[index].tagName === tag ? all[index] : null;
@@ -103,6 +105,7 @@ function focusAgain(part, { like, before, index, tag }) {
 }
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target, xhr } = event.detail;
+  if (polls.has(requestConfig) && isInUse(target)) event.detail.shouldSwap = false;
   if (requestConfig.elt !== target || requestConfig.triggeringEvent) return;
   const open = [...target.querySelectorAll("details")].map((each) => each.open);
   kept.set(xhr, { open, focus: whereFocusIs(target) });

@@ -144,7 +144,7 @@ def test_many_topologies_become_drafts_and_are_activated_together(open_page):
     page.get_by_role("button", name="Import files").click()
     expect(page.locator(".badge", has_text="Done")).to_be_visible()
     page.goto(f"/definitions/?q={mark}")
-    page.get_by_label("Select this page").check()
+    page.get_by_role("checkbox", name="Select this page").check()
     page.locator(".bulk").get_by_role("button", name="Activate…").click()
     confirm(page, "They are right", "Activate 2 definitions")
     expect(page.locator(".toast")).to_contain_text("2 definitions")

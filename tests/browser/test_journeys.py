@@ -170,7 +170,7 @@ def test_bulk_cancel_of_what_is_ticked(open_page):
         ask_for_session(page, name)
     page.goto(f"/sessions/?q={name}")
     expect(page.locator(".bulk")).to_be_hidden()
-    page.get_by_label("Select this page").check()
+    page.get_by_role("checkbox", name="Select this page").check()
     expect(page.locator("[data-selected-count]")).to_have_text("3 selected")
     page.locator("tbody .select").first.uncheck()
     page.locator(".bulk").get_by_role("button", name="Cancel…").click()

@@ -173,8 +173,10 @@ def test_a_lab_edited_by_hand_is_observed_drifts_and_is_acknowledged(open_page, 
     expect(line.get_by_text("Leaked")).to_be_visible()
 
     # The port is held back on its worker.
-    page.reload()
-    expect(page.locator("#panel-capacity").get_by_text("leaked")).to_be_visible()
+    here = page.url
+    page.locator("#panel-capacity").get_by_role("link", name=re.compile("^cml-")).click()
+    expect(page.locator(".port.is-leaked, .key-port.is-leaked").first).to_be_visible()
+    page.goto(here)
 
     line.get_by_role("link", name="Acknowledge…").click()
     dialog = page.locator("dialog")

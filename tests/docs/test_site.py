@@ -30,7 +30,7 @@ def test_nothing_comes_from_another_origin(site):
 
 def test_pictures_are_small():
     pictures = (ROOT / "docs" / "images" / "guide").glob("*.png")
-    assert {each.name for each in pictures if each.stat().st_size > 250_000} == set()
+    assert {each.name for each in pictures if each.stat().st_size > 220_000} == set()
 
 
 def test_every_picture_of_the_guide_is_shown():

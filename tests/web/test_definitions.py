@@ -92,7 +92,9 @@ def test_there_is_a_column_for_actions_where_there_are_any(name, as_, admin, vie
     definition, head = revise(0), '<span class="visually-hidden">Actions</span>'
     assert head not in as_(admin).get(page(name, definition)).content.decode()
     revise(1)
-    assert head in as_(admin).get(page(name, definition)).content.decode()
+    shown = as_(admin).get(page(name, definition)).content.decode()
+    assert head in shown
+    assert f'href="{page("definition_revert", definition, 1)}"' in shown
     assert head not in as_(viewer).get(page(name, definition)).content.decode()
 
 

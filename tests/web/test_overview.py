@@ -260,7 +260,7 @@ def test_the_ticks_are_drawn_with_their_numbers(client, viewer, pool):
     TickRun.objects.create(pool=pool, started_at=timezone.now(), duration_ms=70, counts={"placed": 2})
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks")).content.decode()
-    assert "2 sessions were placed in this time. Equal ticks in a row are drawn as one point." in page
+    assert "2 sessions were placed in this time. Quiet ticks in a row are drawn as one point." in page
     assert "70 ms" in page
 
 

@@ -86,3 +86,16 @@ def test_no_template_has_styles_or_scripts_of_its_own():
     wrong = re.compile(r"\sstyle=|<style|<script(?![^>]*\bsrc=)|\son[a-z]+=")
     found = [path.name for path in (ROOT / "templates").rglob("*.html") if wrong.search(path.read_text())]
     assert found == []
+
+
+def test_what_opens_in_the_dialog_says_how_it_is_put_there():
+    """A link in a panel that is swapped whole would inherit that, and take the place of the dialog itself."""
+    tag = re.compile(r"<(?:a|button|form)\b(?:\{%.*?%\}|\{\{.*?\}\}|[^>])*>", re.S)
+    found = [
+        (path.name, each)
+        for path in TEMPLATES.rglob("*.html")
+        for each in tag.findall(path.read_text())
+        if 'hx-target="#dialog"' in each
+    ]
+    assert len(found) > 30
+    assert [place for place in found if 'hx-swap="innerHTML"' not in place[1]] == []

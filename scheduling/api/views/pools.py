@@ -60,7 +60,7 @@ class PoolViewSet(ReadViewSet[Pool]):
     @extend_schema(request=DryRunSerializer, responses=RehearsalSerializer)
     @action(detail=True, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request, pk: str) -> Response:
-        """What the next cycle would do if something were different; nothing is changed."""
+        """What the next tick would do if something were different; nothing is changed."""
         data = self.taken(DryRunSerializer, request)
         wanted = [
             Requirement(each["resources"], each.get("definition"), each.get("session"))
