@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, timedelta
 
-from celery import shared_task
+from celery import Task, shared_task
 from django.utils import timezone
 
 from fairshare.services import aggregation, retention, summing
@@ -17,10 +17,11 @@ def remove_old_usage() -> None:
     retention.remove_old_usage(now=timezone.now())
 
 
-@shared_task
-def sum_usage(*words: str) -> None:
-    """Sum what somebody looks at and keep it for them."""
-    summing.keep_sums(summing.Question.of(*words), now=timezone.now())
+@shared_task(bind=True, max_retries=100)
+def sum_usage(self: Task, *words: str) -> None:
+    """Sum what somebody looks at and keep it for them; later, while another sum is made."""
+    if not summing.keep_sums(summing.Question.of(*words), now=timezone.now()):
+        raise self.retry(countdown=5)
 
 
 @shared_task

@@ -29,8 +29,7 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
         return ObserverResult(success_count=1)
 
     def lag(self, now: datetime) -> timedelta | None:
-        """Factors are as old as their calculation, and late when they are older than the interval."""
+        """Factors are as old as their calculation."""
         newest = Pool.objects.annotate(last=Max("fair_share_calculations__at")).values_list("last", flat=True)
         moments = [each for each in newest if each is not None]
-        age = now - min(moments) if moments else timedelta(0)
-        return age if age > self.interval else None
+        return now - min(moments) if moments else None

@@ -91,7 +91,8 @@ def _answered(asked: Question) -> dict[str, Any]:
     except LcmError as error:
         return {"problem": error.message}
     if answer.found is None:
-        return {"answer": answer, "sentence": f"**{_days(asked.period)} are being summed.**"}
+        days = _days(asked.period)
+        return {"answer": answer, "sentence": f"**What was used in the {days} is being summed.**"}
     found, resource = answer.found, asked.resource
     by_day = usage_by_day(asked.period, asked.level, resource, found.top)
     return {

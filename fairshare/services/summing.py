@@ -17,8 +17,8 @@ AT_ONCE = 50_000
 # Sums that are older are made anew once somebody looks; they are shown meanwhile.
 FRESH = timedelta(minutes=10)
 KEPT_SECONDS = 86_400
-# A worker is not asked again sooner; less than what is fresh, so that it can be asked for new sums.
-PATIENCE_SECONDS = 300
+# A worker is not asked again sooner: as long as a task may take, and no longer than sums are fresh.
+PATIENCE_SECONDS = 600
 SUBJECTS = 100
 # Beginning of every key; another number when what is kept changes its form.
 FORM = "usage-sums:1"
@@ -46,6 +46,11 @@ class Question:
     def key(self) -> str:
         return ":".join([FORM, *self.words])
 
+    @property
+    def mark(self) -> str:
+        """Under which it is noted that a worker was asked."""
+        return f"{self.key}:asked"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -58,22 +63,36 @@ class Answer:
 
 def who_used_most(asked: Question, *, now: datetime) -> Answer:
     """Summed now where that is quick; else what is kept. A worker is asked when that is missing or old."""
-    if asked.period.buckets(asked.level).order_by()[: AT_ONCE + 1].count() <= AT_ONCE:
-        return Answer(_sum(asked), now)
     try:
-        kept: Answer | None = cache.get(asked.key)
-        if kept is not None and kept.at is not None and now - kept.at < FRESH:
-            return kept
-        if cache.add(f"{asked.key}:asked", True, timeout=PATIENCE_SECONDS):
-            _ask(asked)
+        found = cache.get_many([asked.key, asked.mark])
     except (RedisError, OSError) as error:
+        if _is_quick(asked):
+            return Answer(_sum(asked), now)
         raise Unavailable("So much usage is summed by a worker, and the broker cannot be reached.") from error
+    kept: Answer | None = found.get(asked.key)
+    if kept is not None and kept.at is not None and now - kept.at < FRESH:
+        return kept
+    is_asked = asked.mark in found
+    if kept is None and not is_asked and _is_quick(asked):
+        return Answer(_sum(asked), now)
+    if not is_asked and cache.add(asked.mark, True, timeout=PATIENCE_SECONDS):
+        _ask(asked)
     return Answer(kept.found, kept.at, awaited=True) if kept else Answer(None, None, awaited=True)
 
 
-def keep_sums(asked: Question, *, now: datetime) -> None:
-    """What a worker does when it is asked."""
-    cache.set(asked.key, Answer(_sum(asked), now), timeout=KEPT_SECONDS)
+def keep_sums(asked: Question, *, now: datetime) -> bool:
+    """What a worker does when it is asked, one at a time. False: it is not its turn yet."""
+    if not cache.add(f"{FORM}:summing", True, timeout=PATIENCE_SECONDS):
+        return False
+    try:
+        cache.set(asked.key, Answer(_sum(asked), now), timeout=KEPT_SECONDS)
+    finally:
+        cache.delete(f"{FORM}:summing")
+    return True
+
+
+def _is_quick(asked: Question) -> bool:
+    return asked.period.buckets(asked.level).order_by()[: AT_ONCE + 1].count() <= AT_ONCE
 
 
 def _sum(asked: Question) -> BySubject:
@@ -84,5 +103,5 @@ def _ask(asked: Question) -> None:
     try:
         ask_worker("fairshare.tasks.sum_usage", *asked.words)
     except Unavailable:
-        cache.delete(f"{asked.key}:asked")
+        cache.delete(asked.mark)
         raise

@@ -235,7 +235,7 @@ def _nothing_to_revert(
         "back": _home(definition),
         "crumbs": _crumbs(definition, "Revert"),
     }
-    return show(request, "bulk.html", context, status=200 if request.method == "GET" else 409)
+    return show(request, "bulk.html", context, status=200 if request.method == "GET" else 422)
 
 
 def _amounts(revision: DefinitionRevision) -> str:

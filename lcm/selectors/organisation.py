@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
@@ -54,9 +56,26 @@ def role_rank() -> Case:
 
 
 def people_by_role() -> dict[Role, int]:
-    """How many have each role that anyone has."""
-    ranks = User.objects.order_by().annotate(rank=role_rank()).values_list("rank")
-    return {Role(rank): count for rank, count in ranks.annotate(Count("pk"))}
+    """How many have each role that anyone has; those with one are looked at, the others only counted."""
+    named = User.groups.through._default_manager.filter(group__name__in=GROUPS, user__is_active=True)
+    roles: dict[Any, Role] = {}
+    for pk, name in named.values_list("user_id", "group__name"):
+        roles[pk] = max(roles.get(pk, Role.NONE), GROUPS[name])
+    roles |= dict.fromkeys(
+        User.objects.filter(is_superuser=True, is_active=True).values_list("pk", flat=True), Role.ADMIN
+    )
+    counts = Counter(roles.values())
+    counts[Role.NONE] = User.objects.count() - len(roles)
+    return +counts
+
+
+def in_role(people: QuerySet[User], role: Role) -> QuerySet[User]:
+    """Those who have this role; only who may have it is looked at closely."""
+    if role:
+        name = next(name for name, each in GROUPS.items() if each == role)
+        held = User.groups.through._default_manager.filter(group__name=name).values("user")
+        people = people.filter(Q(pk__in=held) | Q(is_superuser=True))
+    return people.alias(rank=role_rank()).filter(rank=role)
 
 
 def tokens() -> QuerySet[ApiToken]:

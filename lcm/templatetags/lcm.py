@@ -22,6 +22,12 @@ from lcm.web.wording import ago_text, amount_text, clock_text, counted, duration
 
 register = template.Library()
 
+# Words that changes begin with; everything else may be a name.
+BEGINNINGS = {
+    "another", "cordon", "definition", "domain", "drain", "fair-share", "interruption", "job", "labels",
+    "password", "pool", "project", "reservation", "role", "session", "slot", "token", "weight", "weights",
+}  # fmt: skip
+
 # Word, shape and colour of each status; the shapes are in components/shapes.html.
 LOOKS: dict[str, tuple[str, str]] = {
     SessionStatus.PENDING: ("clock", "idle"),
@@ -252,7 +258,7 @@ def words(name: str) -> str:
 def begun(text: str) -> str:
     """With a capital, unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
     first = text.partition(" ")[0].rstrip(",:;")
-    return text[:1].upper() + text[1:] if first.isalpha() else text
+    return text[:1].upper() + text[1:] if first in BEGINNINGS else text
 
 
 @register.filter

@@ -64,6 +64,8 @@ class BulkWork:
     # Of those able, the ones it can be done to with what the form holds, when that matters.
     fitting: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
     danger: bool = False
+    # More than this are left to a worker; by default as many as cheap actions may be.
+    at_once: int | None = None
     # When a row came to be: a job leaves alone what is newer than itself.
     born: str = "created_at"
 
@@ -153,15 +155,15 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         "how": how,
         "keys": request.POST.getlist("pk") if how == "ticked" else [],
         "filter_query": request.POST.get("filter_query", ""),
-        "in_background": _is_long(how, count),
+        "in_background": _is_long(bulk, how, count),
         "back": back,
         "crumbs": [(bulk.page.title, back), (title.removesuffix("?"), "")],
     }
     return show(request, "bulk.html", context, status=422 if form.is_bound else 200)
 
 
-def _is_long(how: str, count: int) -> bool:
-    return how == "all" and count > AT_ONCE
+def _is_long(bulk: BulkWork, how: str, count: int) -> bool:
+    return how == "all" and count > (AT_ONCE if bulk.at_once is None else bulk.at_once)
 
 
 def _do(request: HttpRequest, bulk: BulkWork, rows: QuerySet[Any], how: str, data: Mapping[str, Any]) -> Done:
@@ -170,7 +172,7 @@ def _do(request: HttpRequest, bulk: BulkWork, rows: QuerySet[Any], how: str, dat
     count = able.count()
     if not count:
         raise InvalidInput({"__all__": f"None of them can be {bulk.can_be} like this."})
-    if _is_long(how, count):
+    if _is_long(bulk, how, count):
         query = request.POST.get("filter_query", "")
         job = start_job(
             kind="bulk",

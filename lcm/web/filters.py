@@ -31,7 +31,7 @@ from lcm.models import (
     User,
 )
 from lcm.roles import GROUPS, Role
-from lcm.selectors.organisation import role_rank
+from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
 from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
@@ -245,7 +245,7 @@ class PersonFilter(UserFilter):
     is_active = FlagFilter(label="Account", yes="Open", no="Closed")
 
     def in_role(self, qs: QuerySet[User], name: str, value: str) -> QuerySet[User]:
-        return qs.alias(rank=role_rank()).filter(rank=GROUPS.get(value, Role.NONE))
+        return in_role(qs, GROUPS.get(value, Role.NONE))
 
 
 class JobFilter(df.FilterSet):  # type: ignore[misc]

@@ -47,6 +47,9 @@ def _include(row: SessionObservation, given: Mapping[str, Any], actor: Actor, no
     include_session(session=row.session, reason=given["reason"], actor=actor, now=now)
 
 
+# Each is a change of its definition's whole aggregate.
+AT_ONCE = 25
+
 EXCLUDE = BulkWork(
     name="exclude-evidence",
     page=EVIDENCE,
@@ -58,7 +61,8 @@ EXCLUDE = BulkWork(
     rest="Those that are excluded already stay as they are.",
     able=lambda rows: rows.filter(excluded_reason=""),
     work=one_by_one(_exclude),
-    born="recorded_at",
+    at_once=AT_ONCE,
+    born="session__created_at",
 )
 INCLUDE = BulkWork(
     name="include-evidence",
@@ -71,7 +75,8 @@ INCLUDE = BulkWork(
     rest="Those that nobody excluded stay as they are.",
     able=lambda rows: rows.exclude(excluded_reason=""),
     work=one_by_one(_include),
-    born="recorded_at",
+    at_once=AT_ONCE,
+    born="session__created_at",
 )
 
 

@@ -36,6 +36,11 @@ class ObserverRun(IdModel):
         indexes = [
             models.Index(fields=["observer", "started_at"], name="run_of_observer"),
             models.Index(fields=["started_at", "id"], name="run_newest"),
+            models.Index(fields=["duration_ms", "id"], name="run_slowest"),
+            models.Index(fields=["failure_count", "id"], name="run_most_failed"),
+            models.Index(
+                fields=["started_at"], name="run_failed", condition=~Q(error="") | Q(failure_count__gt=0)
+            ),
         ]
 
     def __str__(self) -> str:

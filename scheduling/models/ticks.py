@@ -36,6 +36,7 @@ class TickRun(IdModel):
         indexes = [
             models.Index(fields=["pool", "started_at"], name="tick_of_pool"),
             models.Index(fields=["started_at", "id"], name="tick_newest"),
+            models.Index(fields=["duration_ms", "id"], name="tick_slowest"),
         ]
 
     def __str__(self) -> str:

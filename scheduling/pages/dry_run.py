@@ -83,7 +83,7 @@ class DryRunForm(PageForm):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         named = data.get("definition") or data.get("session")
-        if not named and any(data.get(name) is not None for name in AMOUNTS):
+        if not named and "session" not in self.errors and any(data.get(name) is not None for name in AMOUNTS):
             raise forms.ValidationError("Name a definition or a session, and what it would need.")
         if data.get("definition") and all(data.get(name) is None for name in AMOUNTS):
             self.add_error("definition", "Say what they would need: at least one amount.")

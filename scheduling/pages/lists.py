@@ -97,10 +97,11 @@ def _tell_where(rows: Sequence[Any]) -> None:
 
 
 _PLACE = Column("Slot", lambda row: row.place.slot.name if row.place else "")
+_HELD = Column("Slot", lambda row: row.place.slot.name if row.place and not row.place.released_at else "")
 SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],
-    exported=[*lists.SESSIONS.exported, _PLACE],
+    exported=[*lists.SESSIONS.exported, _HELD],
     row_template="capacity/placed_session_row.html",
     dress=_tell_where,
 )
@@ -196,7 +197,9 @@ RESERVATIONS = ListPage(
         Column("Memory", lambda row: row.memory_gb, numeric=True, export_label="Memory GB"),
         Column("Priority", lambda row: row.get_priority_display(), sort="-priority"),
         Column("Ends", lambda row: row.expires_at, numeric=True, export_label="Expires"),
-        Column("Asked", lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(
+            "Asked", lambda row: row.created_at, sort="-created_at", numeric=True, export_label="Asked for"
+        ),
     ],
     row_template="capacity/reservation_row.html",
     dress=_tell_turns,

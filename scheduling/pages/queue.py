@@ -17,9 +17,10 @@ from lcm.roles import Role
 from lcm.web.access import role_required
 from lcm.web.bulk import bulk_page
 from lcm.web.lists import list_page
+from lcm.web.wording import clock_text
 from scheduling.pages.bulk_claims import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
-from scheduling.pages.ticks import LEGEND, moment_text, plugins_of, steps_of, tell_of_ticks
+from scheduling.pages.ticks import LEGEND, plugins_of, steps_of, tell_of_ticks
 from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
 from scheduling.selectors.explaining import Explained, explain_session
@@ -76,7 +77,7 @@ def tick_list(request: HttpRequest) -> HttpResponseBase:
 def tick_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     tick = get_object_or_404(capacity.ticks(), pk=pk)
     rows = list(decisions().filter(tick_id=pk).order_by("position", "pk")[: DECISIONS_SHOWN + 1])
-    at = moment_text(tick.started_at)
+    at = clock_text(tick.started_at, seconds=True)
     context = {
         "tick": tick,
         "at": at,

@@ -43,13 +43,14 @@ def _ticks_lead() -> str:
 
 
 def _decisions_lead() -> str:
-    placed, told = queue.decided_since(timezone.now() - LATELY)
+    placed, told, more = queue.decided_since(timezone.now() - LATELY)
     rest = "One line each time something new is said."
     if not placed + told:
         return f"**Nothing new was decided in the last hour.** {rest}"
     done = f"{placed:,} {'was' if placed == 1 else 'were'} placed" if placed else "nobody was placed"
     heard = f", {told:,} {'was' if told == 1 else 'were'} told why not" if told else ""
-    return f"**In the last hour {done}{heard}.** {rest}"
+    of = f", counting {placed + told:,} of them" if more else ""
+    return f"**In the last hour {done}{heard}{of}.** {rest}"
 
 
 def standing_text(row: Any) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-
-from django.utils import timezone
 
 from lcm.templatetags.lcm import words
 from scheduling.framework.configuration import WrongConfiguration, read_configuration
@@ -111,13 +108,6 @@ def plugins_of(tick: TickRun) -> PluginTimes:
     quick = [row.name for row in rows if row.ms == 0 and not row.error]
     shown = [row for row in rows if row.name not in quick]
     return PluginTimes(shown, quick, max(tick.step_ms.get("place", 0) - spent, 0))
-
-
-def moment_text(moment: datetime) -> str:
-    """`09:41:07`, with the day when that is not today."""
-    local = timezone.localtime(moment)
-    pattern = "%H:%M:%S" if local.date() == timezone.localdate() else "%d %b %H:%M:%S"
-    return local.strftime(pattern)
 
 
 def _asked_in_order(scheduler: str) -> list[str]:

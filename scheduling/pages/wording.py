@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from lcm.web.wording import counted, duration_text
+from lcm.web.wording import clock_text, counted, duration_text
 from scheduling.launching import may_launch
 from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
 from scheduling.pages.supply import Supply
@@ -116,7 +116,7 @@ def occupants_text(on_it: Occupants) -> str:
     text = f"{counted(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
     if on_it.last_end is None:
         return text
-    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {_moment(on_it.last_end)}"
+    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
 
 
 def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
@@ -149,12 +149,6 @@ def countdown(left: timedelta) -> str:
     """`01:42`"""
     seconds = max(int(left.total_seconds()), 0)
     return f"{seconds // 60:02}:{seconds % 60:02}"
-
-
-def _moment(moment: datetime) -> str:
-    """A time of day, with the date when it is not today's."""
-    local = timezone.localtime(moment)
-    return f"{local:%H:%M}" if local.date() == timezone.localdate() else f"{local:%d %b %H:%M}"
 
 
 def _sentence(text: str) -> str:

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from lcm.lifecycle import FINAL
 from lcm.models import LabletSession
 from lcm.selectors.names import SUGGESTIONS
 from scheduling.capacity import NAMES, Resources
@@ -239,8 +240,9 @@ def suggest_pools(text: str) -> list[str]:
 
 
 def last_places(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
-    """The newest claim of each of the sessions that got a slot, with it: where it is, or was."""
-    rows = Reservation.objects.filter(session_id__in=session_ids, slot__isnull=False)
+    """Of each session the claim with the slot it is on, or was on when it ended."""
+    here = Q(phase=Phase.READY) | Q(session__status__in=FINAL)
+    rows = Reservation.objects.filter(here, session_id__in=session_ids, slot__isnull=False)
     placed = rows.select_related("slot__pool").order_by("attempt", "created_at")
     return {row.session_id: row for row in placed if row.session_id}
 

@@ -119,6 +119,8 @@ def troubled_runs(now: datetime) -> list[TroubledRun]:
     failing = [
         TroubledRun(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
         for name, run in failed.items()
+        # Who is not among them has run well a moment ago.
+        if name in since
     ]
     return failing + late
 

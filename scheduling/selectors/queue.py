@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from scheduling.fairness import Standing, Subject, standings_for
 from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
@@ -16,6 +17,8 @@ from scheduling.selectors.capacity import reservations
 from scheduling.turns import in_turn, is_ahead
 
 ID = 16
+# So many decisions are counted for a sentence.
+DECISIONS_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,13 @@ def decisions() -> QuerySet[Decision]:
     )
 
 
-def decided_since(moment: datetime) -> tuple[int, int]:
-    """How many were placed since then, and how many were told why not."""
-    placed = Q(outcome=DecisionOutcome.PLACED)
+def decided_since(moment: datetime) -> tuple[int, int, bool]:
+    """How many were placed since then, how many were told why not, and whether there are more than that."""
     # By the pools' ids, which the index begins with.
-    rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment)
-    found = rows.aggregate(placed=Count("pk", filter=placed), told=Count("pk", filter=~placed))
-    return found["placed"], found["told"]
+    rows = Decision.objects.filter(pool__in=Pool.objects.values("pk"), at__gte=moment).order_by()
+    found = Counter(rows.values_list("outcome", flat=True)[: DECISIONS_COUNTED + 1])
+    placed, all_of_them = found[DecisionOutcome.PLACED], found.total()
+    return placed, all_of_them - placed, all_of_them > DECISIONS_COUNTED
 
 
 def decisions_of(reservation: Reservation, limit: int) -> list[Decision]:

@@ -7,7 +7,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from lcm.models import ChangeLog
+from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletSession
 from scheduling.models import LaunchAttempt, Phase, PortAllocation, Reservation, Slot, SlotState
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve
 
@@ -301,6 +302,10 @@ def test_the_list_of_sessions_says_where_those_that_ended_were(by, viewer, pool,
     sizes = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1, "created_at": now, "released_at": now}
     Reservation.objects.filter(pk=claim.pk).update(phase=Phase.RELEASED, released_at=now)
     Reservation.objects.create(**values, **sizes)
+    waits = by(viewer).get(reverse("session_list")).content.decode()
+    assert first.name not in waits
+    assert last.name not in waits
+    LabletSession.objects.update(status=SessionStatus.TERMINATED)
     page = by(viewer).get(reverse("session_list")).content.decode()
     assert f'<span class="nowrap muted"><a class="quiet-link" href="{url(last)}">cml-eu-02</a>' in page
     assert first.name not in page

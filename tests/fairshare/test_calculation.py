@@ -340,9 +340,14 @@ def test_a_preview_of_nothing_moves_nobody(stage, used):
     assert (found.up_count, found.down_count) == (0, 0)
 
 
-def test_factors_lag_once_they_are_older_than_the_interval(stage):
+def test_factors_lag_as_much_as_they_are_old_which_is_told_once_it_is_more_than_the_interval(
+    stage, client, viewer, time_machine
+):
     observer = coordinator.observers["fair-share-calculation"]
     stage.run("calculate")
-    assert observer.lag(stage.clock() + observer.interval) is None
-    late = observer.interval + timedelta(seconds=1)
-    assert observer.lag(stage.clock() + late) == late
+    client.force_login(viewer)
+    for age, told in ((observer.interval, True), (observer.interval + timedelta(seconds=1), False)):
+        assert observer.lag(stage.clock() + age) == age
+        time_machine.move_to(stage.clock() + age, tick=False)
+        page = client.get("/observers/fair-share-calculation/").content.decode()
+        assert ("<dd>up to date</dd>" in page) is told

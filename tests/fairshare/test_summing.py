@@ -135,11 +135,46 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
     def away(*arguments, **fields):
         raise RedisAway("gone")
 
-    monkeypatch.setattr(cache, "get", away)
+    monkeypatch.setattr(cache, "get_many", away)
     text = text_of(look())
     assert "summed by a worker, and the broker cannot be reached" in text
     assert "Export" not in text
+    monkeypatch.setattr(summing, "AT_ONCE", 2)
+    assert "ann used most: 24 core-hours" in text_of(look())
     assert asked == []
+
+
+def test_sums_are_made_one_at_a_time(too_much, asked, look, monkeypatch):
+    look()
+    question, at = summing.Question.of(*asked[0]), too_much.clock()
+    inside = []
+
+    def slowly(*arguments):
+        inside.append(summing.keep_sums(question, now=at))
+        return sums(*arguments)
+
+    sums = summing.usage_by_subject
+    monkeypatch.setattr(summing, "usage_by_subject", slowly)
+    assert summing.keep_sums(question, now=at) is True
+    assert inside == [False]
+    monkeypatch.setattr(summing, "usage_by_subject", sums)
+    assert summing.keep_sums(question, now=at) is True
+
+
+def test_a_sum_that_fails_does_not_keep_others_back(too_much, asked, look, monkeypatch):
+    look()
+    question = summing.Question.of(*asked[0])
+    with monkeypatch.context() as broken:
+        broken.setattr(summing, "usage_by_subject", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            summing.keep_sums(question, now=too_much.clock())
+    assert summing.keep_sums(question, now=too_much.clock()) is True
+
+
+def test_a_question_that_was_asked_counts_nothing_while_it_waits(too_much, asked, look, monkeypatch):
+    look()
+    monkeypatch.setattr(summing, "_is_quick", None)
+    assert SUMMING in text_of(look())
 
 
 def test_neither_waiting_nor_kept_sums_take_more_queries(too_much, asked, look):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
 from lcm.web import bulk
 from observations.models import DefinitionAssessment, DriftReview
+from observations.pages.evidence import EXCLUDE
 from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import left_out
 from observations.services.excluding import exclude_session, include_session
@@ -379,7 +381,7 @@ def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, runn
     ("status", "said"),
     [
         (SessionStatus.PENDING, "Ports are given with its place."),
-        (SessionStatus.TERMINATED, "Its ports were given back."),
+        (SessionStatus.TERMINATED, "It holds no ports any more."),
     ],
 )
 def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
@@ -611,7 +613,7 @@ def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, k
 
 
 def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
-    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setitem(bulk._actions, EXCLUDE.name, replace(EXCLUDE, at_once=1))
     monkeypatch.setattr(bulk, "BATCH", 4)
     asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
     as_(admin).post(reverse("evidence_bulk_exclude"), asked)

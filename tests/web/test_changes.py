@@ -236,6 +236,7 @@ def test_jobs_can_be_filtered_by(client, viewer, session, now):
         ("pool cml-eu created", "Pool cml-eu created"),
         ("drain: power cut", "Drain: power cut"),
         ("cml-eu-01 drains", "cml-eu-01 drains"),
+        ("ospf v1 edited", "ospf v1 edited"),
         ("Ready → Running", "Ready → Running"),
         ("", ""),
     ],

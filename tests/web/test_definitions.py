@@ -114,7 +114,7 @@ def test_the_current_revision_asks_for_no_reason_to_revert_to_it(as_, admin, rev
     assert "Revision 2 is the current one" in text
     assert 'name="reason"' not in text
     posted = as_(admin).post(page("definition_revert", definition, 2), {"reason": "x", "based_on": "2"})
-    assert posted.status_code == 409
+    assert posted.status_code == 422
 
 
 def test_the_lead_says_how_long_it_has_asked_for_that(as_, viewer, active_definition, now, time_machine):
