@@ -381,8 +381,11 @@ CHANGES = ListPage(
     dress=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
-    search_hint=f"What, object, who, why; newest {filters.SEARCHED_CHANGES:,}",
+    search_hint="What, object, who, why",
     icon="list-bullet",
     empty_hint="Whatever anyone does here is written down in this log.",
-    lead=lambda: "**Who did what, when and why.** Nobody can edit it.",
+    lead=lambda: (
+        "**Who did what, when and why.** Nobody can edit it. "
+        f"A search looks at the newest {filters.SEARCHED_CHANGES:,}."
+    ),
 )

@@ -28,7 +28,7 @@ from lcm.web.bulk import bulk_page
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page, save_form
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, names_of
 from lcm.web.lists import list_page
-from lcm.web.wording import ago_text, duration_text
+from lcm.web.wording import ago_text, counted
 
 
 class TokenForm(PageForm):
@@ -45,7 +45,7 @@ class ControllerTokenForm(TokenForm):
         "With Prometheus targets alone it may read what there is to scrape, nothing else.",
         error_messages={"required": "Choose a pool that it serves, or Prometheus targets."},
     )
-    field_order = ("kind", "scopes", "name", "expires_at")
+    field_order = ("kind", "name", "expires_at", "scopes")
 
 
 class PersonTokenForm(TokenForm):
@@ -112,7 +112,7 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         made.append(services.rotate_token(token=token, reason=reason, actor=actor, now=timezone.now()))
         return Done("", "")
 
-    life = duration_text(token.expires_at - token.created_at, units=1)
+    life = counted((token.expires_at - token.created_at).days, "day")
     text = (
         f"**Its key stops working at once; whoever uses it needs the new one.** {_used(token)} "
         f"The new key is shown once, on the next page, and lasts {life}."

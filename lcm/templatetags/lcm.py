@@ -25,7 +25,8 @@ register = template.Library()
 # Words that changes begin with; everything else may be a name.
 BEGINNINGS = {
     "another", "cordon", "definition", "domain", "drain", "fair-share", "interruption", "job", "labels",
-    "password", "pool", "project", "reservation", "role", "session", "slot", "token", "weight", "weights",
+    "leaked", "password", "profile", "pool", "project", "reservation", "role", "session", "slot",
+    "the", "token", "weight", "weights",
 }  # fmt: skip
 
 # Word, shape and colour of each status; the shapes are in components/shapes.html.

@@ -13,6 +13,7 @@ from tests.pictures.stage import demo, page_on
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
 THEMES = ("light", "dark")
 TALLEST = 4000
+REPAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 def name_of(path: str) -> str:
@@ -43,6 +44,7 @@ def _all_looks(page: Page, folder: Path, name: str) -> int:
         page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         for size, width in WIDTHS.items():
             page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(REPAINTED)
             height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
             clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": height}
             page.screenshot(path=folder / f"{name}-{size}-{theme}.png", full_page=True, clip=clip)
