@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class UsageRecordObserver(ObserverHandler[Page]):
-    """Records what each node of a lab held, in slices of 5 min of the clock or up to the node's end."""
+    """Records what each node of a lab held, every 5 minutes and when the node ends."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
 

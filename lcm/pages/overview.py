@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
@@ -17,9 +18,12 @@ from lcm.web.access import role_required
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.needs import Look, Need, needs
 from lcm.web.overview import clauses, later_parts, parts
+from lcm.web.wording import counted
 
 NEEDS_SHOWN = 12
 CHANGES_SHOWN = 6
+STARTING = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING, SessionStatus.READY)
+ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 
 
 @require_GET
@@ -30,7 +34,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
     found, counts = needs(look), active_by_status()
     context: dict[str, Any] = {
         "now": look.now,
-        "sentence": _sentence(found, counts[SessionStatus.RUNNING], clauses(look)),
+        "sentence": _sentence(found, counts, clauses(look)),
         "needs": found[:NEEDS_SHOWN],
         "hidden_needs": max(len(found) - NEEDS_SHOWN, 0),
         "active": sum(counts.values()),
@@ -48,12 +52,14 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return render(request, "overview/page.html#live" if partial else "overview/page.html", context)
 
 
-def _sentence(found: list[Need], running: int, more: list[str]) -> str:
-    """“**7 things need you, 2 of them now.** 1,284 sessions run, 37 wait for a place.”"""
-    runs = (
-        f"{running:,} {'session runs' if running == 1 else 'sessions run'}" if running else "No session runs"
-    )
-    return f"**{_needed(found)}** {', '.join([runs, *more])}."
+def _sentence(found: list[Need], counts: Mapping[str, int], more: list[str]) -> str:
+    """“**7 things need you, 2 of them now.** 1,284 sessions run, 5 are starting, 37 wait for a place.”"""
+    running = counts[SessionStatus.RUNNING]
+    said = [counted(running, "session runs", "sessions run") if running else "No session runs"]
+    for statuses, word in ((STARTING, "starting"), (ENDING, "ending")):
+        if count := sum(counts[status] for status in statuses):
+            said.append(f"{counted(count, 'is', 'are')} {word}")
+    return f"**{_needed(found)}** {', '.join([*said, *more])}."
 
 
 def _needed(found: list[Need]) -> str:

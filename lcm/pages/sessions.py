@@ -30,7 +30,7 @@ from lcm.web.form_pages import Done, FormPage, actor_of, form_page
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, SuggestedField
 from lcm.web.lists import list_page
 from lcm.web.places import place_of
-from lcm.web.wording import ago_text, clock_text, duration_text
+from lcm.web.wording import NBSP, ago_text, clock_text, duration_text
 
 
 @require_GET
@@ -175,7 +175,8 @@ def _how_long(session: LabletSession, now: datetime) -> str:
     text = f"It {ends} {ago_text(end - now)}, at {clock_text(end)}."
     if latest <= now:
         return f"{text} It may run no longer."
-    return f"{text} It may run until {clock_text(latest)}, {duration_text(latest - now)} from now."
+    left = duration_text(latest - now).replace(" ", NBSP)
+    return f"{text} It may run until {clock_text(latest)}, {left} from now."
 
 
 @require_POST

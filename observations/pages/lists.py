@@ -104,7 +104,7 @@ DEFINITIONS = replace(
     row_template="observations/definition_row.html",
     default_sort="-assessment__worth",
     sorted_by="what is worth fixing",
-    note=f"Waste is of the last {DAYS} days, sessions are all that count.",
+    note=f"Waste is of the last {DAYS} days; sessions are those measured so far.",
     lead=_lead,
 )
 

@@ -27,7 +27,7 @@ GROUPS = (
     (
         RunKind.HANDLER,
         "Lifecycle handlers",
-        "They move sessions on that nobody else does. Stale: in one status for too long.",
+        "They move on sessions that are stuck in a status. Stale: in one status for too long.",
     ),
 )
 

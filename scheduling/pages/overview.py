@@ -86,18 +86,18 @@ def overview_ticks(request: HttpRequest) -> HttpResponseBase:
     context = {
         "now": now,
         "chart": line_chart(points, title="Duration of the newest ticks, an hour at most", unit="ms"),
-        "sentence": _ticks_sentence([point.value for point in points]),
+        "sentence": _ticks_sentence(points),
         "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
     }
     return later_panel(request, "overview/ticks.html", context)
 
 
-def _ticks_sentence(newest_first: Sequence[float]) -> str:
+def _ticks_sentence(newest_first: Sequence[Point]) -> str:
     if not newest_first:
         return "**No tick has run in the last hour.** Is the beat running?"
-    last, slowest = newest_first[0], max(newest_first)
-    return f"**The last tick took {told(last)} ms, the slowest {told(slowest)} ms.**"
+    last, slowest = newest_first[0], max(point.value for point in newest_first)
+    return f"**The last tick, of {last.what}, took {told(last.value)} ms; the slowest {told(slowest)} ms.**"
 
 
 def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:

@@ -25,6 +25,7 @@ from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
 from scheduling.selectors.explaining import Explained, explain_session
 from scheduling.selectors.queue import decisions
+from scheduling.turns import is_ahead
 
 TICKS_SHOWN = 10
 DECISIONS_SHOWN = 100
@@ -115,6 +116,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "why": found,
         "gone": gone,
         "by_slot": by_slot,
+        "is_ahead": found is not None and is_ahead(found.reservation, now),
         "now": now,
         "crumbs": [
             ("Sessions", reverse("session_list")),

@@ -50,5 +50,5 @@ RUNS = ListPage(
     search_hint="Observer, error",
     icon="eye",
     empty_hint="The beat starts each observer and handler at its interval.",
-    lead=lambda: f"**{_kept()}** Quiet runs in a row are one line.",
+    lead=lambda: f"**{_kept()}** Quiet runs in a row are kept as one.",
 )

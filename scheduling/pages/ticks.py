@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lcm.templatetags.lcm import words
+from lcm.web.wording import NBSP
 from scheduling.framework.configuration import WrongConfiguration, read_configuration
 from scheduling.models import TickRun
 from scheduling.pages.wording import counts_text
@@ -16,7 +17,7 @@ WIDTH = 1000
 # What is less than this is neither drawn nor told in a row, in ms.
 SHORT = 0.05
 # Steps that are drawn alike, and how the legend names them.
-LEGEND = ((1, "Place"), (2, "Launch"), (3, "Interruptions"), (5, "Rest"))
+LEGEND = ((1, "Place"), (2, "Launch and keep"), (3, "Interruptions"), (5, "Rest"))
 _KINDS = {"place": 1, "launch": 2, "keep": 2, "interrupt": 3}
 _REST = 5
 
@@ -31,7 +32,7 @@ class Step:
 
     @property
     def text(self) -> str:
-        return f"{self.name} {self.ms:,.1f}"
+        return f"{self.name} {self.ms:,.1f}".replace(" ", NBSP)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class StepBar:
     @property
     def text(self) -> str:
         """“expire 2.0 · place 126.2 ms”"""
-        return f"{' · '.join(each.step.text for each in self.segments)} ms" if self.segments else ""
+        return f"{' · '.join(each.step.text for each in self.segments)}{NBSP}ms" if self.segments else ""
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,8 @@ def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, defin
     client = as_(viewer)
     text = client.get(reverse("definition_list")).content.decode()
     assert (
-        "What is worth fixing comes first. Waste is of the last 30 days, sessions are all that count." in text
+        "What is worth fixing comes first. Waste is of the last 30 days; sessions are those measured so far."
+        in text
     )
     assert "aria-sort" not in text
     sorted_by_name = client.get(reverse("definition_list"), {"sort": "name", "q": "c"}, headers=HTMX)

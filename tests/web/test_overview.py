@@ -293,7 +293,7 @@ def test_ticks_of_pools_are_lines_of_their_own_and_the_slowest_is_told(client, v
         )
     client.force_login(viewer)
     page = client.get(reverse("overview_ticks"))
-    assert page.context["sentence"] == "**The last tick took 7 ms, the slowest 185 ms.**"
+    assert page.context["sentence"] == f"**The last tick, of {pool.name}, took 7 ms; the slowest 185 ms.**"
     body = page.content.decode()
     assert body.count("<polyline") == 2
     assert "cml-eu, last <b>7 ms</b>" in body
