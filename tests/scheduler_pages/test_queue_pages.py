@@ -72,7 +72,7 @@ def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
 ):
     standing_still.clean_tick()
     said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
-    assert f"{booked.definition.name} of {booked.owner.username} in {booked.project.path}." in said
+    assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
     assert "What happens next When its turn comes, it is placed as soon as there is room. in 2 h" in said
     assert "looked at" not in said
     assert "All reasons by slot" not in said
