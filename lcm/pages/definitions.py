@@ -120,8 +120,12 @@ class EditForm(DefinitionForm):
         max_length=500,
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Kept in the change log with your name. Needed to change more than the description.",
+        help_text="Kept in the change log with your name.",
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].optional_word = "needed for all but the description"  # type: ignore[attr-defined]
 
 
 @require_http_methods(["GET", "POST"])
