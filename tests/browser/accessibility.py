@@ -29,7 +29,8 @@ REPEATED_IDS = """() => {
     return ids.filter((id, place) => ids.indexOf(id) !== place);
 }"""
 
-# Hints wider than their field, tiles wider than their cell, words of the brand under each other.
+# Hints wider than their field, tiles wider than their cell, tables wider than their panel, words of the brand
+# under each other.
 CUT_OFF = """() => {
     const pen = document.createElement("canvas").getContext("2d");
     const wide = each => {
@@ -41,9 +42,12 @@ CUT_OFF = """() => {
     const hints = [...document.querySelectorAll("main input[placeholder]")].filter(wide);
     const tiles = [...document.querySelectorAll(".board > li")].filter(
         each => each.firstElementChild.scrollWidth > each.clientWidth);
+    const panels = [...document.querySelectorAll(".panel")].filter(
+        each => each.scrollWidth > each.clientWidth + 1);
     const brand = [...document.querySelectorAll(".brand")].filter(each => each.clientHeight > 36);
     const texts = [...tiles, ...brand].map(each => each.textContent.trim());
-    return [...hints.map(each => each.placeholder), ...texts];
+    const titles = panels.map(each => `panel ${each.getAttribute("aria-labelledby") || each.className}`);
+    return [...hints.map(each => each.placeholder), ...texts, ...titles];
 }"""
 
 

@@ -12,7 +12,7 @@ from tests.pictures.stage import demo, page_on
 
 WIDTHS = {"wide": 1920, "middle": 1280, "phone": 390}
 THEMES = ("light", "dark")
-TALLEST = 4000
+TALLEST = 12_000
 REPAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
