@@ -16,6 +16,8 @@ from typing import Any, Literal
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
+MIN_SECRET_KEY = 32
+
 Kind = Literal["text", "flag", "whole number", "seconds", "list"]
 
 
@@ -94,7 +96,8 @@ GROUPS: dict[str, list[Setting]] = {
             "SECRET_KEY",
             "text",
             "",
-            "Signs cookies. Required unless `DEBUG` is on; then one is made and kept in `DATA_DIR`.",
+            f"Signs cookies; at least {MIN_SECRET_KEY} characters. Required unless `DEBUG` is on; "
+            "then one is made and kept in `DATA_DIR`.",
         ),
         Setting(
             "DATA_DIR",
@@ -107,7 +110,11 @@ GROUPS: dict[str, list[Setting]] = {
             "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
         ),
         Setting(
-            "DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."
+            "DEMO",
+            "flag",
+            False,
+            "Load the demo fleet into an empty database when `manage.py up` starts. "
+            "Refused unless `DEBUG` is on: the passwords of the demo are public.",
         ),
         Setting(
             "DEMO_LIVE",
@@ -165,7 +172,8 @@ GROUPS: dict[str, list[Setting]] = {
             "METRICS_TOKEN",
             "text",
             "",
-            "Bearer token that `/metrics` asks for. Empty: open to whoever reaches the server.",
+            "Bearer token that `/metrics` of web and worker processes needs. "
+            "Empty: only requests from this machine itself, not through a proxy, are answered.",
         ),
         Setting(
             "METRICS_HOST",
@@ -455,6 +463,23 @@ def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
     if not found.get("ENGINE", "").endswith(("postgresql", "sqlite3")):
         raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL or SQLite database")
     return found
+
+
+def refuse_unsafe(*, debug: bool, demo: bool, secret_key: str) -> None:
+    """Raise ImproperlyConfigured for settings that give access to a production server away."""
+    if debug:
+        return
+    if demo:
+        raise ImproperlyConfigured(
+            "DEMO is on and DEBUG is off: the passwords of the demo are public, so the demo runs with "
+            "DEBUG=true only. Unset DEMO in production."
+        )
+    if len(secret_key) < MIN_SECRET_KEY:
+        raise ImproperlyConfigured(
+            f"SECRET_KEY must be set to a random text of at least {MIN_SECRET_KEY} characters unless DEBUG "
+            f"is on; it has {len(secret_key)}. Make one: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
+        )
 
 
 def time_zone_from(name: str) -> str:

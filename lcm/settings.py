@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from django.core.exceptions import ImproperlyConfigured
-
-from lcm.config import database_from, read_settings, time_zone_from
+from lcm.config import database_from, read_settings, refuse_unsafe, time_zone_from
 from lcm.local_state import embedded_socket, kept_secret_key
 from lcm.logs import logging_config
 
@@ -17,8 +15,7 @@ CONFIG = read_settings()
 DEBUG: bool = CONFIG["DEBUG"]
 DATA_DIR: Path = (BASE_DIR / CONFIG["DATA_DIR"]).resolve()
 SECRET_KEY: str = CONFIG["SECRET_KEY"] or (kept_secret_key(DATA_DIR) if DEBUG else "")
-if not SECRET_KEY:
-    raise ImproperlyConfigured("SECRET_KEY must be set to a long random text, unless DEBUG is on")
+refuse_unsafe(debug=DEBUG, demo=CONFIG["DEMO"], secret_key=SECRET_KEY)
 ALLOWED_HOSTS: list[str] = CONFIG["ALLOWED_HOSTS"]
 CSRF_TRUSTED_ORIGINS: list[str] = CONFIG["CSRF_TRUSTED_ORIGINS"]
 DEMO: bool = CONFIG["DEMO"]

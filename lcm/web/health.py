@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 
 from django.conf import settings
@@ -16,6 +15,7 @@ from redis.exceptions import RedisError
 
 from lcm import metrics
 from lcm.models import Heartbeat
+from lcm.scraping import scrape_refusal
 from lcm.web.access import public
 
 
@@ -39,11 +39,13 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @public
 def prometheus(request: HttpRequest) -> HttpResponse:
-    """Metrics for Prometheus; with METRICS_TOKEN set, only for who knows it."""
-    wanted = f"Bearer {settings.METRICS_TOKEN}"
-    given = request.headers.get("Authorization", "")
-    if settings.METRICS_TOKEN and not hmac.compare_digest(given.encode(), wanted.encode()):
-        return HttpResponse("METRICS_TOKEN is asked for", status=401, headers={"WWW-Authenticate": "Bearer"})
+    """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
+    if refusal := scrape_refusal(request.META):
+        is_token_set = bool(settings.METRICS_TOKEN)
+        headers = {"WWW-Authenticate": "Bearer"} if is_token_set else {}
+        return HttpResponse(
+            refusal, status=401 if is_token_set else 403, content_type="text/plain", headers=headers
+        )
     return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
 
 

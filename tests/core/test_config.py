@@ -8,9 +8,18 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
 
 import lcm
-from lcm.config import GROUPS, SQLITE_OPTIONS, Setting, as_markdown, database_from, read_settings
+from lcm.config import (
+    GROUPS,
+    SQLITE_OPTIONS,
+    Setting,
+    as_markdown,
+    database_from,
+    read_settings,
+    refuse_unsafe,
+)
 
 ROOT = Path(lcm.__file__).parent.parent
 ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
@@ -158,6 +167,31 @@ def test_without_a_secret_key_production_does_not_start(tmp_path):
     assert "ImproperlyConfigured" in done.stderr
     assert "SECRET_KEY" in done.stderr
     assert not (tmp_path / "secret-key").exists()
+
+
+UNSAFE = [
+    ({"DEMO": "true", "SECRET_KEY": "x" * 50}, "DEMO is on and DEBUG is off"),
+    ({"SECRET_KEY": "x" * 31}, "at least 32 characters unless DEBUG is on; it has 31"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), UNSAFE)
+def test_production_does_not_start_with_unsafe_settings(given, said, tmp_path):
+    """Web, worker, beat and commands all read the settings first."""
+    done = django(tmp_path, "import lcm.celery; lcm.celery.app.finalize(); import lcm.asgi", **given)
+    assert done.returncode != 0
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_what_production_refuses_is_allowed_with_debug():
+    refuse_unsafe(debug=True, demo=True, secret_key="short")
+    refuse_unsafe(debug=False, demo=False, secret_key="x" * 32)
+
+
+def test_the_demo_is_loaded_with_debug_only(settings):
+    settings.DEBUG = False
+    with pytest.raises(CommandError, match="passwords of the demo are public"):
+        call_command("load_demo")
 
 
 def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):

@@ -22,7 +22,7 @@ def demo(address: str, *, lives_seconds: float = 0) -> Iterator[str]:
         return
     with (
         tempfile.TemporaryDirectory(prefix="lcm-pictures-") as folder,
-        control_plane(Path(folder) / "data", free_address(), DEMO="true") as plane,
+        control_plane(Path(folder) / "data", free_address(), DEBUG="true", DEMO="true") as plane,
     ):
         plane.start_and_wait()
         time.sleep(lives_seconds)
