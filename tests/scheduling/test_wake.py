@@ -15,6 +15,7 @@ from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
 from lcm.actors import SYSTEM
+from lcm.services import asking
 from scheduling import tasks, wake
 from scheduling.models import SlotState
 from scheduling.services.heartbeats import note_heartbeat
@@ -149,7 +150,7 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
         backend = "django.core.cache.backends.redis.RedisCache"
         settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": silent_address, "OPTIONS": options}}
     reach = partial(current_app.connection_for_write, silent_address)
-    monkeypatch.setattr(wake, "current_app", SimpleNamespace(connection_for_write=reach))
+    monkeypatch.setattr(asking, "current_app", SimpleNamespace(connection_for_write=reach))
     begun = time.monotonic()
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(10):
