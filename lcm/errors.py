@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 # When a client may try again after a 503.
 RETRY_SECONDS = 5
 

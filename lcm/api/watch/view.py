@@ -79,9 +79,7 @@ class WatchView(APIView):
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
             try:
-                asked = await while_database_answers(
-                    lambda: _in_thread(cls(**initkwargs).admit, request)
-                )
+                asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
                 if isinstance(asked, HttpResponseBase):
                     return asked
                 found = await watch(hub(), asked.pools, asked.since, asked.wait)
