@@ -8,7 +8,7 @@ from typing import Any
 from celery import Celery, signals
 from celery.app.amqp import AMQP
 from celery.worker.consumer import Consumer
-from kombu import Connection
+from kombu.connection import Connection
 
 from lcm import logs
 
@@ -18,11 +18,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 RECONNECT_SECONDS = 3.0
 
 
-class BrokerConnection(Connection):  # type: ignore[misc]
+class BrokerConnection(Connection):
     """A connection that a worker or beat re-establishes within seconds, however long the broker was away."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
-        return super().ensure_connection(*args, **{"interval_max": RECONNECT_SECONDS, **options})
+        options = {"interval_max": RECONNECT_SECONDS, **options}
+        return super().ensure_connection(*args, **options)  # type: ignore[no-untyped-call]
 
 
 class BrokerConnections(AMQP):  # type: ignore[misc]

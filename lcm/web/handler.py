@@ -96,7 +96,8 @@ class OneThread(Handler):
     def _refuse(self, scope: Any) -> HttpResponseBase:
         """503 without a thread, with the headers and the log line of every answer."""
         request, refusal = self.create_request(scope, BytesIO())
-        response: HttpResponseBase = self._refusal(request) if request else refusal
+        response = self._refusal(request) if request else refusal
+        assert response is not None
         return response
 
     def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
