@@ -432,6 +432,15 @@ def read_settings() -> dict[str, Any]:
     return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
 
 
+# A server that vanished is noticed within ten seconds, and a pool tries again at most two seconds apart.
+POSTGRES_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+POOL_OPTIONS = {"min_size": 1, "timeout": 10, "reconnect_timeout": 5}
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
@@ -445,11 +454,10 @@ def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
     Options in the address, such as `?sslmode=verify-full`, stay beside ours.
     """
     found = _database_of(url, data_dir)
-    ours: dict[str, Any] = {}
-    if found["ENGINE"].endswith("sqlite3"):
-        ours = SQLITE_OPTIONS
-    elif pool_size:
-        ours = {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    ours: dict[str, Any] = SQLITE_OPTIONS
+    if not found["ENGINE"].endswith("sqlite3"):
+        pool = {"pool": {**POOL_OPTIONS, "max_size": pool_size}} if pool_size else {}
+        ours = {**POSTGRES_OPTIONS, **pool}
     return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+=======
+import asyncio
+import hmac
+>>>>>>> broker
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -11,12 +17,22 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from lcm import metrics
 from lcm.models import Heartbeat
 from lcm.scraping import scrape_refusal
 from lcm.web.access import public
+from lcm.web.database_health import probe_database
+
+# One attempt of a second: /readyz answers within three.
+BROKER_LIMITS: dict[str, Any] = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "retry": Retry(NoBackoff(), 0),
+}
 
 
 @require_safe
@@ -31,6 +47,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Everything a request or task needs is there; 503 names what is not."""
     problems = {name: check() for name, check in CHECKS.items()}
+    problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
     ready = not any(problems.values())
     parts = {name: problem or "ok" for name, problem in problems.items()}
     return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
@@ -50,17 +67,19 @@ def prometheus(request: HttpRequest) -> HttpResponse:
 
 
 def database_problem() -> str:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError as error:
-        return f"the database does not answer: {_first_line(error)}"
-    return ""
+    problem = asyncio.run(probe_database())
+    if not problem:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+        except DatabaseError as error:
+            problem = _first_line(error)
+    return f"the database does not answer: {problem}" if problem else ""
 
 
 def broker_problem() -> str:
     try:
-        with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
+        with Redis.from_url(settings.REDIS_URL, **BROKER_LIMITS) as broker:
             broker.ping()
     except (RedisError, OSError) as error:
         return f"the broker does not answer: {_first_line(error)}"
@@ -83,7 +102,6 @@ def beat_problem() -> str:
 CHECKS: dict[str, Callable[[], str]] = {
     "database": database_problem,
     "broker": broker_problem,
-    "beat": beat_problem,
 }
 
 

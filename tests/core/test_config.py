@@ -13,6 +13,8 @@ from django.core.management import CommandError, call_command
 import lcm
 from lcm.config import (
     GROUPS,
+    POOL_OPTIONS,
+    POSTGRES_OPTIONS,
     SQLITE_OPTIONS,
     Setting,
     as_markdown,
@@ -137,14 +139,13 @@ def test_documented_settings_are_used():
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 
 
-@pytest.mark.parametrize(
-    ("size", "pool"), [(0, {}), (8, {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}})]
-)
+@pytest.mark.parametrize(("size", "pool"), [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}})])
 def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool(size, pool, tmp_path):
     url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
     found = database_from(url, tmp_path, size)
     assert found["PASSWORD"] == "p@ss"
-    assert found["OPTIONS"] == {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem", **pool}
+    given = {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem"}
+    assert found["OPTIONS"] == {**POSTGRES_OPTIONS, **given, **pool}
 
 
 def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
@@ -157,8 +158,8 @@ def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
 
 def test_django_is_told_of_options_in_the_address_of_the_database(tmp_path):
     url = "postgres://lcm@db.example.org/lcm?sslmode=verify-full"
-    show = READ + "print(sorted(settings.DATABASES['default']['OPTIONS']))"
-    assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "['pool', 'sslmode']\n"
+    show = READ + "print(settings.DATABASES['default']['OPTIONS']['sslmode'])"
+    assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "verify-full\n"
 
 
 def test_without_a_secret_key_production_does_not_start(tmp_path):

@@ -7,10 +7,15 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
 
+from lcm.local_state import embedded_socket
 from lcm.supervisor.address import Address
 from tests.bench import valkey_server
-from tests.bench.control_plane import control_plane, free_address, wait_until
+from tests.bench.control_plane import ControlPlane, control_plane, free_address, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +45,34 @@ def first_migration(data_dir: Path) -> str:
         return when
 
 
+def last_heartbeat(data_dir: Path) -> str:
+    """When a worker last ran the task that beat sends every second."""
+    with sqlite3.connect(data_dir / "lcm.sqlite3", timeout=30) as database:
+        when: str = database.execute("SELECT at FROM lcm_heartbeat WHERE name = 'beat'").fetchone()[0]
+        return when
+
+
+def broker_pid(data_dir: Path) -> int | None:
+    """The process that answers as the embedded broker; None while no broker answers."""
+    with Redis(unix_socket_path=str(embedded_socket(data_dir)), retry=Retry(NoBackoff(), 0)) as broker:
+        try:
+            return int(broker.info("server")["process_id"])
+        except RedisError:
+            return None
+
+
+def restart_broker(plane: ControlPlane) -> None:
+    """Kill the broker and wait until its successor carries a task from beat to a worker."""
+    killed = broker_pid(plane.data_dir)
+    assert killed
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: broker_pid(plane.data_dir) not in (None, killed), "the broker is back")
+    before = last_heartbeat(plane.data_dir)
+    wait_until(
+        lambda: last_heartbeat(plane.data_dir) > before, "a worker runs tasks again", 60, lambda: plane.output
+    )
+
+
 def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
     data_dir: Path, address: Address, home: Path
 ) -> None:
@@ -55,6 +88,12 @@ def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
         wait_until(lambda: "web was killed by SIGKILL; it starts again in 1 s" in plane.output, "it is said")
         wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
         assert plane.leader("gunicorn") != killed
+
+        users = [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")]
+        restart_broker(plane)
+        restart_broker(plane)
+        assert [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")] == users
+        assert "worker ended" not in plane.output
 
         plane.send(signal.SIGTERM)
         assert plane.wait() == 0

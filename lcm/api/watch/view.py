@@ -21,8 +21,9 @@ from rest_framework.views import APIView
 from lcm.access import CONTROLLER
 from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
-from lcm.errors import InvalidInput, LcmError
+from lcm.errors import RETRY_SECONDS, InvalidInput, LcmError
 from lcm.models import FeedKind
+from lcm.web.database_health import while_database_answers
 
 T = TypeVar("T")
 
@@ -77,10 +78,10 @@ class WatchView(APIView):
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
-            asked = await _in_thread(cls(**initkwargs).admit, request)
-            if isinstance(asked, HttpResponseBase):
-                return asked
             try:
+                asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
+                if isinstance(asked, HttpResponseBase):
+                    return asked
                 found = await watch(hub(), asked.pools, asked.since, asked.wait)
             except LcmError as error:
                 return _refusal(error)
@@ -130,7 +131,10 @@ def _seconds(text: str | None) -> float:
 
 def _refusal(error: LcmError) -> JsonResponse:
     body = {"code": error.code, "message": error.message, "details": error.details}
-    return _json(body, status=error.status)
+    response = _json(body, status=error.status)
+    if error.status == 503:
+        response["Retry-After"] = str(RETRY_SECONDS)
+    return response
 
 
 def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:

@@ -14,6 +14,7 @@ from lcm.api.watch.window import Window
 from lcm.errors import Gone
 from lcm.selectors import feed
 from lcm.selectors.feed import Change
+from lcm.web.database_health import while_database_answers
 
 MOST_CHANGES = 1_000
 
@@ -57,7 +58,9 @@ async def _answer(window: Window, pools: Collection[str], since: int) -> Answer:
     if window.holds(since):
         changes = window.after(since, pools, MOST_CHANGES)
     else:
-        changes = await asyncio.to_thread(_from_database, since, pools, reach.revision)
+        changes = await while_database_answers(
+            lambda: asyncio.to_thread(_from_database, since, pools, reach.revision)
+        )
     complete = len(changes) < MOST_CHANGES
     return Answer(reach.revision if complete else changes[-1].revision, changes)
 
