@@ -128,7 +128,8 @@ GROUPS: dict[str, list[Setting]] = {
             "DATABASE_POOL_SIZE",
             "whole number",
             8,
-            "PostgreSQL connections each process keeps at most; 0 opens one per request.",
+            "PostgreSQL connections each process keeps at most; 0 opens one per request. "
+            "1 counts as 2: a worker renews its leases on a connection of their own.",
             0,
         ),
         Setting(
@@ -441,7 +442,7 @@ def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
     if found["ENGINE"].endswith("sqlite3"):
         ours = SQLITE_OPTIONS
     elif pool_size:
-        ours = {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+        ours = {"pool": {"min_size": 1, "max_size": max(pool_size, 2), "timeout": 10}}
     return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
 
 
