@@ -275,7 +275,7 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "LIFECYCLE_INTERVAL",
             "seconds",
-            30.0,
+            10.0,
             "How often sessions that nobody moves on are looked for.",
             0.1,
         ),

@@ -256,3 +256,13 @@ def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkey
     report = fleet.tick()
     assert (len(report.attempts), list(report.errors)) == (2, ["record"])
     assert not Lease.objects.exists()
+
+
+def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):
+    fleet.slot()
+    begun = fleet.clock()
+    requested = fleet.clock.advance(milliseconds=67)
+    session = lab()
+    fleet.clock.now = begun
+    assert fleet.clean_tick().counts["placed"] == 1
+    assert set(session.transitions.values_list("at", flat=True)) == {requested}
