@@ -135,7 +135,8 @@ GROUPS: dict[str, list[Setting]] = {
             "DATABASE_POOL_SIZE",
             "whole number",
             8,
-            "PostgreSQL connections each process keeps at most; 0 opens one per request.",
+            "PostgreSQL connections each process keeps at most; 0 opens one per request. "
+            "1 counts as 2: a worker renews its leases on a connection of their own.",
             0,
         ),
         Setting(
@@ -282,7 +283,7 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "LIFECYCLE_INTERVAL",
             "seconds",
-            30.0,
+            10.0,
             "How often sessions that nobody moves on are looked for.",
             0.1,
         ),
@@ -456,7 +457,7 @@ def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
     found = _database_of(url, data_dir)
     ours: dict[str, Any] = SQLITE_OPTIONS
     if not found["ENGINE"].endswith("sqlite3"):
-        pool = {"pool": {**POOL_OPTIONS, "max_size": pool_size}} if pool_size else {}
+        pool = {"pool": {**POOL_OPTIONS, "max_size": max(pool_size, 2)}} if pool_size else {}
         ours = {**POSTGRES_OPTIONS, **pool}
     return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
 

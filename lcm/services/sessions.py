@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -35,6 +35,13 @@ from lcm.services.validation import clean
 from lcm.signals import session_created, sessions_moved
 
 START_GRACE = timedelta(minutes=15)
+
+
+class StepTaken(NamedTuple):
+    """A session's attempt after a step, and the time of the step."""
+
+    attempt: int
+    at: datetime
 
 
 def create_session(
@@ -71,7 +78,7 @@ def create_session(
         clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
-        _record({session.pk: 1}, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
+        _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason="")
         message = f"Asked for {definition} for {owner}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
@@ -96,6 +103,8 @@ def transition_session(
     old = SessionStatus(session.status)
     if not lifecycle.may_follow(old, to):
         raise _refused(session, old, to)
+    # Another process may have made the previous step, with a clock that is ahead or after `now` was read.
+    now = max(now, session.status_since)
     attempt = session.attempt + 1 if to == SessionStatus.PENDING else session.attempt
     with transaction.atomic():
         moved = LabletSession.objects.filter(pk=session.pk, status=old, attempt=session.attempt).update(
@@ -105,7 +114,7 @@ def transition_session(
             raise _refused(session, old, to)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
-        _record({session.pk: attempt}, old=old, new=to, actor=actor, reason=reason, now=now)
+        _record({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
         is_gone = lab_is_gone or to == SessionStatus.TERMINATED
         sessions_moved.send(
@@ -159,10 +168,10 @@ def move_sessions(
 ) -> list[LabletSession]:
     """Move many sessions of one status one step together; those that moved on meanwhile stay out of it."""
     ids = [session.pk for session in sessions]
-    attempts = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason)
-    moved = [session for session in sessions if session.pk in attempts]
+    steps = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason)
+    moved = [session for session in sessions if session.pk in steps]
     for session in moved:
-        session.status, session.status_since, session.attempt = to, now, attempts[session.pk]
+        session.status, (session.attempt, session.status_since) = to, steps[session.pk]
     return moved
 
 
@@ -174,21 +183,29 @@ def step_sessions(
     actor: Actor,
     now: datetime,
     reason: str = "",
-) -> dict[UUID, int]:
-    """The same for ids, which need no objects; answers those that moved, with their attempt."""
+) -> dict[UUID, StepTaken]:
+    """The same for ids, which need no objects; returns the attempt and the time of each session that moved.
+
+    The time is `now`, but never before the session's previous step: a tick reads `now` when it begins, and
+    may place a session that was requested a moment later.
+    """
     if not lifecycle.may_follow(old, to):
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
         locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
         again = 1 if to == SessionStatus.PENDING else 0
-        moved = {key: attempt + again for key, attempt in locked.order_by("pk").values_list("pk", "attempt")}
+        moved = {
+            key: StepTaken(attempt + again, max(since, now))
+            for key, attempt, since in locked.order_by("pk").values_list("pk", "attempt", "status_since")
+        }
         ids = list(moved)
         LabletSession.objects.filter(pk__among=ids).update(
-            status=to, status_since=now, attempt=F("attempt") + again
+            status=to, status_since=Greatest(F("status_since"), Value(now)), attempt=F("attempt") + again
         )
         _move_kernels(ids, to=to, now=now)
-        _record(moved, old=old, new=to, actor=actor, reason=reason, now=now)
-        log_same_change(LabletSession, ids, **_step(old, to), actor=actor, reason=reason, now=now)
+        _record(moved, old=old, new=to, actor=actor, reason=reason)
+        times = {key: step.at for key, step in moved.items()}
+        log_same_change(LabletSession, times, **_step(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
         sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
         _count_when_committed(old, to, len(ids))
@@ -279,23 +296,21 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
 
 
 def _record(
-    attempts: Mapping[UUID, int],
+    steps: Mapping[UUID, tuple[int, datetime]],
     *,
     old: str,
     new: SessionStatus,
     actor: Actor,
     reason: str,
-    now: datetime,
 ) -> None:
-    """The step in the history of each session, which is told with its attempt."""
+    """Add the step to the history of each session, with its attempt and time."""
     insert_rows(
         SessionTransition,
-        ["id", "session", "attempt"],
-        [(uuid4(), key, attempt) for key, attempt in attempts.items()],
+        ["id", "session", "attempt", "at"],
+        [(uuid4(), key, attempt, at) for key, (attempt, at) in steps.items()],
         same={
             "from_status": old,
             "to_status": new.value,
-            "at": now,
             "actor": actor.label,
             "reason": reason[:500],
         },
