@@ -10,13 +10,14 @@ import os
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list"]
+Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks"]
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,17 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
     "whole number": int,
     "seconds": _seconds,
-    "list": lambda text: [item.strip() for item in text.split(",") if item.strip()],
+    "list": _items,
+    "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
 }
 
 
@@ -160,6 +166,13 @@ GROUPS: dict[str, list[Setting]] = {
             "flag",
             False,
             "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted.",
+        ),
+        Setting(
+            "TRUSTED_PROXIES",
+            "list of networks",
+            [],
+            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. From these, and "
+            "only these, LCM takes the client's address from `X-Forwarded-For`.",
         ),
         Setting(
             "METRICS_TOKEN",

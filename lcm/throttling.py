@@ -12,6 +12,8 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
+from lcm.web.client_address import client_address
+
 logger = logging.getLogger(__name__)
 # How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
 NAMES_AT_ONCE = 10
@@ -52,7 +54,7 @@ def note_failure(request: HttpRequest, *, name: str | None = None) -> None:
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
     """What a failure counts for, and how many times the rate that may have."""
-    address = request.META.get("REMOTE_ADDR", "")
+    address = client_address(request)
     if name is None:
         return {f"login:{address}": 1}
     whose = hashlib.sha256(name.encode()).hexdigest()

@@ -104,11 +104,13 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
     @extend_schema(request=s.BootTokenSerializer, responses={200: s.BootKeySerializer}, auth=[])
     def create(self, request: Request) -> Response:
         data = self.taken(s.BootTokenSerializer, request)
-        if (wait := wait_after_failures(request)) is not None:
-            raise Throttled(wait=wait)
         try:
             made = redeem_boot_token(**data, now=self.now())
-        except NotFound:
+        except NotFound as error:
+            # The token is checked first: behind a proxy, failures of others must not stop a worker.
+            wait = wait_after_failures(request)
             note_failure(request)
+            if wait is not None:
+                raise Throttled(wait=wait) from error
             raise
         return Response(s.BootKeySerializer(made).data)
