@@ -171,8 +171,8 @@ GROUPS: dict[str, list[Setting]] = {
             "TRUSTED_PROXIES",
             "list of networks",
             [],
-            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. From these, and "
-            "only these, LCM takes the client's address from `X-Forwarded-For`.",
+            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. "
+            "LCM takes the client's address from `X-Forwarded-For` if, and only if, one of these connects.",
         ),
         Setting(
             "METRICS_TOKEN",

@@ -13,10 +13,12 @@ from django.utils.crypto import constant_time_compare
 from lcm.actors import SYSTEM
 from lcm.errors import NotFound
 from lcm.models import TokenKind
+from lcm.models.records import POOL_SCOPE, SLOT_SCOPE
 from lcm.services.changelog import log_change
 from lcm.services.tokens import create_token
 from scheduling.launching import boot_token
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
+from scheduling.services.worker_keys import key_name
 
 REFUSED = "This boot token is unknown, was used, or is over."
 
@@ -31,7 +33,7 @@ class BootKey:
 
 
 def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
-    """Exchange the token of the newest launch of a slot for a controller's key; works once."""
+    """Exchange the token of the newest launch of a slot for a key to that slot alone; works once."""
     attempt = (
         LaunchAttempt.objects.filter(
             slot_id=slot_id, outcome__in=(AttemptOutcome.OPEN, AttemptOutcome.LAUNCHED)
@@ -48,9 +50,9 @@ def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
         fresh = LaunchAttempt.objects.filter(pk=attempt.pk, redeemed_at=None)
         if slot is None or not fresh.update(redeemed_at=now):
             raise NotFound(REFUSED)
-        name = f"worker {slot.name} {attempt.token[:8]}"
+        name = key_name(slot, attempt.token)
         expires_at = now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])
-        scopes = [f"pool:{slot.pool.name}"]
+        scopes = [f"{POOL_SCOPE}{slot.pool.name}", f"{SLOT_SCOPE}{slot.pk}"]
         made, key = create_token(
             name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=expires_at, actor=SYSTEM, now=now
         )
