@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from redis.exceptions import RedisError
 
 from lcm.web.client_address import client_address
+from lcm.web.known_browser import known_browser
 
 logger = logging.getLogger(__name__)
 # How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
@@ -57,6 +58,8 @@ def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
     address = client_address(request)
     if name is None:
         return {f"login:{address}": 1}
+    if browser := known_browser(request, name):
+        return {f"password:browser:{browser}": 1}
     whose = hashlib.sha256(name.encode()).hexdigest()
     return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_AT_ONCE}
 

@@ -1,4 +1,4 @@
-"""Which address a request counts for."""
+"""Whom wrong passwords count for: the address of the client, or a browser that has signed in before."""
 
 from ipaddress import ip_network
 
@@ -49,3 +49,25 @@ def test_behind_a_trusted_proxy_a_guesser_blocks_nobody_else(settings, viewer, t
         sign_in("wrong", "203.0.113.66")
     assert "Too many wrong passwords" in sign_in("wrong", "203.0.113.66").content.decode()
     assert sign_in(PASSWORD, "203.0.113.7").status_code == status
+
+
+@pytest.mark.usefixtures("one_window")
+def test_a_browser_that_has_signed_in_is_not_blocked_by_others_at_its_address(settings, viewer, operator):
+    settings.CONFIG["API_LOGIN_RATE"] = "2/min"
+
+    def sign_in(person, password, cookie=""):
+        client = Client()
+        client.cookies["lcm_browser"] = cookie
+        answer = client.post("/login", {"username": person.username, "password": password})
+        return answer.cookies["lcm_browser"].value if answer.status_code == 302 else ""
+
+    cookie = sign_in(viewer, PASSWORD)
+    for _ in range(20):
+        sign_in(viewer, "wrong")
+    assert not sign_in(viewer, PASSWORD), "a browser that LCM does not know"
+    assert not sign_in(viewer, PASSWORD, f"{cookie}x"), "a cookie that LCM did not sign"
+    assert not sign_in(operator, PASSWORD, cookie), "the browser of another person"
+    assert not sign_in(viewer, "wrong", cookie)
+    assert sign_in(viewer, PASSWORD, cookie)
+    assert not sign_in(viewer, "wrong", cookie)
+    assert not sign_in(viewer, PASSWORD, cookie), "two wrong passwords came from this browser"
