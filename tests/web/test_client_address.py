@@ -45,7 +45,7 @@ def test_behind_a_trusted_proxy_a_guesser_blocks_nobody_else(settings, viewer, t
         form = {"username": viewer.username, "password": password}
         return Client().post("/login", form, headers={"X-Forwarded-For": source}, REMOTE_ADDR="127.0.0.1")
 
-    for _ in range(20):
+    for _ in range(2):
         sign_in("wrong", "203.0.113.66")
     assert "Too many wrong passwords" in sign_in("wrong", "203.0.113.66").content.decode()
     assert sign_in(PASSWORD, "203.0.113.7").status_code == status
@@ -62,8 +62,8 @@ def test_a_browser_that_has_signed_in_is_not_blocked_by_others_at_its_address(se
         return answer.cookies["lcm_browser"].value if answer.status_code == 302 else ""
 
     cookie = sign_in(viewer, PASSWORD)
-    for _ in range(20):
-        sign_in(viewer, "wrong")
+    for person in (viewer, operator) * 2:
+        sign_in(person, "wrong")
     assert not sign_in(viewer, PASSWORD), "a browser that LCM does not know"
     assert not sign_in(viewer, PASSWORD, f"{cookie}x"), "a cookie that LCM did not sign"
     assert not sign_in(operator, PASSWORD, cookie), "the browser of another person"
