@@ -10,6 +10,7 @@ import os
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from environ import Env
 
 MIN_SECRET_KEY = 32
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list"]
+Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks"]
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,17 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
     "whole number": int,
     "seconds": _seconds,
-    "list": lambda text: [item.strip() for item in text.split(",") if item.strip()],
+    "list": _items,
+    "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
 }
 
 
@@ -168,6 +174,13 @@ GROUPS: dict[str, list[Setting]] = {
             "flag",
             False,
             "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted.",
+        ),
+        Setting(
+            "TRUSTED_PROXIES",
+            "list of networks",
+            [],
+            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. "
+            "LCM takes the client's address from `X-Forwarded-For` if, and only if, one of these connects.",
         ),
         Setting(
             "METRICS_TOKEN",

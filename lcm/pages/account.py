@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
@@ -22,6 +22,7 @@ from lcm.selectors.organisation import values_are_for_admins
 from lcm.throttling import note_failure, wait_after_failures
 from lcm.web.access import is_local_address, public, role_required
 from lcm.web.changes import differences_of
+from lcm.web.known_browser import remember_browser
 from lcm.web.lists import list_page
 from lcm.web.objects import link_objects
 
@@ -55,9 +56,20 @@ class LoginForm(AuthenticationForm):
             raise
 
 
-log_in = public(
-    LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True)
-)
+class SignIn(LoginView):
+    """The sign-in page; it marks the browser of a person who has signed in."""
+
+    form_class = LoginForm
+    template_name = "login.html"
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        remember_browser(self.request, response, form.cleaned_data["username"])
+        return response
+
+
+log_in = public(SignIn.as_view())
 log_out = public(LogoutView.as_view())
 
 

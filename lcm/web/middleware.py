@@ -18,6 +18,7 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from lcm import metrics
 from lcm.logs import request_id
+from lcm.web.client_address import client_address
 
 logger = logging.getLogger("lcm.requests")
 
@@ -82,6 +83,7 @@ class RequestContextMiddleware:
             extra={
                 "method": request.method,
                 "path": request.path,
+                "client": client_address(request),
                 "status": response.status_code,
                 "ms": round(seconds * 1000, 1),
             },

@@ -12,6 +12,7 @@ from observations.models import Presence, TargetKind
 from observations.selectors.discovery import HEARD_WITHIN
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.selectors.fleet import is_silent
+from scheduling.services.controller_leases import ON_WORKERS
 
 # Names of pools by the controller that holds their lease.
 Served = Mapping[str, Sequence[str]]
@@ -56,7 +57,7 @@ def controllers_seen(served: Served, now: datetime) -> list[SeenController]:
             seen_at=heard[name].seen_at if name in heard else None,
             pools=tuple(served.get(name, ())),
         )
-        for name in sorted({*served, *heard})
+        for name in sorted({*served, *heard} - {ON_WORKERS})
     ]
 
 

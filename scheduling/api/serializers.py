@@ -210,10 +210,17 @@ class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
         fields = ["id", "name", "pool", "state", "endpoint", "version", "interruption_deadline"]
 
 
+# A host name, an IPv4 address or an IPv6 address in brackets, and a port: no other part of a URL.
+METRICS_ADDRESS = (
+    r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
+)
+
+
 class HolderSerializer(StrictSerializer):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
     metrics_address = serializers.RegexField(
-        r"^[^\s/]+:\d{1,5}$",
+        METRICS_ADDRESS,
         max_length=200,
         required=False,
         default="",

@@ -44,6 +44,7 @@ WRONG = [
     ("BEAT_HEARTBEAT_MAX_AGE", "0.5"),
     ("CLEANUP_INTERVAL", "inf"),
     ("CLEANUP_INTERVAL", "5min"),
+    ("TRUSTED_PROXIES", "10.0.0.1,proxy.example.org"),
 ]
 
 

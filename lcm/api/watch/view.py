@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from lcm.access import CONTROLLER
+from lcm.access import CONTROLLER, ControllerScope
 from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
 from lcm.errors import RETRY_SECONDS, InvalidInput, LcmError
@@ -47,7 +47,7 @@ class WatchSerializer(serializers.Serializer[Any]):
 class Asked:
     """A request that may be answered."""
 
-    pools: frozenset[str]
+    scope: ControllerScope
     since: int | None
     wait: float
 
@@ -82,7 +82,7 @@ class WatchView(APIView):
                 asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
                 if isinstance(asked, HttpResponseBase):
                     return asked
-                found = await watch(hub(), asked.pools, asked.since, asked.wait)
+                found = await watch(hub(), asked.scope, asked.since, asked.wait)
             except LcmError as error:
                 return _refusal(error)
             changes = [vars(change) for change in found.changes]
@@ -116,7 +116,7 @@ def _asked(request: Request) -> Asked:
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) < 19):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
-    return Asked(frozenset(principal.pools), None if since is None else int(since), _seconds(wait))
+    return Asked(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
 def _seconds(text: str | None) -> float:
