@@ -354,6 +354,12 @@ GROUPS: dict[str, list[Setting]] = {
             "",
             "Where Prometheus answers: `http://prometheus:9090`. Empty: pages say that there is none.",
         ),
+        Setting(
+            "PROMETHEUS_STATUS_FILE",
+            "text",
+            "",
+            "File with the reason why Prometheus does not answer yet. `manage.py up` sets it.",
+        ),
         Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
         Setting("PROMETHEUS_USER", "text", "", "Name for Prometheus, where it asks for a password."),
         Setting("PROMETHEUS_PASSWORD", "text", "", "The password that belongs to `PROMETHEUS_USER`."),
