@@ -26,6 +26,7 @@ HOW_TO_ADD = (
     "(Debian and Ubuntu: apt install prometheus) and start LCM again."
 )
 DOWNLOADING = "LCM is downloading Prometheus; live statistics start when the download is complete"
+STARTING = "Prometheus is starting; live statistics appear in a few seconds"
 NOT_DOWNLOADED = f"Prometheus could not be downloaded; the output of LCM says why. {HOW_TO_ADD}"
 
 
@@ -69,7 +70,7 @@ class Prometheus:
         return self.folder / "status"
 
     def set_status(self, text: str) -> None:
-        """Set why Prometheus does not answer, as pages and the API say it; empty when it runs."""
+        """Set what pages and the API say while Prometheus does not answer."""
         with suppress(OSError):
             self._status.write_text(text)
 

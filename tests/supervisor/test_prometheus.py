@@ -14,7 +14,7 @@ from lcm.demo.workers import prometheus_key
 from lcm.management.commands import up
 from lcm.services.tokens import find_token
 from lcm.supervisor.address import Address
-from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, Prometheus
+from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 from tests.bench.control_plane import wait_until
 from tests.bench.test_chromium import program
@@ -147,7 +147,7 @@ def test_it_is_downloaded_in_the_background_and_started_then(
 
     wait_until(is_started, "Prometheus is started")
     assert supervisor.children[0].argv[0] == str(planned.programs / "prometheus" / "usr/bin/prometheus")
-    assert status.read_text() == ""
+    assert status.read_text() == STARTING
     assert said[-1] == f"  Prometheus runs at http://{planned.address}/"
 
 

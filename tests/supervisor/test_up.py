@@ -42,8 +42,9 @@ def first_migration(data_dir: Path) -> str:
 
 
 def open_to_others(data_dir: Path) -> list[Path]:
-    """Return what other users may read; static files hold no secrets, and the folder above is closed."""
-    private = [path for path in data_dir.rglob("*") if path.relative_to(data_dir).parts[0] != "static"]
+    """Return what other users could read; the web server shows static files and style sheets to all."""
+    public = ("static", "made")
+    private = [path for path in data_dir.rglob("*") if path.relative_to(data_dir).parts[0] not in public]
     return [path for path in (data_dir, *private) if path.lstat().st_mode & 0o077]
 
 

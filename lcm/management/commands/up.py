@@ -14,7 +14,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrappe
 from lcm.supervisor import data_folder, lock, services, valkey
 from lcm.supervisor.address import Address, AddressError, answers
 from lcm.supervisor.demo import DemoFleet
-from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, Prometheus
+from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 
 
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         program = prometheus.program
         if program is None:
             return False
-        prometheus.set_status("")
+        prometheus.set_status(STARTING)
         supervisor.start(prometheus.child(program))
         self._say(f"  Prometheus runs at http://{prometheus.address}/")
         return True
