@@ -101,7 +101,7 @@ GROUPS: dict[str, list[Setting]] = {
             "text",
             "var",
             "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
-            "A relative one is in the checkout.",
+            "A relative one is in the checkout. `manage.py up` closes it to other users.",
         ),
         Setting(
             "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
