@@ -1,7 +1,9 @@
 """Backup and restore, with the commands of docs/backup.md."""
 
 import os
+import shutil
 import sqlite3
+import sys
 from pathlib import Path
 
 import psycopg
@@ -15,9 +17,20 @@ from tests.docs.commands import commands_of, run
 BOTH_SESSIONS = 2
 
 
-def test_sqlite_while_somebody_writes(tmp_path):
+@pytest.fixture
+def python_alone(tmp_path):
+    """A PATH with Python and the most common tools: a bare machine has no program `sqlite3`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(Path(sys.executable).resolve())
+    for name in ("sh", "rm", "cp"):
+        (folder / name).symlink_to(shutil.which(name))
+    return str(folder)
+
+
+def test_sqlite_while_somebody_writes(tmp_path, python_alone):
     """What is still in the write-ahead log is in the backup; what came later is not."""
-    env = {**os.environ, "DATA_DIR": str(tmp_path)}
+    env = {**os.environ, "DATA_DIR": str(tmp_path), "PATH": python_alone}
     back_up, restore = commands_of("backup.md", "SQLite")
     live = sqlite3.connect(tmp_path / "lcm.sqlite3", isolation_level=None)
     live.execute("PRAGMA journal_mode=WAL")
