@@ -62,4 +62,6 @@ def _install() -> None:
     print("Chromium is missing: installing it with apt-get", flush=True)
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run(["apt-get", "-qq", *arguments], env=env, check=False)
+        done = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
+        if done.returncode:
+            print(f"apt-get {arguments[0]} failed: {done.stderr.strip()}", flush=True)
