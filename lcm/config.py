@@ -110,7 +110,7 @@ GROUPS: dict[str, list[Setting]] = {
             "text",
             "var",
             "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
-            "A relative one is in the checkout.",
+            "A relative one is in the checkout. `manage.py up` closes it to other users.",
         ),
         Setting(
             "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
@@ -375,6 +375,12 @@ GROUPS: dict[str, list[Setting]] = {
             "text",
             "",
             "Where Prometheus answers: `http://prometheus:9090`. Empty: pages say that there is none.",
+        ),
+        Setting(
+            "PROMETHEUS_STATUS_FILE",
+            "text",
+            "",
+            "File with the reason why Prometheus does not answer yet. `manage.py up` sets it.",
         ),
         Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
         Setting("PROMETHEUS_USER", "text", "", "Name for Prometheus, where it asks for a password."),

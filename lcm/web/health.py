@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import asyncio
-import hmac
->>>>>>> broker
 from collections.abc import Callable
 from typing import Any
 
