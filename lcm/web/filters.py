@@ -9,6 +9,7 @@ from uuid import UUID
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
+from drf_spectacular.utils import extend_schema_field
 
 from lcm.errors import InvalidInput
 from lcm.lifecycle import ACTIVE, SessionStatus
@@ -69,6 +70,7 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
 
 
+@extend_schema_field({"type": "boolean"})
 class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Yes or no; anything else is an error, not everything."""
 
@@ -79,6 +81,7 @@ class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{self.field_name: value == "true"}) if value else qs
 
 
+@extend_schema_field({"type": "boolean"})
 class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Whether it is over. Its address asks the other way round: `active=true` for what is not."""
 
@@ -86,6 +89,7 @@ class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
         super().__init__(choices=[("false", "Yes"), ("true", "No")], label="Ended", **kwargs)
 
 
+@extend_schema_field({"type": "string", "enum": list(PERIODS)})
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Not longer ago than the chosen period."""
 

@@ -11,7 +11,6 @@ from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lcm.access import CONTROLLER
+from lcm.api.schema import ErrorSerializer
 from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
 from lcm.errors import InvalidInput, LcmError
@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 25.0
+LONGEST_REVISION = 18  # digits
 
 
 class FeedChangeSerializer(serializers.Serializer[Any]):
@@ -64,11 +65,17 @@ class WatchView(APIView):
         operation_id="internal_watch",
         parameters=[
             OpenApiParameter(
-                "since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."
+                "since",
+                {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
+                description="Left out: answers at once where the feed is.",
             ),
-            OpenApiParameter("wait", OpenApiTypes.FLOAT, description="Seconds, 0 to 30; 25 if left out."),
+            OpenApiParameter(
+                "wait",
+                {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+                description="Seconds; 25 if left out.",
+            ),
         ],
-        responses={200: WatchSerializer},
+        responses={200: WatchSerializer, 410: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
         """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
@@ -112,15 +119,15 @@ class WatchView(APIView):
 
 def _asked(request: Request) -> Asked:
     principal: Any = request.user
-    since, wait = request.query_params.get("since"), request.query_params.get("wait")
-    if since is not None and not (since.isascii() and since.isdigit() and len(since) < 19):
+    since, wait = request.query_params.get("since", ""), request.query_params.get("wait", "")
+    if since and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
-    return Asked(frozenset(principal.pools), None if since is None else int(since), _seconds(wait))
+    return Asked(frozenset(principal.pools), int(since) if since else None, _seconds(wait))
 
 
-def _seconds(text: str | None) -> float:
+def _seconds(text: str) -> float:
     try:
-        seconds = USUAL_WAIT if text is None else float(text)
+        seconds = float(text) if text else USUAL_WAIT
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST_WAIT:
