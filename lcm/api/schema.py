@@ -86,7 +86,9 @@ class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
         field = self.target
         sign = "" if field.min_value is not None and field.min_value >= 0 else "-?"
         whole = field.max_digits - field.decimal_places
-        pattern = rf"^{sign}[0-9]{{1,{whole}}}(?:\.[0-9]{{1,{field.decimal_places}}})?$"
+        number = rf"{sign}[0-9]{{1,{whole}}}(?:\.[0-9]{{1,{field.decimal_places}}})?"
+        # DRF reads an empty text as null.
+        pattern = f"^(?:{number})?$" if field.allow_null and direction == "request" else f"^{number}$"
         return {"type": "string", "format": "decimal", "pattern": pattern}
 
 

@@ -38,6 +38,7 @@ from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
 
 SEARCHED_CHANGES = 100_000
+UUID_PATTERN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
 _LENGTH = {
     "1h": timedelta(hours=1),
@@ -168,6 +169,7 @@ class ControllerSessionFilter(SessionFilter):
     most_ids = 200
     ids = df.CharFilter(label="Ids", method="with_ids")
 
+    @extend_schema_field({"type": "string", "pattern": f"^{UUID_PATTERN}(?:,{UUID_PATTERN}){{0,199}}$"})
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:

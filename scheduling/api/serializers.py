@@ -22,6 +22,7 @@ def limits_of(name: str) -> dict[str, int]:
     return {"min_value": max(least), "max_value": min(largest)}
 
 
+MOST_SLOTS = limits_of("max_slots")["max_value"]
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 
@@ -93,8 +94,8 @@ class PoolChangeSerializer(StrictSerializer):
         trim_whitespace=False,
         help_text="Actions and plugins as YAML; empty for the usual ones.",
     )
-    min_slots = serializers.IntegerField(required=False, **limits_of("min_slots"))
-    warm_slots = serializers.IntegerField(required=False, **limits_of("warm_slots"))
+    min_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
+    warm_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
     max_slots = serializers.IntegerField(required=False, **limits_of("max_slots"))
     max_leases = serializers.IntegerField(required=False, **limits_of("max_leases"))
     cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
