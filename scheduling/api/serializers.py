@@ -14,6 +14,7 @@ from scheduling.selectors.capacity import POOL_STATES
 from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
+
 def limits_of(name: str) -> dict[str, int]:
     """The least and the largest value that a whole number of a pool may have."""
     validators = Pool._meta.get_field(name).validators
