@@ -59,21 +59,23 @@ class LcmSchema(AutoSchema):
         return bodies
 
 
-def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Document that LCM ignores an optional query parameter with an empty value; a hook of drf-spectacular.
+REFUSED_WHEN_EMPTY = {"revision", "since", "wait"}
 
-    A parameter that may be repeated is different: each of its values is checked.
-    """
+
+def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Document which query parameters LCM ignores when they are empty; a hook of drf-spectacular."""
     for path in result["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", ()):
-                if (
-                    parameter["in"] == "query"
-                    and not parameter.get("required")
-                    and parameter["schema"].get("type") != "array"
-                ):
+                if parameter["in"] == "query" and _is_ignored_when_empty(parameter):
                     parameter["allowEmptyValue"] = True
     return result
+
+
+def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
+    """Each value of a parameter that may be repeated is checked, also an empty one."""
+    may_be_repeated = parameter["schema"].get("type") == "array"
+    return not (parameter.get("required") or may_be_repeated or parameter["name"] in REFUSED_WHEN_EMPTY)
 
 
 class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.validators import MaxValueValidator, MinValueValidator
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lcm.models import Priority
@@ -17,9 +18,9 @@ from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 def limits_of(name: str) -> dict[str, int]:
     """The least and the largest value that a whole number of a pool may have."""
-    validators = Pool._meta.get_field(name).validators
-    least = [each.limit_value for each in validators if isinstance(each, MinValueValidator)]
-    largest = [each.limit_value for each in validators if isinstance(each, MaxValueValidator)]
+    field: Any = Pool._meta.get_field(name)
+    least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
+    largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
     return {"min_value": max(least), "max_value": min(largest)}
 
 
@@ -39,10 +40,10 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class ResourcesSerializer(StrictSerializer):
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
-    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
-    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, min_value=0, required=False)
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
+    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, required=False)
 
 
 # --- pools -------------------------------------------------------------------------------------------
@@ -275,6 +276,11 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
         ]  # fmt: skip
 
 
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_TTL})
+class TtlField(serializers.IntegerField):
+    """Seconds; the service refuses others."""
+
+
 class ReservationRequestSerializer(StrictSerializer):
     holder = serializers.CharField(
         max_length=100, required=False, help_text="Who holds it; the caller, if left out."
@@ -284,12 +290,7 @@ class ReservationRequestSerializer(StrictSerializer):
     )
     system = serializers.CharField(max_length=30, allow_blank=True, default="")
     resources = ResourcesSerializer()
-    ttl = serializers.IntegerField(
-        default=DEFAULT_TTL,
-        min_value=1,
-        max_value=MAX_TTL,
-        help_text="Seconds until it has to be renewed.",
-    )
+    ttl = TtlField(default=DEFAULT_TTL, help_text="Seconds until it has to be renewed.")
     priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
 
 

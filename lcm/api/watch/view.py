@@ -119,15 +119,15 @@ class WatchView(APIView):
 
 def _asked(request: Request) -> Asked:
     principal: Any = request.user
-    since, wait = request.query_params.get("since", ""), request.query_params.get("wait", "")
-    if since and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
+    since, wait = request.query_params.get("since"), request.query_params.get("wait")
+    if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
-    return Asked(frozenset(principal.pools), int(since) if since else None, _seconds(wait))
+    return Asked(frozenset(principal.pools), None if since is None else int(since), _seconds(wait))
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str | None) -> float:
     try:
-        seconds = float(text) if text else USUAL_WAIT
+        seconds = USUAL_WAIT if text is None else float(text)
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= LONGEST_WAIT:

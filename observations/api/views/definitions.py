@@ -138,7 +138,7 @@ def _asked(request: Request) -> dict[str, Any]:
         name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
     }
     revision = given.get("revision", "")
-    if revision and not (revision.isascii() and revision.isdigit() and len(revision) <= LONGEST_REVISION):
+    if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
         wrong["revision"] = "This is the number of a revision."
     if given.get("by", "") not in ("", "node"):
         wrong["by"] = "This is “node”."
