@@ -37,7 +37,7 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
 
     access: dict[str, Rule]
     sorts: tuple[str, ...] = ("-created_at",)
-    lookup_value_regex = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    lookup_value_regex = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @property
     def actor(self) -> Actor:
