@@ -59,7 +59,8 @@ class LcmSchema(AutoSchema):
         return bodies
 
 
-REFUSED_WHEN_EMPTY = {"revision", "since", "wait"}
+# Name and type: the filter `since` of the change log is a time, and ignored when empty.
+REFUSED_WHEN_EMPTY = {("revision", "integer"), ("since", "integer"), ("wait", "number")}
 
 
 def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
@@ -74,8 +75,9 @@ def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, A
 
 def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
     """Each value of a parameter that may be repeated is checked, also an empty one."""
-    may_be_repeated = parameter["schema"].get("type") == "array"
-    return not (parameter.get("required") or may_be_repeated or parameter["name"] in REFUSED_WHEN_EMPTY)
+    kind = parameter["schema"].get("type")
+    refused = kind == "array" or (parameter["name"], kind) in REFUSED_WHEN_EMPTY
+    return not (parameter.get("required") or refused)
 
 
 class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
