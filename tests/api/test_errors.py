@@ -57,6 +57,14 @@ def test_400_for_a_filter(api, viewer):
     assert body["details"] == {"colour": ["There is no such filter."]}
 
 
+@pytest.mark.parametrize(
+    "path", ["/api/pools/{}/dry-run", "/api/pools/{}/", "/api/lablet-sessions/{}/cancel/"]
+)
+def test_404_for_36_characters_that_are_no_uuid(path, api, admin):
+    for text in ("-" * 36, "a" * 36, "0-" * 18):
+        assert_error(api(admin).post(path.format(text), {}), 404, "not_found")
+
+
 def test_401_says_how_to_log_in(api, db):
     answer = api().get(SESSIONS)
     assert_error(answer, 401, "not_authenticated")

@@ -159,7 +159,7 @@ class ChangeViewSet(ReadViewSet[ChangeLog]):
     queryset = ChangeLog.objects.none()
     serializer_class = s.ChangeSerializer
     filterset_class = ChangeFilter
-    lookup_value_regex = "[0-9]+"
+    lookup_value_regex = "[0-9]{1,18}"
     sorts = ("-at",)
     access = {"list": VIEWER, "retrieve": VIEWER}
 

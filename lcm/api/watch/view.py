@@ -11,7 +11,6 @@ from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lcm.access import CONTROLLER, ControllerScope
+from lcm.api.schema import ErrorSerializer
 from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
 from lcm.errors import RETRY_SECONDS, InvalidInput, LcmError
@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 25.0
+LONGEST_REVISION = 18  # digits
 
 
 class FeedChangeSerializer(serializers.Serializer[Any]):
@@ -65,11 +66,17 @@ class WatchView(APIView):
         operation_id="internal_watch",
         parameters=[
             OpenApiParameter(
-                "since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."
+                "since",
+                {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
+                description="Left out: answers at once where the feed is.",
             ),
-            OpenApiParameter("wait", OpenApiTypes.FLOAT, description="Seconds, 0 to 30; 25 if left out."),
+            OpenApiParameter(
+                "wait",
+                {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+                description="Seconds; 25 if left out.",
+            ),
         ],
-        responses={200: WatchSerializer},
+        responses={200: WatchSerializer, 410: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
         """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
@@ -114,7 +121,7 @@ class WatchView(APIView):
 def _asked(request: Request) -> Asked:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
-    if since is not None and not (since.isascii() and since.isdigit() and len(since) < 19):
+    if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
     return Asked(principal.scope, None if since is None else int(since), _seconds(wait))
 
