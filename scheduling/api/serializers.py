@@ -16,7 +16,7 @@ from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 
-def limits_of(name: str) -> dict[str, int]:
+def limits_of(name: str) -> dict[str, Any]:
     """The least and the largest value that a whole number of a pool may have."""
     field: Any = Pool._meta.get_field(name)
     least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
