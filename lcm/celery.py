@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import time
 from typing import Any
 
 from celery import Celery, signals
@@ -14,6 +16,8 @@ from lcm import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
+COLLECT_SECONDS = 60.0
+_collected_at = 0.0
 # Longest pause between two attempts to reach a broker that is away.
 RECONNECT_SECONDS = 3.0
 
@@ -90,6 +94,19 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
 
     metrics.TASKS.labels(task=task.name, result=(state or "unknown").lower()).inc()
     logs.task_id.set("")
+
+
+@signals.task_postrun.connect
+def collect_garbage(**kwargs: Any) -> None:
+    """Run a full collection between tasks, once a minute.
+
+    A tick moves everything it made to the oldest generation (scheduling.framework.memory), which the garbage
+    collector would hardly ever look through by itself.
+    """
+    global _collected_at
+    if time.monotonic() - _collected_at >= COLLECT_SECONDS:
+        gc.collect()
+        _collected_at = time.monotonic()
 
 
 @signals.worker_process_shutdown.connect
