@@ -61,7 +61,8 @@ class Memory:
     labs: dict[str, LabMemory] = field(default_factory=dict)
     # From then on no import is under way that nobody waits for; None: one before us may have begun some.
     settled_at: datetime | None = None
-    observed: bool = False
+    # The end of the timeslot at which the lab was observed last: after an extension that happens again.
+    observed_end: datetime | None = None
     why_missing: str = ""
     answered_request: str | None = None
     failing_call: str = ""
@@ -105,14 +106,11 @@ class Desk:
 
     async def move(self, session: Session, to: str, reason: str = "") -> bool:
         """One step; whether LCM took it. A step that LCM cannot take now is kept and sent later."""
-        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
-        body = {
-            "from_status": session.status,
-            "to_status": to,
-            "attempt": session.attempt,
-            "reason": reason[:500],
-        }
-        return await self._tell(session, "transitions", body, f"{session.status} {to} {reason}")
+        return await self._move(session, to, reason, {})
+
+    async def end(self, session: Session, to: str, reason: str) -> bool:
+        """One step because the timeslot is over: LCM refuses it if the session was extended meanwhile."""
+        return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
 
     async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
         """What went wrong; LCM decides what follows."""
@@ -191,6 +189,18 @@ class Desk:
     def _missing(self, why: str) -> str:
         self.metrics.observations.labels("missing").inc()
         return why
+
+    async def _move(self, session: Session, to: str, reason: str, decided_on: Mapping[str, str]) -> bool:
+        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
+        body = {
+            "from_status": session.status,
+            "to_status": to,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+            **decided_on,
+        }
+        name = " ".join([session.status, to, reason, *decided_on.values()])
+        return await self._tell(session, "transitions", body, name)
 
     async def _tell(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
         try:

@@ -75,6 +75,8 @@ class Lcm:
             status, code = refusal
             return httpx.Response(status, json={"code": code, "message": "y", "details": {}})
         row = self.sessions[key]
+        if what == "transitions" and body.get("ends_at", row["ends_at"]) != row["ends_at"]:
+            return httpx.Response(409, json={"code": "state_conflict", "message": "extended", "details": {}})
         if what == "transitions":
             row["status"] = body["to_status"]
         if what == "failures":

@@ -158,6 +158,61 @@ def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
     play(part)
 
 
+def extend(scene, **by):
+    """Extend the session in LCM without telling the controller."""
+    scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(**by)).isoformat()
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING"])
+def test_an_extension_after_the_last_check_wins(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1)
+        if status != "SCHEDULED":
+            await scene.import_lab(title_for(scene.key, 1, "campus"))
+
+        async def confirm_and_extend(session):
+            extend(scene, minutes=2)
+            return True
+
+        check, scene.desk.still_over = scene.desk.still_over, confirm_and_extend
+        if status == "SCHEDULED":
+            extend(scene, minutes=2)
+        await scene.look()
+        assert len(scene.steps()) == 1
+        assert scene.lcm.sessions[scene.key]["status"] == status
+        scene.desk.still_over = check
+        await scene.desk.refresh(scene.key)
+        await scene.until("RUNNING")
+        assert len(scene.labs()) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert scene.labs() == {}
+        assert len(scene.said("resource-observations")) == 1
+
+    play(part)
+
+
+def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.is_away = True
+        await scene.look()
+        extend(scene, minutes=2)
+        scene.lcm.is_away = False
+        while scene.outbox.waiting(scene.key):
+            await asyncio.sleep(0.05)
+        await scene.look(2)
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        assert len(scene.said("resource-observations")) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 2
+
+    play(part)
+
+
 def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
     async def part(scene):
         scene.put("INSTANTIATING")
