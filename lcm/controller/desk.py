@@ -14,6 +14,7 @@ from lcm.cml.observe import observe_lab
 from lcm.cml.observed_together import observed_together
 from lcm.cml.results import Entries, LinkEnds, Node
 from lcm.controller.backoff import Backoff
+from lcm.controller.clock import LcmClock
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmError
 from lcm.controller.marks import Mark
@@ -78,7 +79,7 @@ class Desk:
     world: World
     outbox: Outbox
     metrics: Metrics
-    now: Callable[[], datetime]
+    clock: LcmClock
     refresh: Callable[[str], Awaitable[Session | None]]
     memories: dict[tuple[str, int], Memory] = field(default_factory=dict)
 
@@ -89,12 +90,17 @@ class Desk:
         self.memories = {key: value for key, value in self.memories.items() if key[0] != session_id}
         self.metrics.utilization.remove(session_id)
 
+    def now(self) -> datetime:
+        """LCM's time, not that of this machine."""
+        return self.clock.now()
+
     def age(self, session: Session) -> float:
-        """Seconds in its present status."""
-        return (self.now() - session.status_since).total_seconds()
+        """Seconds in its present status; 0 while LCM's time is in doubt, so that no time limit is over."""
+        return (self.now() - session.status_since).total_seconds() if self.clock.is_steady else 0.0
 
     def is_over(self, session: Session, for_seconds: float = 0) -> bool:
-        return (self.now() - session.ends_at).total_seconds() >= for_seconds
+        """Whether its timeslot is over; no timeslot is while LCM's time is in doubt."""
+        return self.clock.is_steady and (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
         """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""

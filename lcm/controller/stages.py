@@ -30,6 +30,8 @@ async def scheduled(desk: Desk, session: Session, places: Places) -> float | Non
     if desk.is_over(session):
         await desk.end(session, model.CANCELLED, f"{OVER} before it could start")
         return None
+    if not desk.clock.is_steady:
+        return LCM_AWAY
     early = (session.starts_at - desk.now()).total_seconds() - desk.config.start_lead_seconds
     if early > 0:
         return early
@@ -255,7 +257,7 @@ async def _still_there(desk: Desk, session: Session, places: Places) -> float | 
     if not await desk.labs_of(session, places):
         return await _lost(desk, session)
     left = (session.ends_at - desk.now()).total_seconds()
-    return max(0.0, min(left, desk.config.running_check_seconds))
+    return min(left if left > 0 else SOON, desk.config.running_check_seconds)
 
 
 async def _lost(desk: Desk, session: Session) -> float | None:

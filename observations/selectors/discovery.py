@@ -47,7 +47,8 @@ def http_sd_targets() -> list[dict[str, object]]:
 
 
 def _processes(kind: TargetKind, now: datetime) -> Iterator[Candidate]:
-    heard = Presence.objects.filter(kind=kind, seen_at__gt=now - HEARD_WITHIN).order_by("name")
+    lately = Presence.objects.filter(kind=kind, seen_at__gt=now - HEARD_WITHIN)
+    heard = lately.exclude(address="").order_by("name")
     served = served_pools(now) if kind == TargetKind.CONTROLLER else {}
     for row in heard:
         yield Candidate(row.name, row.address, _labels(served.get(row.name, ())))

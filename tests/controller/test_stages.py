@@ -11,6 +11,7 @@ from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.marks import title_for
 from lcm.controller.model import Session, Slot
 from tests.controller.scene import PORTS
+from tests.controller.test_clock import CLOCKS, Machine
 
 
 def test_from_scheduled_to_running_and_to_its_end(play):
@@ -209,6 +210,41 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
         scene.now += timedelta(minutes=3)
         await scene.until("TERMINATED")
         assert len(scene.said("resource-observations")) == 2
+
+    play(part)
+
+
+@pytest.mark.parametrize("wall", CLOCKS)
+def test_a_session_ends_by_lcm_s_time(play, wall):
+    machine = Machine(CLOCKS[wall])
+
+    async def part(scene):
+        scene.put("INSTANTIATING", ends_in=60)
+        await scene.until("RUNNING")
+        machine.passed += 55
+        assert 0 < await scene.look() <= 5
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        machine.passed += 6
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert seen["observed_at"] == scene.lcm.now().isoformat()
+
+    play(part, machine=machine)
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "STOPPING"])
+def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
+        scene.simulator.admin.fail(scene.worker, delete)
+        scene.clock.is_steady = False
+        assert await scene.look() >= 0.5
+        assert (scene.lcm.posts, len(scene.labs())) == ([], 1)
+        scene.clock.is_steady = True
+        await scene.look(2)
+        assert len(scene.lcm.posts) >= 1
 
     play(part)
 
