@@ -29,6 +29,8 @@ from lcm.controller.world import World
 
 logger = logging.getLogger(__name__)
 
+UNCHANGED_SECONDS = 1.0
+
 
 class Controller:
     """Runs until `stop` is called; then everything is finished or handed over."""
@@ -124,9 +126,11 @@ class Controller:
         """Read sessions again of which LCM thinks otherwise than we did."""
         while True:
             session_id = await self._to_refresh.get()
+            known = self.world.sessions.get(session_id)
             try:
-                await self.follower.refresh(session_id)
-                self.queue.add(session_id)
+                fresh = await self.follower.refresh(session_id)
+                # LCM may refuse the same step again: not in a hot loop.
+                self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
             except LcmError as error:
                 logger.info("session %s is read again later: %s", session_id[:8], error)
                 await asyncio.sleep(1)
@@ -142,7 +146,7 @@ class Controller:
                 logger.info("%s", error)
             except Exception:
                 logger.exception("a round failed")
-            self.metrics.spooled.set(len(self.outbox.spool))
+            self.metrics.spooled.set(self.outbox.depth())
             self.metrics.sessions.set(len(self.world.sessions))
             due = max(due + seconds, time.monotonic())
             await asyncio.sleep(due - time.monotonic())

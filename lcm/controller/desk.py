@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from lcm.cml.call_errors import CmlError
 from lcm.cml.observation import ResourceObservation
 from lcm.cml.observe import observe_lab
 from lcm.cml.observed_together import observed_together
@@ -185,6 +186,14 @@ class Desk:
         ]
         return found if len(found) == len(places) else []
 
+    async def labs_are_gone(self, session: Session, places: Sequence[Place]) -> bool:
+        """Whether all its workers say that they have no lab for this attempt."""
+        mark = Mark(session.id, session.attempt)
+        try:
+            return not any([await place.worker.labs_of(mark) for place in places])
+        except CmlError:
+            return False
+
     async def remove_labs(self, session: Session, places: Sequence[Place]) -> None:
         """Everything on its workers that is for this attempt."""
         for place in places:
@@ -209,11 +218,7 @@ class Desk:
         return await self._tell(session, "transitions", body, name)
 
     async def _tell(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
-        try:
-            outcome = await self._post(session, path, body, name)
-        except SpoolFull as error:
-            logger.error("session %s: %s", session.short, error)
-            return False
+        outcome = await self._post(session, path, body, name)
         if isinstance(outcome.answer, dict) and "status" in outcome.answer:
             self.world.put(Session.read(outcome.answer))
         return outcome.answer is not None

@@ -201,7 +201,8 @@ async def collecting(desk: Desk, session: Session, places: Places) -> float | No
 
 async def stopping(desk: Desk, session: Session, places: Places) -> float | None:
     """Take the lab down; one that was called off while it ran is observed first."""
-    if desk.age(session) > desk.config.stop_timeout_seconds:
+    is_late = desk.age(session) > desk.config.stop_timeout_seconds
+    if is_late and not await desk.labs_are_gone(session, places):
         why = f"the lab could not be taken down within {desk.config.stop_timeout_seconds:g} s"
         await desk.fail(session, _and_unobserved(desk, session, why), lab_is_gone=False)
         return None

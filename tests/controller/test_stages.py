@@ -1,6 +1,7 @@
 """What is done in each status, against a real simulator and an LCM in memory."""
 
 import asyncio
+import shutil
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -451,9 +452,59 @@ def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
 def test_what_takes_too_long_is_given_up(play, status, since, reason):
     async def part(scene):
         scene.put(status, since=since)
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
         await scene.look()
         (failure,) = scene.said("failures")
         assert reason in failure["reason"]
+
+    play(part)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_lab_that_is_gone_was_taken_down_however_late(play, is_told):
+    async def part(scene):
+        scene.put("STOPPING", since=901)
+        if not is_told:
+            scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
+        await scene.look()
+        assert (scene.steps(), len(scene.said("failures"))) == ((["TERMINATED"], 0) if is_told else ([], 1))
+
+    play(part)
+
+
+def break_disk(scene):
+    """Put a file where the folder of the spool was: nothing can be written, not even by root."""
+    shutil.rmtree(scene.outbox.spool.folder)
+    scene.outbox.spool.folder.write_text("")
+
+
+def test_a_session_lives_its_whole_life_without_a_disk(play):
+    async def part(scene):
+        break_disk(scene)
+        scene.put("SCHEDULED")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert (scene.said("failures"), scene.labs()) == ([], {})
+
+    play(part)
+
+
+def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
+    async def part(scene):
+        break_disk(scene)
+        monkeypatch.setattr("lcm.controller.outbox.MOST_IN_MEMORY", 0)
+        scene.put("STOPPING")
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        pauses = [await scene.look() for _ in range(4)]
+        assert (scene.labs(), scene.lcm.posts) == ({}, [])
+        assert all(pause and pause <= 15 for pause in pauses)
+        assert pauses[-1] > pauses[0]
+        scene.outbox.spool.folder.unlink()
+        scene.outbox.spool.folder.mkdir()
+        await scene.look()
+        assert scene.steps() == ["TERMINATED"]
 
     play(part)
 
