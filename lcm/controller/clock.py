@@ -78,7 +78,8 @@ class LcmClock:
         if not self.is_steady:
             return "LCM's time is unsteady: its latest responses disagree"
         if abs(skew) >= SKEW_WARNED:
-            return f"the clock of this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} LCM's"
+            side = "ahead of" if skew > 0 else "behind"
+            return f"the clock of this machine is {abs(skew):.0f} s {side} LCM's"
         return ""
 
     def _offset(self) -> float:

@@ -154,9 +154,7 @@ class LcmClient:
             headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
             sent = self.clock.monotonic()
             response = await self._http.request(method, path, headers=headers, **options)
-            self.clock.note(
-                response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic()
-            )
+            self.clock.note(response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic())
             if response.is_success:
                 return response.json() if response.content else None
         except ConfigError as error:

@@ -1,6 +1,6 @@
 """Everything the controller tells LCM about sessions goes through here: kept on disk, sent in order.
 
-A post that cannot be written to disk is kept in memory: it is sent all the same, and lost if the process ends.
+A post that cannot be written to disk is sent from memory, and lost if the process ends before.
 """
 
 from __future__ import annotations

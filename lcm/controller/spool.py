@@ -68,7 +68,7 @@ class Spool:
         return number, data
 
     def write(self, number: int, data: bytes) -> None:
-        """Safe against a crash once it returns; may run in a thread. If it raises OSError, no file is left."""
+        """Safe against a crash once it returns; may run in a thread. A failure leaves no file."""
         path = self._path(number)
         new = path.with_suffix(".new")
         try:

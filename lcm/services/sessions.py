@@ -92,8 +92,8 @@ def transition_session(
     """Move a session one step; refused with what is allowed when the step is not in the table.
 
     The caller's copy says which status it believes in: whoever comes second changes nothing. `lab_is_gone`:
-    it is certain that a session which fails has left nothing on its worker. `ends_at`: the end of the timeslot
-    that the step was decided on; the step is refused if the session was extended meanwhile.
+    it is certain that a session which fails has left nothing on its worker. `ends_at`: the end of the
+    timeslot that the step was decided on; the step is refused if the session was extended meanwhile.
     """
     old = SessionStatus(session.status)
     if not lifecycle.may_follow(old, to):
@@ -193,9 +193,7 @@ def step_sessions(
         locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
         again = 1 if to == SessionStatus.PENDING else 0
         rows = locked.order_by("pk").values_list("pk", "attempt", "ends_at")
-        moved = {
-            key: attempt + again for key, attempt, end in rows if ends is None or ends.get(key) == end
-        }
+        moved = {key: attempt + again for key, attempt, end in rows if ends is None or ends.get(key) == end}
         ids = list(moved)
         LabletSession.objects.filter(pk__among=ids).update(
             status=to, status_since=now, attempt=F("attempt") + again

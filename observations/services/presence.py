@@ -11,7 +11,7 @@ from observations.models import Presence
 def note_presence(
     *, kind: str, name: str, address: str, now: datetime, clock_skew: Decimal | None = None
 ) -> None:
-    """A process lives, and its metrics are at this address. `clock_skew`: seconds its clock is ahead of LCM's."""
+    """A process lives, and its metrics are at this address; its clock is so many seconds ahead of LCM's."""
     Presence.objects.update_or_create(
         kind=kind,
         name=name[:200],

@@ -3,12 +3,13 @@
 import re
 import time
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
 from lcm.cml.simulator.edits import HIGHEST
+from lcm.cml.simulator.faults import Fault, FaultKind
 from tests.bench.control_plane import wait_until
 from tests.factories import LAB
 
@@ -161,17 +162,23 @@ def test_a_session_that_is_spread_has_a_lab_on_each_of_its_workers(plane):
     assert controller.stop() == 0
 
 
-def test_an_extension_is_kept_to(plane, controller):
-    session = plane.run(seconds=7, left=3)
-    ends = datetime.fromisoformat(plane.session(session)["ends_at"])
-    new = (ends + timedelta(seconds=4)).isoformat()
-    assert plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new}).status_code == 200
-    until = datetime.fromisoformat(new).timestamp()
-    # An answer that comes after the end says nothing.
-    while (status := plane.status(session)) and time.time() < until:
-        assert status in ("READY", "RUNNING")
-        time.sleep(0.3)
+def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controller):
+    """LCM has confirmed to the controller that the timeslot is over, and is then asked to extend it."""
+    session = plane.run(seconds=7, left=2)
+    worker, _ = place_of(plane, session)
+    slow = Fault(FaultKind.LATENCY, "layer3_addresses", "GET", times=1, seconds=6)
+    plane.simulator.admin.fail(worker, slow)
+    wait_until(lambda: not plane.workers()[worker]["faults"], "it is being observed", 60, plane.logs)
+    new_end = datetime.now(UTC) + timedelta(seconds=10)
+    answer = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
+    assert answer.status_code == 200, answer.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+    assert f"LCM refuses lablet-sessions/{session}/transitions: 409" in controller.log
+    assert plane.steps(session) == WHOLE_LIFE
+    (collecting,) = [
+        step for step in plane.session(session)["transitions"] if step["to_status"] == "COLLECTING"
+    ]
+    assert datetime.fromisoformat(collecting["at"]) >= new_end
 
 
 def test_heartbeats_bring_version_and_capacity(plane, controller):

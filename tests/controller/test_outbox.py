@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm.controller import outbox
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmClient
 from lcm.controller.outbox import Outbox
@@ -215,8 +214,9 @@ def test_a_refusal_is_told_and_does_not_block_what_follows(tmp_path, lcm):
 
 
 FULL_DISK = """
-import asyncio, json, logging, resource, sys
+import asyncio, json, resource, sys
 from pathlib import Path
+from lcm.controller import outbox as module
 from tests.controller import test_outbox as t
 
 async def scene(outbox):
@@ -225,7 +225,7 @@ async def scene(outbox):
     lcm.answers = ["down"] * 3
     kept = [(await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept for n in (2, 3)]
     depth = outbox.depth()
-    t.outbox.MOST_IN_MEMORY = 2
+    module.MOST_IN_MEMORY = 2
     try:
         await outbox.send("s2", 1, "x", {}, "one")
         full = ""
@@ -237,7 +237,7 @@ async def scene(outbox):
     files = [path.name for path in folder.iterdir()]
     print(json.dumps([bool(taken.answer), kept, depth, full, bool(after.answer), files]))
 
-t.outbox.PATIENCE = 0.3
+module.PATIENCE = 0.3
 folder, lcm = Path(sys.argv[1]), t.Lcm()
 t.with_outbox(folder, lcm, scene)
 print(json.dumps([body["n"] for _, body, _ in lcm.seen]))
