@@ -95,15 +95,18 @@ class Outbox:
         try:
             number, data = self.spool.reserve(post)
         except SpoolFull as error:
-            return self._keep_in_memory(post, error)
+            self._check_memory(post, error)
+            return None
         try:
             await asyncio.to_thread(self.spool.write, number, data)
         except OSError as error:
             self.spool.remove(number)
-            return self._keep_in_memory(post, error)
+            self._check_memory(post, error)
+            return None
         return number
 
-    def _keep_in_memory(self, post: Post, why: Exception) -> None:
+    def _check_memory(self, post: Post, why: Exception) -> None:
+        """Raise SpoolFull unless memory has room for a post that cannot be written."""
         kept = sum(number is None for line in self._lines.values() for number, _, _ in line.posts)
         if kept >= MOST_IN_MEMORY:
             raise SpoolFull(f"there is no room for the post, neither on disk nor in memory: {why}") from why
