@@ -41,6 +41,11 @@ def nothing_left(plane, session):
     assert plane.ports_of(session) == []
 
 
+def collected_at(plane, session):
+    steps = {step["to_status"]: step["at"] for step in plane.session(session)["transitions"]}
+    return datetime.fromisoformat(steps["COLLECTING"])
+
+
 def place_of(plane, session):
     """The worker that has the session's lab, and the lab."""
     (found,) = [
@@ -175,10 +180,7 @@ def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controll
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
     assert f"LCM refuses lablet-sessions/{session}/transitions: 409" in controller.log
     assert plane.steps(session) == WHOLE_LIFE
-    (collecting,) = [
-        step for step in plane.session(session)["transitions"] if step["to_status"] == "COLLECTING"
-    ]
-    assert datetime.fromisoformat(collecting["at"]) >= new_end
+    assert collected_at(plane, session) >= new_end
 
 
 def test_heartbeats_bring_version_and_capacity(plane, controller):
@@ -214,8 +216,8 @@ def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plan
     assert "somebody's" in titles
 
 
-def test_a_second_controller_stands_by_and_takes_over(plane, controller):
-    second = plane.controller("stand-by", NAME="stand-by")
+def test_a_second_controller_with_a_wrong_clock_stands_by_and_takes_over(plane, controller):
+    second = plane.controller("stand-by", NAME="stand-by", clock_ahead=600)
     try:
         wait_until(lambda: "cml-eu is served by under-test" in second.log, "it knows its place", 60)
         session = plane.run(seconds=6)
@@ -225,5 +227,8 @@ def test_a_second_controller_stands_by_and_takes_over(plane, controller):
         after = plane.run(seconds=6)
         assert plane.until(after, "TERMINATED", "FAILED") == "TERMINATED"
         assert after[:8] in second.log
+        assert "clock: the clock of this machine is 600 s ahead of LCM's" in second.log
+        assert re.search(r"^lcm_controller_clock_skew_seconds (600|599)\.", second.metrics(), re.MULTILINE)
+        assert collected_at(plane, after) >= datetime.fromisoformat(plane.session(after)["ends_at"])
     finally:
         assert second.stop() == 0
