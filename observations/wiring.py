@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -61,9 +62,16 @@ def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwarg
 
 @receiver(process_seen)
 def hear_of(
-    sender: Any, kind: str, name: str, address: str, token: ApiToken | None, now: datetime, **kwargs: Any
+    sender: Any,
+    kind: str,
+    name: str,
+    address: str,
+    token: ApiToken | None,
+    now: datetime,
+    clock_skew: Decimal | None = None,
+    **kwargs: Any,
 ) -> None:
-    note_presence(kind=kind, name=name, address=address, token=token, now=now)
+    note_presence(kind=kind, name=name, address=address, token=token, clock_skew=clock_skew, now=now)
 
 
 @receiver(process_gone)

@@ -220,7 +220,10 @@ def _move(
     for (old, reason, last), group in _grouped(handler, page, reasons, hold):
         goal = give_up_status(old) if last and to == S.PENDING else to
         text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
-        done = move_sessions(sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text)
+        # The handler decided on the end it read: a session that was extended since is left to the next run.
+        done = move_sessions(
+            sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
+        )
         clear_failures(handler.name(), [session.pk for session in done])
         moved += len(done)
     return moved

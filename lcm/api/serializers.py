@@ -397,6 +397,11 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
     attempt = serializers.IntegerField(
         required=False, min_value=1, help_text="Refused when it is another one by now."
     )
+    ends_at = serializers.DateTimeField(
+        required=False,
+        help_text="The end of the timeslot that the step was decided on: refused when the session ends at "
+        "another time, because it was extended.",
+    )
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 

@@ -7,7 +7,7 @@ import re
 import time
 import uuid
 import zoneinfo
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -65,6 +65,9 @@ class RequestContextMiddleware:
 
     def after(self, request: HttpRequest, response: HttpResponseBase, before: float) -> HttpResponseBase:
         response["X-Request-ID"] = request_id.get()
+        if request.path.startswith("/api/"):
+            # Controllers go by LCM's time.
+            response["X-LCM-Time"] = datetime.now(UTC).isoformat()
         is_docs = request.path == "/api/docs"
         response.headers.setdefault("Content-Security-Policy", FOR_API_DOCS if is_docs else SELF_ONLY)
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")

@@ -24,9 +24,12 @@ class Presence(IdModel):
 
     kind = models.CharField(max_length=10, choices=TargetKind)
     name = models.CharField(max_length=200)
+    # Empty: it offers no metrics.
     address = models.CharField(max_length=200, blank=True)
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     seen_at = models.DateTimeField()
+    # Seconds its clock is ahead of LCM's; controllers measure it.
+    clock_skew = models.DecimalField(max_digits=12, decimal_places=3, null=True)
 
     class Meta:
         ordering = ["kind", "name"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
 from lcm.errors import StateConflict
 from lcm.models import ApiToken
@@ -10,9 +11,20 @@ from observations.models import Presence
 from scheduling.services.controller_leases import LENGTH
 
 
-def note_presence(*, kind: str, name: str, address: str, token: ApiToken | None, now: datetime) -> None:
-    """Record that a process runs; raise StateConflict if its name belongs to another token."""
-    fields = {"address": address[:200], "token": token, "seen_at": now}
+def note_presence(
+    *,
+    kind: str,
+    name: str,
+    address: str,
+    token: ApiToken | None,
+    now: datetime,
+    clock_skew: Decimal | None = None,
+) -> None:
+    """Record that a process runs; raise StateConflict if its name belongs to another token.
+
+    `clock_skew`: seconds by which its clock is ahead of LCM's.
+    """
+    fields = {"address": address[:200], "token": token, "seen_at": now, "clock_skew": clock_skew}
     row, is_new = Presence.objects.select_related("token").get_or_create(
         kind=kind, name=name[:200], defaults=fields
     )

@@ -240,6 +240,14 @@ class HolderSerializer(StrictSerializer):
         default="",
         help_text="Host and port at which Prometheus can scrape it.",
     )
+    clock_skew_seconds = serializers.DecimalField(
+        max_digits=12,
+        decimal_places=3,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="How far its clock is ahead of LCM's, measured with the header `X-LCM-Time` of responses.",
+    )
 
 
 class PoolLeaseSerializer(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
 from lcm.errors import InvalidInput
@@ -34,18 +35,33 @@ class PoolLease:
     expires_at: datetime
 
 
-def hold_pools(*, token: ApiToken, holder: str, now: datetime, metrics_address: str = "") -> list[PoolLease]:
+def hold_pools(
+    *,
+    token: ApiToken,
+    holder: str,
+    now: datetime,
+    metrics_address: str = "",
+    clock_skew_seconds: Decimal | None = None,
+) -> list[PoolLease]:
     """Take or renew the leases of the token's pools or slot; the leases of others are returned as not held.
 
-    `metrics_address`: where Prometheus can scrape the controller, whether it has a lease or stands by. Raises
-    StateConflict if the name belongs to the token of another controller.
+    `metrics_address`: where Prometheus can scrape the controller, whether it has a lease or stands by.
+    `clock_skew_seconds`: how far its clock is ahead of LCM's. Raises StateConflict if the name belongs to the
+    token of another controller.
     """
     _need_own_name(holder)
     names = sorted(Pool.objects.filter(name__in=token.pools).values_list("name", flat=True))
     if not names:
         return []
-    seen = {"kind": "controller", "name": holder, "address": metrics_address, "token": token, "now": now}
-    process_seen.send(sender=None, **seen)
+    process_seen.send(
+        sender=None,
+        kind="controller",
+        name=holder,
+        address=metrics_address,
+        token=token,
+        clock_skew=clock_skew_seconds,
+        now=now,
+    )
     if (slot_id := token.scope.slot_id) is not None:
         return _hold_slot(names[0], slot_id, holder, now)
     for name in names:

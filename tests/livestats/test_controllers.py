@@ -1,16 +1,19 @@
 """The page of controllers and heartbeats."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
 from lcm.models import ApiToken
-from observations.models import Presence
+from observations.models import Presence, TargetKind
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
-from observations.selectors.discovery import served_pools
+from observations.selectors.discovery import candidates, served_pools
 from scheduling.models import Slot, SlotState
 from scheduling.selectors.fleet import fleet
 from scheduling.services.controller_leases import hold_pools, release_pools
@@ -35,12 +38,12 @@ def worker(session_in, now):
     return slot
 
 
-def hold(name, now, *pools, metrics="10.0.0.7:9108"):
+def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
     """A controller with a token of its own, named after it, takes the leases of these pools."""
     token = ApiToken.objects.filter(name=name).first()
     if token is None:
         token = make_controller(name, *(f"pool:{pool}" for pool in pools)).token
-    hold_pools(token=token, holder=name, now=now, metrics_address=metrics)
+    hold_pools(token=token, holder=name, now=now, metrics_address=metrics, clock_skew_seconds=skew)
     return token
 
 
@@ -72,6 +75,36 @@ def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
     hold(HOLDER, now, "cml-eu", metrics="")
     (found,) = controllers_seen(served_pools(now), now)
     assert (found.state, found.address, found.seen_at) == ("serving", "", now)
+
+
+@pytest.mark.parametrize(
+    ("skew", "words"),
+    [
+        (None, ""),
+        ("-4.999", ""),
+        ("5", "The clock of controller-eu:1 is 5 s ahead of LCM's."),
+        ("600.25", "The clock of controller-eu:1 is 10 min ahead of LCM's."),
+        ("-7.5", "The clock of controller-eu:1 is 7 s behind LCM's."),
+    ],
+)
+@pytest.mark.parametrize("metrics", ["", "10.0.0.7:9108"])
+def test_a_clock_that_is_wrong_is_shown(page, worker, now, metrics, skew, words):
+    hold(HOLDER, now, "cml-eu", metrics=metrics, skew=skew and Decimal(skew))
+    shown = unescape(page())
+    assert words in shown
+    assert ("Clock off by" in shown) == bool(words)
+    assert [each.address for each in candidates(TargetKind.CONTROLLER, now)] == [metrics][: len(metrics)]
+
+
+def test_a_controller_tells_how_far_its_clock_is_off(api, controller, worker):
+    body = {"holder": HOLDER, "metrics_address": "10.0.0.7:9108", "clock_skew_seconds": 12.5}
+    answer = api(controller).post("/api/internal/leases/hold", body)
+    assert answer.status_code == 200
+    assert abs(datetime.fromisoformat(answer["X-LCM-Time"]) - timezone.now()) < timedelta(minutes=1)
+    assert Presence.objects.get(name=HOLDER).clock_skew == Decimal("12.5")
+    for wrong in ("NaN", "far", 1e12):
+        refused = api(controller).post("/api/internal/leases/hold", {**body, "clock_skew_seconds": wrong})
+        assert refused.status_code == 400
 
 
 def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now):

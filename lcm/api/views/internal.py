@@ -55,6 +55,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
             session=self._believed(data),
             to=SessionStatus(data["to_status"]),
             reason=data["reason"],
+            ends_at=data.get("ends_at"),
             actor=self.actor,
             now=self.now(),
         )
