@@ -106,7 +106,11 @@ class Load:
 
     async def _request(self) -> httpx.Response:
         ends = datetime.now(UTC) + timedelta(seconds=self.random.uniform(20, 60))
-        body = {"definition": self.known.definition, "project": self.known.project, "ends_at": ends.isoformat()}
+        body = {
+            "definition": self.known.definition,
+            "project": self.known.project,
+            "ends_at": ends.isoformat(),
+        }
         answer = await self.api.post("/api/lablet-sessions/", json=body)
         if answer.status_code == 201:
             self.sessions.append(answer.json()["id"])
@@ -148,7 +152,9 @@ def processes_of(plane: ControlPlane, controller: ControllerProcess) -> dict[int
     return found
 
 
-async def soak(plane: ControlPlane, controller: ControllerProcess, load: Load, recorder: Recorder, minutes: float) -> None:
+async def soak(
+    plane: ControlPlane, controller: ControllerProcess, load: Load, recorder: Recorder, minutes: float
+) -> None:
     async def record() -> None:
         while True:
             recorder.record(processes_of(plane, controller))
@@ -202,7 +208,10 @@ def main(arguments: list[str]) -> int:
         stack.callback(controller.kill)
         load = Load(url, known, rate=options.rate, seed=options.seed)
         recorder = Recorder(options.output)
-        print(f"Soak of {options.minutes:g} min, seed {options.seed}, pool {POOL}; samples in {options.output}", flush=True)
+        print(
+            f"Soak of {options.minutes:g} min, seed {options.seed}, pool {POOL}; samples in {options.output}",
+            flush=True,
+        )
         asyncio.run(soak(plane, controller, load, recorder, options.minutes))
         print_result(recorder.samples, load, options.minutes)
         (options.output.with_suffix(".log")).write_text(plane.output)
