@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -60,6 +61,16 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
 
     metrics.TASKS.labels(task=task.name, result=(state or "unknown").lower()).inc()
     logs.task_id.set("")
+
+
+@signals.worker_process_init.connect
+def keep_loaded_code_out_of_collections(**kwargs: Any) -> None:
+    """Exempt the loaded code from the garbage collector.
+
+    Python delays a full collection until the new objects are a quarter of the old ones. The loaded code is
+    200,000 objects, so that without this up to 50,000 objects in reference cycles wait: 40 MB.
+    """
+    gc.freeze()
 
 
 @signals.worker_process_shutdown.connect

@@ -78,7 +78,7 @@ class FaultRun:
 
     async def _disturb(self) -> None:
         pace = QUICK if self.options.quick else FULL
-        clients = Clients(self.stage.web_ports, self.stage.known, self.ledger, pace, self._workload)
+        clients = Clients(self.stage.web_ports, self.stage.known, self.ledger, pace, self._workload, self.say)
         working = asyncio.create_task(clients.run())
         until = time.monotonic() + self.options.minutes * 60
         await self.injector.run(until)
@@ -147,7 +147,8 @@ class FaultRun:
         )
         self._add("each handler runs within 15 s of a fault (tick 5 s)", checks, late)
         changes = monitor.lease_changes()
-        self._add("no lease is taken before its end", len(changes), invariants.stolen_leases(changes))
+        stolen = invariants.stolen_leases(changes)
+        self._add("no lease is taken before its end", monitor.leases_taken(), stolen)
         self._check_usage()
         self._add("no process ends by itself", len(self.stage.processes), self.own_exits)
         self._add("no 5xx except 503", sum(self.ledger.answers.values()),
@@ -172,9 +173,10 @@ class FaultRun:
 
     def summary(self) -> int:
         tallies = self.monitor.tallies
+        extensions = sum(len(entry.extensions) for entry in self.ledger.entries.values())
         lines = ["", f"Seed {self.options.seed}, {self.options.minutes:g} min,"
                  f" {len(self.injector.windows)} faults, {len(self.ledger.entries)} acknowledged sessions,"
-                 f" {sum(len(e.extensions) for e in self.ledger.entries.values())} acknowledged extensions."]  # fmt: skip
+                 f" {extensions} acknowledged extensions."]  # fmt: skip
         lines += self.options.skipped
         lines += ["", f"{'invariant':<58} {'checks':>8} {'violations':>10}"]
         lines += [

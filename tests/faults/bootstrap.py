@@ -32,21 +32,23 @@ user.groups.add(Group.objects.get(name="Admin"))
 project = Project.objects.create(domain=Domain.objects.create(name="faults"), name="faults")
 Membership.objects.create(project=project, user=user)
 create_pool(
-    name="faults", actor=SYSTEM, min_slots=2, max_slots=4, cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=10,
+    name="faults", actor=SYSTEM, min_slots=2, max_slots=4,
+    cpu_cores=64, memory_gb=256, storage_gb=2000, max_leases=10,
     runtime_settings=dict(launch_seconds=0, boot_seconds=0, lab_boot_seconds=0.3),
 )
-definition = import_definition(topology=LAB, name="faults", status="active", pool="faults", actor=SYSTEM, now=now)
-arrival = import_definition(
-    topology=LAB, name="faults-arrival", status="active", pool="faults", awaits_arrival=True, actor=SYSTEM, now=now
+active = dict(topology=LAB, status="active", pool="faults", actor=SYSTEM, now=now)
+definition = import_definition(name="faults", **active)
+arrival = import_definition(name="faults-arrival", awaits_arrival=True, **active)
+_, person = create_token(
+    name="fault-run", kind=TokenKind.PERSON, user=user, expires_at=ends, actor=SYSTEM, now=now
 )
-_, person = create_token(name="fault-run", kind=TokenKind.PERSON, user=user, expires_at=ends, actor=SYSTEM, now=now)
 _, controller = create_token(
     name="fault-run-controller", kind=TokenKind.CONTROLLER, scopes=["pool:faults"], expires_at=ends,
     actor=SYSTEM, now=now,
 )
 print("READ " + json.dumps(dict(
-    person=person, controller=controller, project=str(project.pk), definition=str(definition.pk), arrival=str(arrival.pk),
-    password=PASSWORD,
+    person=person, controller=controller, password=PASSWORD, project=str(project.pk),
+    definition=str(definition.pk), arrival=str(arrival.pk),
 )))
 """
 

@@ -14,7 +14,7 @@ SIZE = struct.calcsize("d")
 
 
 class ClockFile:
-    """Holds the offset in seconds; the harness writes it, the controller reads it at every look at the clock."""
+    """Holds the offset in seconds; the harness writes it, the controller adds it to the time."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():

@@ -117,7 +117,7 @@ class Injector:
     async def _freeze(self) -> None:
         process = self._pick()
         seconds = self.rng.uniform(2, self.longest_freeze)
-        part = self.rng.random() < 0.4
+        part = self.rng.random() < 0.4 and process.name.startswith(("web", "worker"))
         plane = not process.name.startswith("controller")
         name = f"freeze {'a child of ' if part else ''}{process.name} for {seconds:.0f} s"
         async with self._window(name, process.name, control_plane=plane) as free:

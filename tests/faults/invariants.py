@@ -110,7 +110,7 @@ def unfinished(statuses: Mapping[str, str]) -> list[str]:
 
 
 def failed(steps: Steps) -> list[str]:
-    """Return sessions that FAILED: no fault of this run breaks a worker, so each lab can be made and removed."""
+    """Return sessions that FAILED: no fault of a run breaks a worker, so each lab can be made."""
     return [
         f"{key} FAILED: {step.reason}"
         for key, history in steps.items()
@@ -155,7 +155,7 @@ def late_runs(
 ) -> tuple[int, list[str]]:
     """Return how many recoveries were checked, and the names that did not run in time after a fault.
 
-    `limits`: seconds from the end of a fault to the start of the next run, by name. While another fault of the
+    `limits`: seconds from the end of a fault to the start of the next run, by name. If another fault of the
     control plane begins within the limit, the limit counts from the end of that one.
     """
     starts = {name: sorted(run.started_at for run in own) for name, own in _by_name(runs).items()}
@@ -195,7 +195,7 @@ def longest_gaps(runs: Iterable[Run]) -> dict[str, float]:
 def stolen_leases(changes: Iterable[LeaseChange]) -> list[str]:
     """Return leases that got a new holder before the time of the old one was over."""
     return [
-        f"{change.name}: {change.new_holder[:8]} took it {change.old_expires_at - change.at:.2f} s before its end"
+        f"{change.name}: taken {change.old_expires_at - change.at:.2f} s too early by {change.new_holder[:8]}"
         for change in changes
         if change.old_holder != change.new_holder and change.old_expires_at > change.at + CLOCK_TOLERANCE
     ]

@@ -68,14 +68,14 @@ def at_minutes(samples: Iterable[Sample], minutes: Sequence[float]) -> list[list
     return [
         [
             f"{role} {pid}",
-            *(f"{min(found, key=lambda s: abs(s.seconds - m * 60)).private:.1f}" for m in minutes),  # noqa: B023
+            *(f"{min(found, key=lambda s: abs(s.seconds - m * 60)).private:.1f}" for m in minutes),
         ]
         for (role, pid), found in sorted(by_process.items())
     ]
 
 
 def growth_by_hour(samples: Sequence[Sample], *, after: float) -> float:
-    """Return the slope of private memory in MB an hour, by least squares over samples after so many seconds."""
+    """Return the slope of private memory in MB an hour: least squares after so many seconds."""
     points = [(s.seconds / 3600, s.private) for s in samples if s.seconds >= after]
     if len(points) < 2:
         return 0.0

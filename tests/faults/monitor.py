@@ -19,11 +19,14 @@ from tests.faults.servers import Database
 # A run without news overwrites the row of the run before it, so triggers keep a log of all.
 LOG = """
 CREATE TABLE fault_run (name text, started_at timestamptz, recorded_at timestamptz, error text);
-CREATE TABLE fault_lease (name text, at timestamptz, old_holder text, new_holder text, old_expires_at timestamptz);
+CREATE TABLE fault_lease (
+  name text, at timestamptz, old_holder text, new_holder text, old_expires_at timestamptz);
 CREATE FUNCTION log_observer_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  INSERT INTO fault_run VALUES (NEW.observer, NEW.started_at, clock_timestamp(), NEW.error); RETURN NULL; END $$;
+  INSERT INTO fault_run VALUES (NEW.observer, NEW.started_at, clock_timestamp(), NEW.error);
+  RETURN NULL; END $$;
 CREATE FUNCTION log_tick() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  INSERT INTO fault_run VALUES ('tick', NEW.started_at, clock_timestamp(), NEW.errors::text); RETURN NULL; END $$;
+  INSERT INTO fault_run VALUES ('tick', NEW.started_at, clock_timestamp(), NEW.errors::text);
+  RETURN NULL; END $$;
 CREATE FUNCTION log_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO fault_lease VALUES (NEW.name, clock_timestamp(), '', NEW.holder, NULL);
@@ -32,8 +35,10 @@ CREATE FUNCTION log_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   END IF; RETURN NULL; END $$;
 CREATE TRIGGER fault_observer AFTER INSERT OR UPDATE ON scheduling_observerrun
   FOR EACH ROW EXECUTE FUNCTION log_observer_run();
-CREATE TRIGGER fault_tick AFTER INSERT OR UPDATE ON scheduling_tickrun FOR EACH ROW EXECUTE FUNCTION log_tick();
-CREATE TRIGGER fault_lease AFTER INSERT OR UPDATE ON scheduling_lease FOR EACH ROW EXECUTE FUNCTION log_lease();
+CREATE TRIGGER fault_tick AFTER INSERT OR UPDATE ON scheduling_tickrun
+  FOR EACH ROW EXECUTE FUNCTION log_tick();
+CREATE TRIGGER fault_lease AFTER INSERT OR UPDATE ON scheduling_lease
+  FOR EACH ROW EXECUTE FUNCTION log_lease();
 """
 LEASE_COUNTS = """
 SELECT slot.id::text, slot.lease_count, count(reservation.id)
@@ -150,6 +155,9 @@ class Monitor:
             LeaseChange(name, at.timestamp(), old, new, expires.timestamp())
             for name, at, old, new, expires in self.read(query)
         ]
+
+    def leases_taken(self) -> int:
+        return int(self.read("SELECT count(*) FROM fault_lease")[0][0])
 
     def ended_ports(self) -> list[str]:
         rows = self.read(ENDED_PORTS, [sorted(invariants.FINAL)])

@@ -20,7 +20,7 @@ RESTART_SECONDS = 2.0
 
 @dataclass
 class ManagedProcess:
-    """One command in a session of its own. Start it from the main thread: it dies with the thread that did."""
+    """One command in a session of its own. It dies with the thread that started it."""
 
     name: str
     argv: Sequence[str]
@@ -58,17 +58,14 @@ class ManagedProcess:
 
     def members(self) -> list[int]:
         """Return the ids of the leader and everything it forked."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdecimal() and _session_of(int(entry.name)) == self.pid:
-                found.append(int(entry.name))
-        return sorted(found)
+        pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+        return sorted(pid for pid in pids if _session_of(pid) == self.pid)
 
     def children(self) -> list[int]:
         return [pid for pid in self.members() if pid != self.pid]
 
     def kill(self) -> None:
-        """Kill the leader as the kernel would; what it forked goes when the end is noticed, as under systemd."""
+        """Kill the leader; `reap` kills what it forked, as systemd does."""
         self.expected_end = True
         self._signal(self.pid, signal.SIGKILL)
 

@@ -63,6 +63,9 @@ class Proxy:
             await asyncio.gather(
                 self._pump(reader, up_writer, is_answer=False), self._pump(up_reader, writer, is_answer=True)
             )
+        except asyncio.CancelledError:
+            # The run is over; asyncio would print a traceback for each connection.
+            return
         finally:
             self._writers -= pair
             for each in pair:
@@ -90,8 +93,7 @@ class Proxy:
                 writer.write(data)
                 await writer.drain()
         if is_answer:
-            for each in (writer,):
-                each.transport.abort()
+            writer.transport.abort()
         else:
             with suppress(OSError, RuntimeError):
                 writer.write_eof()

@@ -22,7 +22,7 @@ from lcm.cml.simulator.process import SimulatorProcess
 from tests.bench import postgres_server, valkey_server
 from tests.bench.control_plane import ROOT, ControlPlane, control_plane, free_address
 from tests.controller.plane import ControllerProcess
-from tests.faults.bootstrap import POOL, USER, Known, bootstrap
+from tests.faults.bootstrap import USER, Known, bootstrap
 from tests.faults.memory import Recorder, Sample, at_minutes, growth_by_hour
 
 SAMPLE_SECONDS = 30
@@ -30,15 +30,15 @@ LONG_POLLS = 4
 PAGES = (
     "/", "/sessions/", "/sessions/?status=RUNNING", "/sessions/new", "/sessions/{session}/", "/definitions/",
     "/definitions/{definition}/", "/pools/", "/queue/", "/queue/dry-run", "/ticks/", "/decisions/", "/slots/",
-    "/reservations/", "/fair-share/", "/usage/", "/observers/", "/observers/runs/", "/observations/", "/drift/",
-    "/people/", "/jobs/", "/controllers/", "/tokens/", "/changes/", "/search?q=faults", "/overview/ticks",
-    "/overview/usage", "/queue/ticks", "/observers/board", "/controllers/board", "/sessions/{session}/live",
-    "/sessions/{session}/capacity", "/live/busiest", "/metrics",
+    "/reservations/", "/fair-share/", "/usage/", "/observers/", "/observers/runs/", "/observations/",
+    "/drift/", "/people/", "/jobs/", "/controllers/", "/tokens/", "/changes/", "/search?q=faults",
+    "/overview/ticks", "/overview/usage", "/queue/ticks", "/observers/board", "/controllers/board",
+    "/sessions/{session}/live", "/sessions/{session}/capacity", "/live/busiest", "/metrics",
 )  # fmt: skip
 API = (
     "lablet-sessions/", "lablet-sessions/?status=RUNNING", "lablet-sessions/{session}", "lablet-definitions/",
-    "lablet-definitions/{definition}", "pools/", "slots/", "reservations/", "ticks/", "decisions/", "usage-buckets/",
-    "fair-shares/", "users/", "changes/", "jobs/", "schema?format=json",
+    "lablet-definitions/{definition}", "pools/", "slots/", "reservations/", "ticks/", "decisions/",
+    "usage-buckets/", "fair-shares/", "users/", "changes/", "jobs/", "schema?format=json",
 )  # fmt: skip
 EXPORTS = ("/sessions/", "/decisions/", "/changes/", "/definitions/", "/ticks/", "/reservations/")
 
@@ -48,7 +48,7 @@ class Load:
 
     def __init__(self, url: str, known: Known, *, rate: float, seed: int) -> None:
         self.url, self.known, self.rate = url, known, rate
-        self.random = random.Random(seed)  # noqa: S311  (chooses a load, not a secret)
+        self.random = random.Random(seed)
         self.answers: Counter[str] = Counter()
         self.sessions: list[str] = []
 
@@ -209,7 +209,7 @@ def main(arguments: list[str]) -> int:
         load = Load(url, known, rate=options.rate, seed=options.seed)
         recorder = Recorder(options.output)
         print(
-            f"Soak of {options.minutes:g} min, seed {options.seed}, pool {POOL}; samples in {options.output}",
+            f"Soak of {options.minutes:g} min, seed {options.seed}; samples in {options.output}",
             flush=True,
         )
         asyncio.run(soak(plane, controller, load, recorder, options.minutes))

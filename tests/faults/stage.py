@@ -1,4 +1,4 @@
-"""LCM with two of everything: web, worker, beat and controller, on one PostgreSQL, one Valkey and one simulator."""
+"""LCM with two of everything, on one PostgreSQL, one Valkey and one CML simulator."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ INTERVALS = {
     "SERVICE_DISCOVERY_INTERVAL": 5.0,
 }
 HANDLERS = (
-    "expire-pending", "requeue-scheduled", "requeue-instantiating", "no-show-ready", "end-running", "finish-stopping",
+    "expire-pending", "requeue-scheduled", "requeue-instantiating", "no-show-ready", "end-running",
+    "finish-stopping",
 )  # fmt: skip
 # Seconds from the end of a fault to the next run: the interval, and what issue 18 allows beyond it.
 LIMITS = {
     "tick": INTERVALS["TICK_INTERVAL"] + 5,
-    **{name: INTERVALS["LIFECYCLE_INTERVAL"] + 15 for name in HANDLERS},
+    **dict.fromkeys(HANDLERS, INTERVALS["LIFECYCLE_INTERVAL"] + 15),
     "usage-record": INTERVALS["USAGE_RECORD_INTERVAL"] + 15,
     "usage-aggregation": INTERVALS["USAGE_AGGREGATION_INTERVAL"] + 15,
     "fair-share-calculation": INTERVALS["FAIR_SHARE_INTERVAL"] + 15,

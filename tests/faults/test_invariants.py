@@ -122,7 +122,9 @@ def test_the_longest_gap_of_each_name_is_told():
     assert invariants.longest_gaps(runs) == {"a": 25, "b": 0.0}
 
 
-@pytest.mark.parametrize(("expires", "holder", "violations"), [(99, "new", 0), (101, "new", 1), (101, "old", 0)])
+@pytest.mark.parametrize(
+    ("expires", "holder", "violations"), [(99, "new", 0), (101, "new", 1), (101, "old", 0)]
+)
 def test_a_lease_must_not_be_taken_before_its_end(expires, holder, violations):
     assert len(invariants.stolen_leases([LeaseChange("tick", 100, "old", holder, expires)])) == violations
 
@@ -156,5 +158,9 @@ def test_errors_are_counted_by_kind():
 
 @pytest.mark.parametrize(("last", "growth"), [(110.0, 20.0), (100.0, 0.0)])
 def test_the_growth_of_memory_is_the_slope_after_the_start(last, growth):
-    samples = [Sample(0, "web", 1, 0, 0, 1), Sample(1800, "web", 1, 0, 100, 1), Sample(3600, "web", 1, 0, last, 1)]
+    samples = [
+        Sample(0, "web", 1, 0, 0, 1),
+        Sample(1800, "web", 1, 0, 100, 1),
+        Sample(3600, "web", 1, 0, last, 1),
+    ]
     assert growth_by_hour(samples, after=1800) == pytest.approx(growth)

@@ -34,8 +34,15 @@ class Clients:
     """Each client takes one session from its request to its end, then the next."""
 
     def __init__(
-        self, ports: Callable[[], list[int]], known: Known, ledger: Ledger, pace: Pace, rng: random.Random
+        self,
+        ports: Callable[[], list[int]],
+        known: Known,
+        ledger: Ledger,
+        pace: Pace,
+        rng: random.Random,
+        say: Callable[[str], None],
     ) -> None:
+        self._say = say
         self._ports, self._known, self._ledger, self._pace, self._rng = ports, known, ledger, pace, rng
         self._stopping = asyncio.Event()
 
@@ -87,7 +94,7 @@ class Clients:
         await self._sleep_until(entry.promised_end)
 
     async def _extend(self, entry: Entry) -> None:
-        """Extend up to three times: early, or in the last seconds, when the controller may be ending the lab."""
+        """Extend up to three times: early, or in the last seconds, when the controller ends the lab."""
         for _ in range(self._rng.randint(1, 3)):
             end = entry.promised_end
             late = self._rng.random() < 0.7
@@ -136,7 +143,9 @@ class Clients:
             return None
         self._ledger.count(f"{what} {answer.status_code}")
         if answer.status_code >= 500 and answer.status_code != 503:
-            self._ledger.server_errors.append(f"{what} answered {answer.status_code}: {answer.text[:200]}")
+            self._ledger.server_errors.append(f"{what} answered {answer.status_code}")
+            request_id = answer.headers.get("X-Request-ID", "unknown")
+            self._say(f"{what} answered {answer.status_code}, request id {request_id}")
         return answer
 
 
