@@ -185,6 +185,8 @@ class FaultRun:
         for name, tally in tallies.items():
             lines += _listed(name, tally)
         lines += ["", "Answers to the clients: " + _counted(self.ledger.answers)]
+        slowest = [f"{status} {seconds:.1f} s" for status, seconds in sorted(self.ledger.slowest.items())]
+        lines += ["Slowest answer by status: " + ", ".join(slowest)]
         ended: dict[str, int] = {}
         for status in self.statuses.values():
             ended[status] = ended.get(status, 0) + 1

@@ -34,9 +34,14 @@ class Ledger:
     entries: dict[str, Entry] = field(default_factory=dict)
     answers: dict[str, int] = field(default_factory=dict)
     server_errors: list[str] = field(default_factory=list)
+    slowest: dict[int, float] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
         self.answers[what] = self.answers.get(what, 0) + 1
+
+    def time(self, status: int, seconds: float) -> None:
+        """Note how long an answer with this status took."""
+        self.slowest[status] = max(seconds, self.slowest.get(status, 0.0))
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps([asdict(entry) for entry in self.entries.values()], indent=1))

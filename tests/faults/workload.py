@@ -134,6 +134,7 @@ class Clients:
 
     async def _try(self, what: str, path: str, body: dict[str, Any], key: str) -> httpx.Response | None:
         port = self._rng.choice(self._ports())
+        begun = time.monotonic()
         try:
             answer = await self._http.post(
                 f"http://127.0.0.1:{port}/api/{path}", json=body, headers={"Idempotency-Key": key}
@@ -142,6 +143,7 @@ class Clients:
             self._ledger.count(f"{what} {type(error).__name__}")
             return None
         self._ledger.count(f"{what} {answer.status_code}")
+        self._ledger.time(answer.status_code, time.monotonic() - begun)
         if answer.status_code >= 500 and answer.status_code != 503:
             self._ledger.server_errors.append(f"{what} answered {answer.status_code}")
             request_id = answer.headers.get("X-Request-ID", "unknown")
