@@ -153,7 +153,7 @@ class FaultRun:
         self._add("no process ends by itself", len(self.stage.processes), self.own_exits)
         self._add("no 5xx except 503", sum(self.ledger.answers.values()),
                   invariants.errors_by_kind(self.ledger.server_errors))  # fmt: skip
-        self.gaps = invariants.longest_gaps(runs)
+        self.gaps = invariants.longest_gaps(runs, observed_until=observed_until)
         self.statuses = statuses
 
     def _check_usage(self) -> None:

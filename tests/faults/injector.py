@@ -158,6 +158,8 @@ class Injector:
             pids = await asyncio.to_thread(self.stage.database.backends) if free else []
             if pids:
                 os.kill(self.rng.choice(pids), signal.SIGKILL)
+                # The server takes a moment to notice.
+                await asyncio.sleep(1)
                 await self._until(lambda: self.stage.database.is_ready)
 
     async def _terminate_backends(self) -> None:

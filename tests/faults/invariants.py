@@ -183,11 +183,11 @@ def _deadline(fault: Window, faults: Sequence[Window], seconds: float) -> float:
     return deadline
 
 
-def longest_gaps(runs: Iterable[Run]) -> dict[str, float]:
-    """Return the longest time between the starts of two runs, by name."""
+def longest_gaps(runs: Iterable[Run], *, observed_until: float) -> dict[str, float]:
+    """Return the longest time from the start of a run to the next or to the end, by name."""
     gaps = {}
     for name, own in _by_name(runs).items():
-        starts = sorted({run.started_at for run in own})
+        starts = sorted({run.started_at for run in own} | {observed_until})
         gaps[name] = max((after - before for before, after in pairwise(starts)), default=0.0)
     return gaps
 

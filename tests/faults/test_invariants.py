@@ -119,7 +119,7 @@ def test_a_recovery_that_could_not_be_observed_to_its_limit_is_not_checked():
 
 def test_the_longest_gap_of_each_name_is_told():
     runs = [Run("a", 0, 1), Run("a", 5, 6), Run("a", 30, 31), Run("b", 0, 1)]
-    assert invariants.longest_gaps(runs) == {"a": 25, "b": 0.0}
+    assert invariants.longest_gaps(runs, observed_until=40) == {"a": 25, "b": 40}
 
 
 @pytest.mark.parametrize(
