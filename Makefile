@@ -16,7 +16,7 @@ PRODUCTION := DEBUG=false HTTPS=true ALLOWED_HOSTS=lcm.example.org \
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast lint lint-quick format bench screenshots replay docs docs-images clean
+.PHONY: help run test test-fast lint lint-quick format faults soak bench screenshots replay docs docs-images clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do \
@@ -30,6 +30,12 @@ test: $(VENV)/.dev-installed ## run all tests on PostgreSQL and SQLite, with a w
 
 test-fast: $(VENV)/.dev-installed ## run the tests that need no browser and no processes, on SQLite
 	@exec $(BIN)/python -m tests.bench --fast $(ARGS)
+
+faults: $(VENV)/.dev-installed ## run LCM under faults for 30 minutes and check that it keeps its promises
+	@exec $(BIN)/python -m tests.faults $(ARGS)
+
+soak: $(VENV)/.dev-installed ## run LCM under load for an hour and record the memory of its processes
+	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
 
 bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 from typing import Any
 
 from celery import Celery, signals
@@ -16,8 +15,6 @@ from lcm import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
-COLLECT_SECONDS = 60.0
-_collected_at = 0.0
 # Longest pause between two attempts to reach a broker that is away.
 RECONNECT_SECONDS = 3.0
 
@@ -96,17 +93,15 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
     logs.task_id.set("")
 
 
-@signals.task_postrun.connect
-def collect_garbage(**kwargs: Any) -> None:
-    """Run a full collection between tasks, once a minute.
+@signals.worker_process_init.connect
+def keep_loaded_code_out_of_collections(**kwargs: Any) -> None:
+    """Exempt the loaded code from the garbage collector.
 
-    A tick moves everything it made to the oldest generation (scheduling.framework.memory), which the garbage
-    collector would hardly ever look through by itself.
+    Python delays a full collection until the new objects are a quarter of those that the last one found. The
+    loaded code is 200,000 objects; the collection after `freeze` finds none of them.
     """
-    global _collected_at
-    if time.monotonic() - _collected_at >= COLLECT_SECONDS:
-        gc.collect()
-        _collected_at = time.monotonic()
+    gc.freeze()
+    gc.collect()
 
 
 @signals.worker_process_shutdown.connect

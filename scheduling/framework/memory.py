@@ -16,12 +16,4 @@ def without_collecting() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            _count_as_old()
             gc.enable()
-
-
-def _count_as_old() -> None:
-    """Otherwise the first object made afterwards has all that is new looked through at once."""
-    if not gc.get_freeze_count():
-        gc.freeze()
-        gc.unfreeze()

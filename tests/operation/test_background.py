@@ -1,9 +1,10 @@
 """What beat starts and what its tasks do; each may run twice without harm."""
 
+import gc
 from datetime import timedelta
 
 import pytest
-from celery import current_app
+from celery import current_app, signals
 from django.contrib.sessions.models import Session
 
 from fairshare.periodic import specs as fair_share_specs
@@ -46,6 +47,15 @@ def test_a_task_that_was_lost_is_done_again():
     assert current_app.conf.task_acks_late
     assert current_app.conf.task_reject_on_worker_lost
     assert current_app.conf.worker_prefetch_multiplier == 1
+
+
+def test_a_worker_process_exempts_its_loaded_code_from_the_garbage_collector():
+    gc.unfreeze()
+    try:
+        signals.worker_process_init.send(sender=None)
+        assert gc.get_freeze_count() > 50_000
+    finally:
+        gc.unfreeze()
 
 
 def test_the_heartbeat_is_one_row_with_the_last_time(db, time_machine, now):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from random import Random
 from unittest.mock import patch
 
@@ -14,7 +13,6 @@ from scheduling.framework import ranking
 from scheduling.framework.candidates import RankedCandidates, SurveyedCandidates
 from scheduling.framework.configuration import Configuration
 from scheduling.framework.cycle import Cycle, run_cycle
-from scheduling.framework.memory import without_collecting
 from scheduling.framework.model import Node, Snapshot
 from scheduling.framework.results import as_result
 from scheduling.framework.session import SchedulingSession
@@ -139,16 +137,3 @@ def test_a_score_that_stops_being_a_number_is_left_out():
     assert [verdict.parts[0].node for verdict in cycle.verdicts] == ["a", "a", "a", "a"]
     assert [list(verdict.scores) for verdict in cycle.verdicts][1:] == [["binpack"]] * 3
     assert cycle.ssn.failures.by_plugin == {"broken": "ValueError: a score is not a number"}
-
-
-def collections() -> int:
-    return sum(generation["collections"] for generation in gc.get_stats())
-
-
-def test_what_a_cycle_made_is_not_looked_through_for_garbage_when_it_ends():
-    before = collections()
-    with without_collecting():
-        made = [[] for _ in range(20_000)]
-    made += [[] for _ in range(20)]
-    assert gc.isenabled()
-    assert collections() == before

@@ -1,0 +1,1 @@
+"""Fault runs and soaks: `make faults` and `make soak`. Not part of `make test`."""

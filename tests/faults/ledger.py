@@ -1,0 +1,47 @@
+"""The clients' ledger: every request that LCM acknowledged with 2xx."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Entry:
+    """One acknowledged session; times are seconds since 1970.
+
+    `cancel_sent` is set before a cancel is sent: LCM may have done it even if the answer was lost.
+    """
+
+    session_id: str
+    acknowledged_at: float
+    ends_at: float
+    extensions: list[tuple[float, float]] = field(default_factory=list)
+    cancel_sent: bool = False
+    cancelled_at: float | None = None
+
+    @property
+    def promised_end(self) -> float:
+        """The latest end that LCM acknowledged."""
+        return max([self.ends_at, *(ends_at for _, ends_at in self.extensions)])
+
+
+@dataclass
+class Ledger:
+    """Entries by session id, and how each request was answered."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
+    server_errors: list[str] = field(default_factory=list)
+    slowest: dict[int, float] = field(default_factory=dict)
+
+    def count(self, what: str) -> None:
+        self.answers[what] = self.answers.get(what, 0) + 1
+
+    def time(self, status: int, seconds: float) -> None:
+        """Note how long an answer with this status took."""
+        self.slowest[status] = max(seconds, self.slowest.get(status, 0.0))
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps([asdict(entry) for entry in self.entries.values()], indent=1))

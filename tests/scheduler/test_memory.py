@@ -1,0 +1,22 @@
+"""Work without the garbage collector."""
+
+from __future__ import annotations
+
+import gc
+
+from scheduling.framework.memory import without_collecting
+
+BLOCKS, CYCLES = 500, 100
+
+
+def test_objects_in_cycles_are_collected_between_blocks_without_the_collector():
+    """A worker runs a tick every few seconds and makes little garbage between two of them."""
+    before = gc.get_stats()[1]["collections"]
+    for _ in range(BLOCKS):
+        with without_collecting():
+            assert not gc.isenabled()
+        for _ in range(CYCLES):
+            ring: list[object] = []
+            ring.append(ring)
+    assert gc.isenabled()
+    assert gc.get_stats()[1]["collections"] > before
