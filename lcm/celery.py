@@ -100,8 +100,8 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
 def collect_garbage(**kwargs: Any) -> None:
     """Run a full collection between tasks, once a minute.
 
-    A tick moves everything it made to the oldest generation (scheduling.framework.memory), which the garbage
-    collector would hardly ever look through by itself.
+    A tick moves all its objects to the oldest generation (scheduling.framework.memory), which the garbage
+    collector rarely collects by itself.
     """
     global _collected_at
     if time.monotonic() - _collected_at >= COLLECT_SECONDS:
