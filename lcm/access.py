@@ -23,7 +23,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class ControllerScope:
-    """What a controller's token may see and change: its pools or, if it names a slot, that slot alone."""
+    """The pools that a controller's token may see and change; if it names a slot, that slot alone."""
 
     pools: tuple[str, ...]
     slot_id: UUID | None = None

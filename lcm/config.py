@@ -142,7 +142,7 @@ GROUPS: dict[str, list[Setting]] = {
             "whole number",
             8,
             "PostgreSQL connections each process keeps at most; 0 opens one per request. "
-            "1 counts as 2: a worker renews its leases on a connection of their own.",
+            "1 counts as 2: a worker renews its leases on a second connection.",
             0,
         ),
         Setting(
@@ -494,7 +494,7 @@ def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
 
 
 def refuse_unsafe(*, debug: bool, demo: bool, secret_key: str) -> None:
-    """Raise ImproperlyConfigured for settings that give access to a production server away."""
+    """Raise ImproperlyConfigured for settings that would expose a production server."""
     if debug:
         return
     if demo:

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 class SchedulerTaskSpec:
     """A periodic task; a lost run costs one interval, so one that waits longer than that is dropped.
 
-    Not before 5 s: the clocks of beat and worker may differ a little.
+    A run that waits for less than 5 s is never dropped: the clocks of beat and worker may differ.
     """
 
     name: str

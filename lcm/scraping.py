@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
+from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
@@ -18,13 +19,14 @@ NOT_SENT = "Send METRICS_TOKEN as a bearer token.\n"
 _FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 
 
-def scrape_refusal(meta: Mapping[str, Any]) -> str:
-    """Return why a request may not read metrics, from its CGI variables; empty if it may."""
+def scrape_refusal(meta: Mapping[str, Any]) -> tuple[HTTPStatus, str] | None:
+    """Return status and reason if a request may not read metrics, by its CGI variables; None if it may."""
     token = settings.METRICS_TOKEN
-    if token:
-        given = str(meta.get("HTTP_AUTHORIZATION", ""))
-        return "" if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()) else NOT_SENT
-    return "" if _is_direct_and_local(meta) else LOCAL_ONLY
+    if not token:
+        return None if _is_direct_and_local(meta) else (HTTPStatus.FORBIDDEN, LOCAL_ONLY)
+    given = str(meta.get("HTTP_AUTHORIZATION", ""))
+    is_sent = hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
+    return None if is_sent else (HTTPStatus.UNAUTHORIZED, NOT_SENT)
 
 
 def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:

@@ -43,9 +43,10 @@ def metrics_server(address: Address, registry: CollectorRegistry) -> WSGIServer:
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if refusal := scrape_refusal(environ):
-            status = "401 Unauthorized" if settings.METRICS_TOKEN else "403 Forbidden"
-            start_response(status, [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")])
-            return [refusal.encode()]
+            status, reason = refusal
+            headers = [("Content-Type", "text/plain"), ("WWW-Authenticate", "Bearer")]
+            start_response(f"{status.value} {status.phrase}", headers)
+            return [reason.encode()]
         shown: Iterable[bytes] = show(environ, start_response)
         return shown
 

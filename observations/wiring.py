@@ -61,7 +61,7 @@ def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwarg
 
 
 @receiver(process_seen)
-def hear_of(
+def record_presence(
     sender: Any,
     kind: str,
     name: str,
@@ -75,7 +75,7 @@ def hear_of(
 
 
 @receiver(process_gone)
-def hear_no_more(
+def remove_presence(
     sender: Any, kind: str, name: str, token: ApiToken | None, now: datetime, **kwargs: Any
 ) -> None:
     forget_presence(kind=kind, name=name, token=token, now=now)

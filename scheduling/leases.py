@@ -1,7 +1,7 @@
 """Leases in the database: one holder at a time, renewed while the holder works.
 
-A lease is short, so that another process can take over soon after its holder died. All times are those of the
-database: the clock of a machine can be wrong.
+A lease is short, so that another process can take over soon after its holder died. All times are
+the database's: the clock of a machine can be wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Hold:
         return True
 
     def still_mine(self) -> bool:
-        """Whether work may go on; needs a query only if the last renewal is half a lease ago."""
+        """Return whether work may continue; needs a query only if the last renewal is half a lease ago."""
         return monotonic() - self._confirmed < self.length.total_seconds() / 2 or self.renew()
 
     def release(self) -> None:
@@ -89,7 +89,7 @@ def release(name: str, *, holder: str) -> None:
 
 
 def expired_leases() -> list[tuple[str, str]]:
-    """Name and holder of each lease that its holder neither renewed nor released."""
+    """Return name and holder of each lease that its holder neither renewed nor released."""
     return list(Lease.objects.filter(expires_at__lte=Now()).values_list("name", "holder"))
 
 
@@ -101,7 +101,7 @@ def drop_expired(name: str, *, holder: str) -> None:
 @contextmanager
 def _renewed(hold: Hold) -> Iterator[None]:
     """Renew the lease in a thread until the block ends."""
-    # The row of a lease that is taken inside a transaction is locked until the commit: nobody can take it.
+    # A lease that is taken inside a transaction is locked until the commit: no other holder can take it.
     if connection.in_atomic_block:
         yield
         return

@@ -7,7 +7,7 @@ from datetime import timedelta
 from lcm.periodic import SchedulerTaskSpec, seconds
 from scheduling.coordinator import coordinator
 
-# With the length of a lease this is how long work stands still after its process died: 4 s for a tick.
+# Added to the length of a lease, this is how long work is interrupted if its process dies: 4 s for a tick.
 RESUME_INTERVAL = timedelta(seconds=1)
 
 

@@ -16,7 +16,7 @@ def call(method, path, **options):
 
 
 def move(session, to):
-    """Say what is next. LCM answers 409 if the session has moved on or was extended: look again next time."""
+    """Request the next step. LCM answers 409 if the session has moved on or was extended: read it again."""
     body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
     body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}

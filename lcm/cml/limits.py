@@ -1,4 +1,4 @@
-"""How much a topology may hold; texts as in CML's own schema, link labels and titles more generous."""
+"""Limits of a topology. Texts have the limits of CML's schema; link labels and titles may be longer."""
 
 MAX_NODES = 1_000
 MAX_LINKS = 10_000

@@ -1,4 +1,4 @@
-"""A topology without the texts in which people keep passwords of devices."""
+"""Redaction of node configurations in a topology: they can contain passwords of devices."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from lcm.cml.loading import load_mapping
 from lcm.cml.writing import write_yaml
 
 REDACTED = "redacted (needs the role Operator)"
-# What a node is and where it stands. CML may add other keys to a node, so the rest is hidden by default.
+# Keys that describe a node. CML may add other keys, so all others are hidden by default.
 SHOWN_OF_NODE = frozenset(
     {
         "id", "label", "node_definition", "image_definition", "cpus", "cpu_limit", "ram", "boot_disk_size",

@@ -79,7 +79,7 @@ class Transport:
         return self._opened
 
     async def aclose(self) -> None:
-        """Refuse further exchanges, wait for those under way, which have a deadline, and close."""
+        """Refuse further calls, wait for calls under way, which have a deadline, and close."""
         self._is_closed = True
         await self._idle.wait()
         if self._opened is not None:

@@ -1,4 +1,4 @@
-"""Writing a parsed topology as YAML again."""
+"""Write a parsed topology as YAML."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from lcm.cml.scalars import Odd
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Write what `load_mapping` reads, dates and other odd scalars as they stood in the file."""
+    """Write what `load_mapping` reads, dates and other odd scalars as they were in the file."""
 
 
 def _plain(dumper: Any, value: Odd) -> Any:

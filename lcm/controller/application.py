@@ -117,7 +117,7 @@ class Controller:
         self._clock_problem = clock.problem()
         if bool(before) != bool(self._clock_problem):
             level = logging.WARNING if self._clock_problem else logging.INFO
-            logger.log(level, "clock: %s", self._clock_problem or "it agrees with LCM's again")
+            logger.log(level, "clock: %s", self._clock_problem or "it agrees with LCM's time again")
 
     def _hear_of(self, session_id: str) -> None:
         self._to_refresh.put_nowait(session_id)
@@ -129,7 +129,7 @@ class Controller:
             known = self.world.sessions.get(session_id)
             try:
                 fresh = await self.follower.refresh(session_id)
-                # LCM may refuse the same step again: not in a hot loop.
+                # If nothing changed, LCM may refuse the same step again: wait before the next attempt.
                 self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
             except LcmError as error:
                 logger.info("session %s is read again later: %s", session_id[:8], error)

@@ -1,4 +1,4 @@
-"""LCM's time: measured with every response, and counted on by a clock that never jumps."""
+"""LCM's time: measured with every response, and continued by the monotonic clock."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 HEADER = "X-LCM-Time"
 # Responses that disagree by more than this leave LCM's time in doubt.
 STEADY_WITHIN = 2.0
-# From this skew on, the clock of this machine deserves a warning.
+# A skew of this size is a warning.
 SKEW_WARNED = 5.0
-# About a minute of an idle controller.
+# The responses of about a minute to an idle controller.
 SAMPLES = 16
 
 
@@ -46,10 +46,10 @@ class LcmClock:
     def note(self, text: str | None, *, sent: float, received: float) -> None:
         """Take the time that LCM wrote into a response to a request sent and received at these moments."""
         try:
-            told = datetime.fromisoformat(text or "").timestamp()
+            written = datetime.fromisoformat(text or "").timestamp()
         except ValueError:
             return
-        self._samples.append(Sample(told - received, told - sent))
+        self._samples.append(Sample(written - received, written - sent))
 
     def now(self) -> datetime:
         """LCM's time; before the first response the time of this machine."""
@@ -71,7 +71,7 @@ class LcmClock:
         return self._wall() - self.now().timestamp() if self._samples else None
 
     def problem(self) -> str:
-        """What an administrator has to correct, if anything."""
+        """Return the problem that an administrator has to correct; empty if there is none."""
         skew = self.skew()
         if skew is None:
             return f"LCM's time is unknown: its responses carry no {HEADER}"
@@ -83,5 +83,5 @@ class LcmClock:
         return ""
 
     def _offset(self) -> float:
-        """By the response that bounds LCM's time best, the latest of several."""
+        """Return the offset by the sample that is most precise, the latest of equal ones."""
         return min(reversed(self._samples), key=lambda sample: sample.width).middle

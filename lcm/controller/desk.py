@@ -63,7 +63,7 @@ class Memory:
     labs: dict[str, LabMemory] = field(default_factory=dict)
     # From then on no import is under way that nobody waits for; None: one before us may have begun some.
     settled_at: datetime | None = None
-    # The end of the timeslot at which the lab was observed last: after an extension that happens again.
+    # The end of the timeslot at which the lab was observed last. After an extension it is observed again.
     observed_end: datetime | None = None
     why_missing: str = ""
     answered_request: str | None = None
@@ -187,7 +187,7 @@ class Desk:
         return found if len(found) == len(places) else []
 
     async def labs_are_gone(self, session: Session, places: Sequence[Place]) -> bool:
-        """Whether all its workers say that they have no lab for this attempt."""
+        """Return whether all its workers report that they have no lab for this attempt."""
         mark = Mark(session.id, session.attempt)
         try:
             return not any([await place.worker.labs_of(mark) for place in places])

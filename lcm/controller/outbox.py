@@ -1,6 +1,6 @@
-"""Everything the controller tells LCM about sessions goes through here: kept on disk, sent in order.
+"""The controller's posts to LCM about sessions: kept on disk, sent in order.
 
-A post that cannot be written to disk is sent from memory, and lost if the process ends before.
+A post that cannot be written to disk is sent from memory. It is lost if the process ends first.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Outbox:
     ) -> Outcome:
         """Keep a post and send it; comes back when LCM answered, or after a while when it does not.
 
-        Raises SpoolFull when there is no room for it, neither on disk nor in memory.
+        Raises SpoolFull if there is no room for it on disk or in memory.
         `name` says which post of the attempt this is: a repeat under the same name is the same post.
         """
         key = str(uuid.uuid5(KEYS, f"{session_id} {attempt} {name}"))

@@ -53,7 +53,7 @@ class Reconciler:
             except CmlError as error:
                 again = await self._trouble(session, places, error)
         except SpoolFull as error:
-            logger.error("LCM cannot be told of session %s: %s", session.short, error)
+            logger.error("a post about session %s cannot be sent: %s", session.short, error)
             again = self._pause(session, "outbox")
         finally:
             seconds = time.monotonic() - begun

@@ -88,7 +88,7 @@ class Spool:
         return number
 
     def remove(self, number: int) -> None:
-        """A file that cannot be removed is sent again by the next run, which LCM takes for a repeat."""
+        """Remove a post. If its file cannot be removed, the next run sends it again, and LCM ignores it."""
         try:
             self._path(number).unlink(missing_ok=True)
         except OSError as error:

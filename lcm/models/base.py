@@ -7,6 +7,9 @@ import uuid
 from django.db import models
 from django.utils import timezone
 
+# The text of an id. Without groups: addresses are made of it.
+ID_PATTERN = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
 
 class IdModel(models.Model):
     """An id that says nothing and can be made anywhere."""

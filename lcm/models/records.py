@@ -123,13 +123,13 @@ class ApiToken(IdModel):
 
     @property
     def scope(self) -> ControllerScope:
-        """What a controller sees and changes with it."""
+        """Return which objects a controller may see and change with it."""
         slots = [scope.removeprefix(SLOT_SCOPE) for scope in self.scopes if scope.startswith(SLOT_SCOPE)]
         return ControllerScope(tuple(self.pools), UUID(slots[0]) if slots else None)
 
     @property
     def scope_words(self) -> list[str]:
-        """What a controller may see, in words: names of pools, “one slot” and “Prometheus targets”."""
+        """Return the scopes in words: names of pools, “one slot” and “Prometheus targets”."""
         others = [scope for scope in self.scopes if not scope.startswith((POOL_SCOPE, SLOT_SCOPE))]
         slot = ["one slot"] if self.scope.slot_id else []
         return [*self.pools, *slot, *(scope.replace(":", " ").capitalize() for scope in others)]

@@ -25,7 +25,7 @@ OpenRequests = Callable[[Sequence[UUID]], Mapping[UUID, datetime]]
 PARTS: dict[str, Part] = {}
 # Where the nodes of sessions are that may be on several slots.
 NODES_BY_SLOT: list[Callable[[Sequence[UUID]], Mapping[UUID, Spread]]] = []
-# The sessions that are on a slot and on no other, and those of some sessions that are or were on it.
+# The sessions that are on a slot and on no other; which of these sessions are or were on a slot.
 ON_SLOT: list[Callable[[UUID], Collection[UUID]]] = []
 EVER_ON_SLOT: list[Callable[[UUID, Sequence[UUID]], Collection[UUID]]] = []
 # What people ask of running sessions, by name: since when it waits to be done.
@@ -35,7 +35,7 @@ NEEDS_TOPOLOGY = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING)
 
 
 def in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> QuerySet[LabletSession]:
-    """Of these sessions, those that a controller may see and change."""
+    """Return the sessions among these that a controller may see and change."""
     rows = rows.filter(pool__in=scope.pools)
     if scope.slot_id is None:
         return rows
@@ -43,7 +43,7 @@ def in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> QuerySet[
 
 
 def changes_in_scope(changes: list[Change], scope: ControllerScope) -> list[Change]:
-    """Of these changes in the pools of a controller, those it may see.
+    """Return the changes, among these in the pools of a controller, that the controller may see.
 
     A session that has left the slot is included: its controller has to learn that it left.
     """
@@ -57,7 +57,7 @@ def changes_in_scope(changes: list[Change], scope: ControllerScope) -> list[Chan
 
 
 def sessions_on_slots(scope: ControllerScope) -> QuerySet[LabletSession]:
-    """The sessions that a controller has something to do for."""
+    """Return the sessions that a controller has work for."""
     rows = in_scope(LabletSession.objects.filter(status__in=ON_A_SLOT), scope)
     return rows.select_related("definition", "revision").defer("definition__nodes", "definition__links")
 

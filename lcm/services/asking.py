@@ -24,12 +24,15 @@ def bounded_connection() -> Any:
     return current_app.connection_for_write(transport_options=bounds)
 
 
+def send_task(task: str, *args: str, **options: Any) -> None:
+    """Enqueue a task; raises the error of the broker within a second if it does not answer."""
+    with bounded_connection() as connection:
+        current_app.send_task(task, args=args, retry=False, connection=connection, **options)
+
+
 def ask_worker(task: str, *args: str) -> None:
     """Have a worker do this soon; refused when nobody can be told."""
     try:
-        with bounded_connection() as connection:
-            current_app.send_task(
-                task, args=args, expires=EXPIRES_SECONDS, retry=False, connection=connection
-            )
+        send_task(task, *args, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError, OSError) as error:
         raise Unavailable("The broker cannot be reached, so that no worker can be asked.") from error

@@ -169,9 +169,9 @@ def move_sessions(
     reason: str = "",
     unless_extended: bool = False,
 ) -> list[LabletSession]:
-    """Move many sessions of one status one step together; those that moved on meanwhile stay out of it.
+    """Move many sessions of one status one step together; sessions that moved on meanwhile are left out.
 
-    `unless_extended`: sessions whose end differs from the caller's copy stay out of it as well.
+    `unless_extended`: sessions whose end differs from the caller's copy are left out as well.
     """
     ids = [session.pk for session in sessions]
     ends = {session.pk: session.ends_at for session in sessions} if unless_extended else None

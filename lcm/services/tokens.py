@@ -14,6 +14,7 @@ from lcm.actors import Actor
 from lcm.compiled import Given, Reading
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
+from lcm.models.base import ID_PATTERN
 from lcm.models.records import POOL_SCOPE, SLOT_SCOPE
 from lcm.services.changelog import log_change
 from lcm.services.validation import need_reason, save_checked
@@ -22,7 +23,7 @@ PREFIX = "lcm_"
 MAX_LIFE = timedelta(days=730)
 USED_AT_MOST_EVERY = timedelta(minutes=1)
 _SCOPE = re.compile(r"^[a-z]+:[a-z0-9][a-z0-9-]*$")
-_SLOT = re.compile(rf"{SLOT_SCOPE}[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}")
+_SLOT = re.compile(f"{SLOT_SCOPE}{ID_PATTERN}")
 
 
 def create_token(

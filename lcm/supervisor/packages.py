@@ -78,7 +78,7 @@ PROMETHEUS = Package("prometheus", "usr/bin/prometheus", is_program=True)
 
 
 def can_download() -> bool:
-    """Tell whether this machine has the tools of Debian and Ubuntu."""
+    """Return whether this machine has the tools of Debian and Ubuntu."""
     return all(map(shutil.which, TOOLS))
 
 
@@ -93,7 +93,7 @@ class _Apt:
         try:
             return self._download(package, ())
         except DownloadError:
-            say("Downloading package lists first, because those of this machine do not help")
+            say("Downloading package lists first: the lists of this machine are missing or out of date")
         lists = self.scratch / "lists"
         (lists / "partial").mkdir(parents=True)
         private = (f"Dir::State::lists={lists}", "Acquire::Languages=none")

@@ -1,4 +1,4 @@
-"""Whether the database answers: asked only when a request has waited for it longer than usual."""
+"""Whether the database answers. LCM probes it only if a request has waited longer than usual."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECOVERY_SECONDS = 0.5
 
 
 class DatabaseHealth:
-    """What one process knows of the database.
+    """The state of the database, as far as this process knows it.
 
     A probe is a connection of its own, made when a request has waited for a second. After a failed probe the
     database is away until a later probe succeeds.

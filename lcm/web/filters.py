@@ -31,6 +31,7 @@ from lcm.models import (
     TokenKind,
     User,
 )
+from lcm.models.base import ID_PATTERN
 from lcm.roles import GROUPS, Role
 from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
@@ -38,7 +39,6 @@ from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
 
 SEARCHED_CHANGES = 100_000
-UUID_PATTERN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
 _LENGTH = {
     "1h": timedelta(hours=1),
@@ -169,7 +169,9 @@ class ControllerSessionFilter(SessionFilter):
     most_ids = 200
     ids = df.CharFilter(label="Ids", method="with_ids")
 
-    @extend_schema_field({"type": "string", "pattern": f"^{UUID_PATTERN}(?:,{UUID_PATTERN}){{0,199}}$"})
+    @extend_schema_field(
+        {"type": "string", "pattern": f"^{ID_PATTERN}(?:,{ID_PATTERN}){{0,{most_ids - 1}}}$"}
+    )
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -54,11 +55,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def prometheus(request: HttpRequest) -> HttpResponse:
     """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
     if refusal := scrape_refusal(request.META):
-        is_token_set = bool(settings.METRICS_TOKEN)
-        headers = {"WWW-Authenticate": "Bearer"} if is_token_set else {}
-        return HttpResponse(
-            refusal, status=401 if is_token_set else 403, content_type="text/plain", headers=headers
-        )
+        status, reason = refusal
+        headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
+        return HttpResponse(reason, status=status, content_type="text/plain", headers=headers)
     return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
 
 

@@ -17,14 +17,14 @@ class TargetKind(models.TextChoices):
 
 
 class Presence(IdModel):
-    """A process that was heard of, and where its metrics are; without an address it has none.
+    """A process that reported itself, and the address of its metrics.
 
-    The name of a controller belongs to the token that it was reported with. LCM's own processes have none.
+    The name of a controller belongs to the token it was reported with. LCM's own processes have no token.
     """
 
     kind = models.CharField(max_length=10, choices=TargetKind)
     name = models.CharField(max_length=200)
-    # Empty: it offers no metrics.
+    # Empty: the process has no metrics.
     address = models.CharField(max_length=200, blank=True)
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     seen_at = models.DateTimeField()

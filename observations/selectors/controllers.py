@@ -95,7 +95,7 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
 
 
 def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
-    """What a controller that lives told of its clock, if that deserves a warning."""
+    """Return the clock skew that a live controller reported, if it deserves a warning."""
     if heard is None or heard.clock_skew is None or heard.seen_at <= now - HEARD_WITHIN:
         return None
     skew = timedelta(seconds=float(heard.clock_skew))

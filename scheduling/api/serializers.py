@@ -17,7 +17,7 @@ from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
 
 def limits_of(name: str) -> dict[str, Any]:
-    """The least and the largest value that a whole number of a pool may have."""
+    """Return the smallest and the largest value of a whole number of a pool."""
     field: Any = Pool._meta.get_field(name)
     least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
     largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
@@ -109,7 +109,7 @@ class PoolChangeSerializer(StrictSerializer):
     idle_seconds = serializers.IntegerField(required=False, **limits_of("idle_seconds"))
     promised_wait = serializers.IntegerField(
         required=False,
-        help_text="Seconds; whoever waits longer is shown on the overview.",
+        help_text="Seconds; the overview shows sessions that wait longer.",
         **limits_of("promised_wait"),
     )
     launch_timeout = serializers.IntegerField(required=False, **limits_of("launch_timeout"))

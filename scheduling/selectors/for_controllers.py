@@ -63,6 +63,6 @@ def sessions_on_slot(slot_id: UUID) -> list[UUID]:
 
 
 def sessions_ever_on_slot(slot_id: UUID, session_ids: Sequence[UUID]) -> list[UUID]:
-    """Of these sessions, those that are or were on this slot."""
+    """Return the sessions among these that are or were on this slot."""
     rows = Reservation.objects.filter(session_id__in=session_ids, slot_id=slot_id)
     return list(rows.values_list("session_id", flat=True))

@@ -1,8 +1,8 @@
 """One controller a pool at a time: leases that controllers take, renew and release.
 
-A controller on a worker has a key for that slot alone and holds the slot instead of the pool. All of them
-share the lease of the pool under one name, so that a pool is served either by a controller of the pool or by
-the controllers on its workers, never by both.
+A controller on a worker has a key for that slot alone and holds the slot instead of the pool. The
+controllers on workers share the lease of the pool under one name, so that a pool is served either by a
+controller of the pool or by the controllers on its workers, never by both.
 """
 
 from __future__ import annotations

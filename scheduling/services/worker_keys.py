@@ -11,7 +11,7 @@ from scheduling.models import Slot
 
 
 def revoke_worker_keys(*, slot: Slot, now: datetime) -> None:
-    """Revoke the keys of a slot whose instance is gone, also those that replaced one by rotation."""
+    """Revoke the keys of a slot whose instance is gone, including keys that replaced one by rotation."""
     named = ApiToken.objects.filter(name__startswith=key_name(slot, ""), revoked_at=None)
     for token in [token for token in named if token.scope.slot_id == slot.pk]:
         revoke_token(token=token, actor=SYSTEM, now=now, reason=f"the instance of {slot} is gone")

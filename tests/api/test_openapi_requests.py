@@ -111,7 +111,7 @@ def for_controller(admin_key: str) -> Any:
 
 @pytest.fixture
 def stored(admin_key: str) -> dict[str, Any]:
-    """What requests can be about: ids by the first part of an address, values by the name of a field."""
+    """Stored objects for requests: ids by the first part of an address, values by the name of a field."""
     running = LabletSession.objects.filter(status=SessionStatus.RUNNING)[0]
     rows = {
         "changes": ChangeLog.objects.all(),
@@ -145,7 +145,7 @@ def stored(admin_key: str) -> dict[str, Any]:
 
 
 def aim(case: schemathesis.Case, stored: dict[str, Any]) -> None:
-    """Put what is stored in the place of ids and values that only look right."""
+    """Replace generated ids and values by stored ones."""
     parts = case.path.removeprefix("/api/").removeprefix("internal/").strip("/").split("/")
     known = stored.get(parts[-1], stored.get(parts[0]))
     if known and ID.fullmatch(str(case.path_parameters.get("id"))):

@@ -1,4 +1,4 @@
-"""The controller goes by LCM's time, whatever the clock of its own machine shows."""
+"""The controller uses LCM's time, whatever the clock of its own machine shows."""
 
 import ast
 from datetime import UTC, datetime
@@ -33,18 +33,18 @@ class Machine:
         return datetime.fromtimestamp(self.lcm_time(), UTC)
 
     def hear(self, *, there=0.0, back=0.0, off=0.0):
-        """A request that takes so long each way, answered by an LCM whose clock is so far off."""
+        """Answer a request that takes `there` and `back` seconds, by an LCM whose clock is `off` s ahead."""
         sent = self.clock.monotonic()
         self.passed += there
-        told = datetime.fromtimestamp(self.lcm_time() + off, UTC).isoformat()
+        written = datetime.fromtimestamp(self.lcm_time() + off, UTC).isoformat()
         self.passed += back
-        self.clock.note(told, sent=sent, received=self.clock.monotonic())
+        self.clock.note(written, sent=sent, received=self.clock.monotonic())
 
     def error(self):
         return self.clock.now().timestamp() - self.lcm_time()
 
 
-def test_before_lcm_has_told_its_time_nothing_is_known():
+def test_before_the_first_response_lcm_s_time_is_unknown():
     machine = Machine(CLOCKS["10 min ahead"])
     for text in (None, "", "half past ten"):
         machine.clock.note(text, sent=1, received=2)

@@ -48,7 +48,7 @@ def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
 
 
 def silent(name, now):
-    """A controller that was last heard of five minutes ago."""
+    """A controller that last reported five minutes ago."""
     address, seen_at = "10.0.0.8:9108", now - timedelta(minutes=5)
     Presence.objects.create(kind="controller", name=name, address=address, seen_at=seen_at)
 
@@ -96,7 +96,7 @@ def test_a_clock_that_is_wrong_is_shown(page, worker, now, metrics, skew, words)
     assert [each.address for each in candidates(TargetKind.CONTROLLER, now)] == [metrics][: len(metrics)]
 
 
-def test_a_controller_tells_how_far_its_clock_is_off(api, controller, worker):
+def test_a_controller_reports_its_clock_skew(api, controller, worker):
     body = {"holder": HOLDER, "metrics_address": "10.0.0.7:9108", "clock_skew_seconds": 12.5}
     answer = api(controller).post("/api/internal/leases/hold", body)
     assert answer.status_code == 200

@@ -124,8 +124,8 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
 def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
     """And keep asking, because it starts later."""
     (tmp_path / "status").write_text("LCM is downloading Prometheus")
-    nobody = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
-    settings.CONFIG |= {**nobody, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
+    unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
+    settings.CONFIG |= {**unreachable, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
     busiest = viewer_client.get(reverse("busiest_sessions")).content.decode()
     for text in (panel(viewer_client, running), busiest):
         assert "LCM is downloading Prometheus" in text

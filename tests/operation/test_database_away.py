@@ -25,7 +25,7 @@ from tests.bench.environment import clean_environment
 pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
 
 THREADS = 2
-# What LCM promises, in seconds; a loaded machine may take three times as long.
+# The promised limits in seconds; a loaded machine may take three times as long.
 ANSWER, READINESS = 2.0, 3.0
 LOADED = 3
 

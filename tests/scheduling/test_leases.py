@@ -133,7 +133,7 @@ def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_w
     assert waits == [4, 4, 1, 4]
 
 
-# What works under a lease, its length, and the seconds within which another process continues after a death.
+# Length of each lease, and the seconds within which another process continues after a death.
 PROMISES = [(tick.LEASE, 5), (coordinator.LEASE, 15), (reconciler.LEASE, 15), (launching.CALL_LEASE, 15)]
 
 

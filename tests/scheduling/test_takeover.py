@@ -101,7 +101,7 @@ def run_tick(pool: Pool):
 
 
 def check_killed(holder: Holder, take_over: Callable[[], object]) -> None:
-    """Nobody else works while the holder lives, and another process continues one lease after its death."""
+    """No other process works while the holder lives; another one continues one lease after its death."""
     assert take_over() is None
     holder.process.kill()
     holder.process.wait(60)

@@ -44,7 +44,7 @@ def test_a_package_is_downloaded_once(tmp_path: Path, folder: Path, monkeypatch:
 def test_without_package_lists_private_ones_are_made(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a new machine, where apt-get does not know the package and lists are for root to change."""
+    """As on a new machine, where apt-get does not know the package and only root can update the lists."""
     archive = build_package(tmp_path, "hello", {"usr/bin/hello": WORKS})
     unknown = 'case "$*" in *Dir::State::lists=*) ;; *) echo half >hello_1_all.deb; exit 100;; esac\n'
     use_apt(tmp_path, monkeypatch, unknown + hand_out(archive))

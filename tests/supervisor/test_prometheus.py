@@ -106,14 +106,14 @@ def supervisor() -> Iterator[Supervisor]:
 
 
 def welcome(supervisor: Supervisor, prometheus: Prometheus | None) -> list[str]:
-    """Return what people are told, now and later."""
+    """Return the list of printed lines, to which later lines are added."""
     command, said = up.Command(), list[str]()
     command._say = said.append  # type: ignore[method-assign]
     command._welcome(supervisor, WEB, prometheus)
     return said
 
 
-def test_without_it_people_are_told_how_to_add_one(settings: SimpleNamespace, supervisor: Supervisor) -> None:
+def test_without_it_the_output_says_how_to_add_one(settings: SimpleNamespace, supervisor: Supervisor) -> None:
     settings.DEMO = True
     settings.CONFIG |= {"DEMO_LIVE": True, "PROMETHEUS_URL": ""}
     assert f"  {HOW_TO_ADD}" in welcome(supervisor, None)
@@ -151,7 +151,7 @@ def test_it_is_downloaded_in_the_background_and_started_then(
     assert said[-1] == f"  Prometheus runs at http://{planned.address}/"
 
 
-def test_after_a_failed_download_people_are_told_how_to_add_one(
+def test_after_a_failed_download_the_output_says_how_to_add_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
 ) -> None:
     planned, status = unknown(tmp_path, monkeypatch, "exit 100")

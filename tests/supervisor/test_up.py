@@ -125,7 +125,7 @@ def test_a_killed_supervisor_takes_all_along_and_the_data_stays(
     hanging = path_with_apt(tmp_path, "exec sleep 600")
     with control_plane(data_dir, address, DEBUG="true", DEMO="true", PATH=hanging) as plane:
         plane.start_and_wait()
-        # What was made by an earlier release, readable for all.
+        # Files of an earlier release, readable for all users.
         assert open_to_others(data_dir) == []
         wait_until(lambda: plane.processes("sleep 600"), "apt-get hangs")
         made = first_migration(data_dir)

@@ -1,4 +1,4 @@
-"""What the key that a worker got for its boot token opens: its own slot, and nothing else of the pool."""
+"""The key that a worker gets for its boot token gives access to its own slot, not to the rest of the pool."""
 
 import asyncio
 from importlib import import_module
@@ -85,7 +85,7 @@ def test_every_call_works_for_the_slot_of_the_key_and_for_no_other(fleet, now, m
     assert not SessionObservation.objects.filter(session=fleet.other).exists()
 
 
-def test_a_session_that_is_spread_over_other_slots_is_not_the_workers(fleet):
+def test_a_session_that_is_spread_over_other_slots_is_not_found(fleet):
     claim = Reservation.objects.get(session=fleet.mine)
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     for slot in (fleet.slot, fleet.other_slot):
@@ -93,7 +93,7 @@ def test_a_session_that_is_spread_over_other_slots_is_not_the_workers(fleet):
     assert fleet.client.get(LISTS[0]).json()["results"] == []
 
 
-def test_the_feed_is_that_of_the_slot(fleet, now):
+def test_the_feed_is_limited_to_the_slot(fleet, now):
     gone = Reservation.objects.filter(session=fleet.mine)
     ids = [fleet.mine.pk, fleet.other.pk, fleet.slot.pk, fleet.other_slot.pk, uuid4()]
     kinds = ["session", "session", "slot", "slot", "session"]
@@ -109,7 +109,7 @@ def test_the_feed_is_that_of_the_slot(fleet, now):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_watch_tells_of_the_slot_alone(fleet, async_client, now):
+def test_the_watch_is_limited_to_the_slot(fleet, async_client, now):
     async def watch(**params):
         headers = {"Authorization": f"Bearer {fleet.key.key}"}
         answer = await async_client.get("/api/internal/watch", params, headers=headers)

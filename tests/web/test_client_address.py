@@ -1,4 +1,4 @@
-"""Whom wrong passwords count for: the address of the client, or a browser that has signed in before."""
+"""Wrong passwords are counted for the client's address, or for a browser that has signed in before."""
 
 from ipaddress import ip_network
 
@@ -37,7 +37,7 @@ def test_the_right_most_address_that_no_trusted_proxy_has(settings, proxies, pee
 
 @pytest.mark.usefixtures("one_window")
 @pytest.mark.parametrize(("trusted", "status"), [(["127.0.0.1"], 302), ([], 200)])
-def test_behind_a_trusted_proxy_a_guesser_blocks_nobody_else(settings, viewer, trusted, status):
+def test_behind_a_trusted_proxy_wrong_passwords_block_no_other_client(settings, viewer, trusted, status):
     settings.CONFIG["TRUSTED_PROXIES"] = [ip_network(each) for each in trusted]
     settings.CONFIG["API_LOGIN_RATE"] = "2/min"
 

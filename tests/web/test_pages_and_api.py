@@ -221,7 +221,7 @@ def secrets(places: dict[str, Any], viewer, operator, project, now) -> dict[str,
 
 
 def readable(role: str, places: dict[str, Any]) -> Iterator[str]:
-    """Every address that this role is the least to GET, lists also as exports and searched."""
+    """Every address whose GET needs exactly this role; lists also as exports and with a search."""
     for name, methods in (PAGES | API).items():
         if least_role(methods.get("GET", "")) == role and name not in ("profile", "api:docs"):
             address = address_of(name, places)

@@ -16,6 +16,7 @@ from lcm.api.authentication import actor_of
 from lcm.api.idempotency import IdempotentPosts
 from lcm.api.serializers import ReasonSerializer
 from lcm.errors import InvalidInput
+from lcm.models.base import ID_PATTERN
 
 M = TypeVar("M", bound=Model)
 # Not every client sends a body with a DELETE.
@@ -37,7 +38,7 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
 
     access: dict[str, Rule]
     sorts: tuple[str, ...] = ("-created_at",)
-    lookup_value_regex = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    lookup_value_regex = ID_PATTERN
 
     @property
     def actor(self) -> Actor:
