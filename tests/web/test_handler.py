@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 from django.core import signals
@@ -186,3 +188,27 @@ def test_a_database_error_is_503(handler, database, where):
     database[0] = ""
     status, body = asyncio.run(ask(handler, where))
     assert (status, b"The database does not answer." in body) == (503, True)
+
+
+@pytest.mark.parametrize(("answers", "problem"), [(True, ""), (False, "no answer within 0.16 s")])
+def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, answers, problem):
+    async def connect():
+        for _ in range(5 if answers else 1000):
+            await asyncio.sleep(0.001)
+        return ""
+
+    async def keep_loop_busy():
+        while True:
+            time.sleep(0.06)
+            await asyncio.sleep(0)
+
+    async def scene():
+        busy = asyncio.create_task(keep_loop_busy())
+        found = await database_health.probe_database()
+        busy.cancel()
+        return found
+
+    monkeypatch.setattr(database_health, "connection", SimpleNamespace(vendor="postgresql"))
+    monkeypatch.setattr(database_health, "_connect", connect)
+    monkeypatch.setattr(database_health, "PROBE_SECONDS", 0.16)
+    assert asyncio.run(scene()) == problem
