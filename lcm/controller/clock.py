@@ -24,14 +24,6 @@ class Sample:
     lowest: float
     highest: float
 
-    @property
-    def width(self) -> float:
-        return self.highest - self.lowest
-
-    @property
-    def middle(self) -> float:
-        return (self.lowest + self.highest) / 2
-
 
 class LcmClock:
     """`wall` is only compared with LCM's time: no decision depends on it once LCM has answered."""
@@ -52,7 +44,7 @@ class LcmClock:
         self._samples.append(Sample(told - received, told - sent))
 
     def now(self) -> datetime:
-        """LCM's time; before the first response the time of this machine."""
+        """LCM's time, never ahead of it; before the first response the time of this machine."""
         if not self._samples:
             return datetime.fromtimestamp(self._wall(), UTC)
         return datetime.fromtimestamp(self._offset() + self.monotonic(), UTC)
@@ -83,5 +75,9 @@ class LcmClock:
         return ""
 
     def _offset(self) -> float:
-        """By the response that bounds LCM's time best, the latest of several."""
-        return min(reversed(self._samples), key=lambda sample: sample.width).middle
+        """The highest lower bound.
+
+        LCM writes its time when a response is ready, so that the bound is off by the way back alone. A slow
+        response makes sessions end late, never early.
+        """
+        return max(sample.lowest for sample in self._samples)
