@@ -1,6 +1,7 @@
 """Requests over ASGI: each is one piece of work for one of the process's threads."""
 
 import asyncio
+import json
 import threading
 import time
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 
 from lcm.web import database_health
+from lcm.web import handler as module
 from lcm.web.errors import server_error
 from lcm.web.handler import OneThread
 from lcm.web.health import healthz
@@ -57,6 +59,7 @@ urlpatterns = [
         "api/locked": locked,
         "healthz": healthz,
         "static/note": note,
+        "readyz": block,
     }.items()
 ]
 handler500 = server_error
@@ -188,6 +191,12 @@ def test_a_database_error_is_503(handler, database, where):
     database[0] = ""
     status, body = asyncio.run(ask(handler, where))
     assert (status, b"The database does not answer." in body) == (503, True)
+
+
+def test_readiness_is_answered_in_time_whatever_the_checks_wait_for(handler, database, monkeypatch):
+    monkeypatch.setattr(module, "READY_SECONDS", 0.05)
+    status, body = asyncio.run(ask(handler, "/readyz", method="GET"))
+    assert (status, json.loads(body)["ready"]) == (503, False)
 
 
 @pytest.mark.parametrize(("answers", "problem"), [(True, ""), (False, "no answer within 0.16 s")])
