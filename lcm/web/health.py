@@ -51,7 +51,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def not_ready_in_time(request: HttpRequest) -> HttpResponse:
     """503 for a check that takes longer than promised."""
-    checks = {"web": "the checks take too long: no connection to the database is free, or the machine is busy"}
+    checks = {"web": "the checks take too long: no database connection is free, or the machine is busy"}
     return JsonResponse({"ready": False, "checks": checks}, status=503)
 
 
