@@ -24,14 +24,6 @@ class Sample:
     lowest: float
     highest: float
 
-    @property
-    def width(self) -> float:
-        return self.highest - self.lowest
-
-    @property
-    def middle(self) -> float:
-        return (self.lowest + self.highest) / 2
-
 
 class LcmClock:
     """`wall` is only compared with LCM's time: no decision depends on it once LCM has answered."""
@@ -52,15 +44,20 @@ class LcmClock:
         self._samples.append(Sample(written - received, written - sent))
 
     def now(self) -> datetime:
-        """LCM's time; before the first response the time of this machine."""
+        """LCM's time, never ahead of it; before the first response the time of this machine."""
         if not self._samples:
             return datetime.fromtimestamp(self._wall(), UTC)
         return datetime.fromtimestamp(self._offset() + self.monotonic(), UTC)
 
     @property
+    def is_known(self) -> bool:
+        """Whether LCM has sent its time."""
+        return bool(self._samples)
+
+    @property
     def is_steady(self) -> bool:
         """Whether LCM's time is known, and the latest responses agree on it."""
-        if not self._samples:
+        if not self.is_known:
             return False
         lowest = max(sample.lowest for sample in self._samples)
         highest = min(sample.highest for sample in self._samples)
@@ -83,5 +80,9 @@ class LcmClock:
         return ""
 
     def _offset(self) -> float:
-        """Return the offset by the sample that is most precise, the latest of equal ones."""
-        return min(reversed(self._samples), key=lambda sample: sample.width).middle
+        """Return the highest lower bound.
+
+        LCM writes its time when a response is ready, so that the bound is off by the way back alone. A slow
+        response makes sessions end late, never early.
+        """
+        return max(sample.lowest for sample in self._samples)

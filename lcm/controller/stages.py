@@ -30,7 +30,7 @@ async def scheduled(desk: Desk, session: Session, places: Places) -> float | Non
     if desk.is_over(session):
         await desk.end(session, model.CANCELLED, f"{OVER} before it could start")
         return None
-    if not desk.clock.is_steady:
+    if not desk.clock.is_known or desk.now() >= session.ends_at:
         return LCM_AWAY
     early = (session.starts_at - desk.now()).total_seconds() - desk.config.start_lead_seconds
     if early > 0:

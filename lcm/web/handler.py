@@ -21,13 +21,16 @@ from django.urls import set_script_prefix
 from lcm.errors import DatabaseAway
 from lcm.web.database_health import health, while_database_answers
 from lcm.web.errors import unavailable
+from lcm.web.health import not_ready_in_time
 from lcm.web.middleware import RequestContextMiddleware
 
 logger = logging.getLogger(__name__)
 
-ALIVE = "/healthz"
+ALIVE, READY = "/healthz", "/readyz"
 # These answer while all request threads wait for the database.
-WITHOUT_DATABASE = ("/static/", "/readyz")
+WITHOUT_DATABASE = ("/static/", READY)
+# Less than the 3 s that LCM promises: the pool may keep a thread waiting for a connection for longer.
+READY_SECONDS = 2.5
 
 
 class Handler(ASGIHandler):
@@ -59,7 +62,8 @@ class OneThread(Handler):
         super().__init__()
         self._threads = ThreadPoolExecutor(settings.CONFIG["WEB_THREADS"], thread_name_prefix="request")
         self._spare_threads = ThreadPoolExecutor(4, thread_name_prefix="spare")
-        self._refusal = RequestContextMiddleware(SecurityMiddleware(unavailable))
+        self._unavailable = RequestContextMiddleware(SecurityMiddleware(unavailable))
+        self._not_ready = RequestContextMiddleware(SecurityMiddleware(not_ready_in_time))
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -82,21 +86,25 @@ class OneThread(Handler):
             return self._answer(scope, body)
         loop = asyncio.get_running_loop()
         if scope["path"].startswith(WITHOUT_DATABASE):
-            return await loop.run_in_executor(self._spare_threads, self._answer, scope, body)
+            work = loop.run_in_executor(self._spare_threads, self._answer, scope, body)
+            try:
+                return await asyncio.wait_for(work, READY_SECONDS if scope["path"] == READY else None)
+            except TimeoutError:
+                return self._refuse(scope, self._not_ready)
         try:
             response = await while_database_answers(
                 lambda: loop.run_in_executor(self._threads, self._answer, scope, body)
             )
         except DatabaseAway:
-            return self._refuse(scope)
+            return self._refuse(scope, self._unavailable)
         if response.status_code == 503:
             health.repair_pool_soon()
         return response
 
-    def _refuse(self, scope: Any) -> HttpResponseBase:
+    def _refuse(self, scope: Any, view: RequestContextMiddleware) -> HttpResponseBase:
         """503 without a thread, with the headers and the log line of every answer."""
         request, refusal = self.create_request(scope, BytesIO())
-        response = self._refusal(request) if request else refusal
+        response: HttpResponseBase | None = view(request) if request else refusal
         assert response is not None
         return response
 

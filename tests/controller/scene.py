@@ -44,7 +44,7 @@ class Scene:
         self.outbox = Outbox(spool, self.client, lambda _: None)
         follower = Follower(self.config, self.client, self.world)
         self.now = machine.lcm_now() if machine else datetime.now(UTC)
-        self.clock = clock or SimpleNamespace(now=lambda: self.now, is_steady=True)
+        self.clock = clock or SimpleNamespace(now=lambda: self.now, is_known=True, is_steady=True)
         self.desk = Desk(self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh)
         self.leases = Leases(self.client, "me")
         self.reconciler = Reconciler(self.desk, self.leases)

@@ -55,7 +55,7 @@ def test_before_the_first_response_lcm_s_time_is_unknown():
 @pytest.mark.parametrize("wall", CLOCKS)
 def test_lcm_s_time_is_known_whatever_the_machine_s_clock_shows(wall):
     machine = Machine(CLOCKS[wall])
-    machine.hear(there=0.1, back=0.1)
+    machine.hear(there=0.1, back=0.005)
     for _ in range(20):
         machine.passed += 1
         assert machine.error() == pytest.approx(0, abs=0.01)
@@ -76,6 +76,13 @@ def test_the_skew_is_measured_and_worded(wall, skew, words):
     assert machine.clock.skew() == pytest.approx(skew, abs=0.01)
     assert machine.clock.problem().endswith(words)
     assert bool(machine.clock.problem()) == bool(words)
+
+
+@pytest.mark.parametrize(("there", "back"), [(10, 0.01), (0.01, 10), (10, 10)])
+def test_however_slow_lcm_is_its_time_is_never_taken_for_a_later_one(there, back):
+    machine = Machine()
+    machine.hear(there=there, back=back)
+    assert machine.error() == pytest.approx(-back, abs=0.001)
 
 
 def test_the_quickest_response_counts_and_slow_ones_are_no_trouble():

@@ -250,6 +250,17 @@ def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
     play(part)
 
 
+@pytest.mark.parametrize(("is_known", "posts"), [(False, 0), (True, 1)])
+def test_a_session_starts_while_lcm_s_time_is_unsteady_but_known(play, is_known, posts):
+    async def part(scene):
+        scene.put("SCHEDULED", ends_in=600)
+        scene.clock.is_steady, scene.clock.is_known = False, is_known
+        await scene.look()
+        assert len(scene.lcm.posts) == posts
+
+    play(part)
+
+
 def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
     async def part(scene):
         scene.put("INSTANTIATING")

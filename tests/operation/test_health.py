@@ -19,7 +19,9 @@ def beat_alive(db, now):
     record_heartbeat(name="beat", now=now)
 
 
-def test_alive_needs_no_database(client):
+@pytest.mark.parametrize("cookie", ["", "x" * 32])
+def test_alive_needs_no_database(client, settings, cookie):
+    client.cookies[settings.SESSION_COOKIE_NAME] = cookie
     answer = client.get("/healthz")
     assert (answer.status_code, answer.content) == (200, b"ok")
 

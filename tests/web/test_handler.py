@@ -1,7 +1,10 @@
 """Requests over ASGI: each is one piece of work for one of the process's threads."""
 
 import asyncio
+import json
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 from django.core import signals
@@ -10,6 +13,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 
 from lcm.web import database_health
+from lcm.web import handler as module
 from lcm.web.errors import server_error
 from lcm.web.handler import OneThread
 from lcm.web.health import healthz
@@ -55,6 +59,7 @@ urlpatterns = [
         "api/locked": locked,
         "healthz": healthz,
         "static/note": note,
+        "readyz": block,
     }.items()
 ]
 handler500 = server_error
@@ -186,3 +191,33 @@ def test_a_database_error_is_503(handler, database, where):
     database[0] = ""
     status, body = asyncio.run(ask(handler, where))
     assert (status, b"The database does not answer." in body) == (503, True)
+
+
+def test_readiness_is_answered_in_time_whatever_the_checks_wait_for(handler, database, monkeypatch):
+    monkeypatch.setattr(module, "READY_SECONDS", 0.05)
+    status, body = asyncio.run(ask(handler, "/readyz", method="GET"))
+    assert (status, json.loads(body)["ready"]) == (503, False)
+
+
+@pytest.mark.parametrize(("answers", "problem"), [(True, ""), (False, "no answer within 0.16 s")])
+def test_a_probe_gets_more_time_while_the_event_loop_is_busy(monkeypatch, answers, problem):
+    async def connect():
+        for _ in range(5 if answers else 1000):
+            await asyncio.sleep(0.001)
+        return ""
+
+    async def keep_loop_busy():
+        while True:
+            time.sleep(0.06)
+            await asyncio.sleep(0)
+
+    async def scene():
+        busy = asyncio.create_task(keep_loop_busy())
+        found = await database_health.probe_database()
+        busy.cancel()
+        return found
+
+    monkeypatch.setattr(database_health, "connection", SimpleNamespace(vendor="postgresql"))
+    monkeypatch.setattr(database_health, "_connect", connect)
+    monkeypatch.setattr(database_health, "PROBE_SECONDS", 0.16)
+    assert asyncio.run(scene()) == problem
