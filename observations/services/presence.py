@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
+from lcm.access import ControllerScope
 from lcm.errors import StateConflict
 from lcm.models import ApiToken
 from observations.models import Presence
@@ -53,14 +54,18 @@ def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> Non
     """Refuse a name whose token is still valid, unless its controller is silent and shares a pool.
 
     A new token of the same controller takes the name over at once after a rotation, and otherwise when the
-    leases of the former one have ended. A token for other pools never does.
+    leases of the former one have ended. A token for other pools never does, nor does a worker's key take the
+    name of a controller of its pool or of another worker.
     """
     former = row.token
     if former is None or former.revoked_at is not None or former.expires_at <= now:
         return
-    shares_a_pool = token is not None and set(former.pools) & set(token.pools)
-    if row.seen_at > now - LENGTH or not shares_a_pool:
+    if row.seen_at > now - LENGTH or token is None or not _serve_the_same(former.scope, token.scope):
         raise _taken(row.name)
+
+
+def _serve_the_same(one: ControllerScope, other: ControllerScope) -> bool:
+    return one.slot_id == other.slot_id and not set(one.pools).isdisjoint(other.pools)
 
 
 def _taken(name: str) -> StateConflict:

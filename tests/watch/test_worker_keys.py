@@ -1,12 +1,14 @@
 """What the key that a worker got for its boot token opens: its own slot, and nothing else of the pool."""
 
 import asyncio
+from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from django.apps import apps
+from django.db.models import F
 
 from lcm.access import ControllerScope
 from lcm.actors import SYSTEM
@@ -17,11 +19,11 @@ from lcm.selectors.feed import Change
 from lcm.selectors.for_controllers import changes_in_scope
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import rotate_token
-from observations.models import SessionObservation
+from observations.models import Presence, SessionObservation
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
 from observations.selectors.discovery import served_pools
 from scheduling.launching import boot_token
-from scheduling.models import LaunchAttempt, Reservation, ReservationPart, Slot, SlotState
+from scheduling.models import LaunchAttempt, Lease, Reservation, ReservationPart, Slot, SlotState
 from scheduling.services.slots import move_slot
 from tests.factories import TokenHolder, make_controller
 from tests.observations.labs import on_slot, seen
@@ -152,6 +154,37 @@ def test_while_a_controller_serves_the_pool_its_workers_stand_by(api, fleet, con
     assert (row["held"], row["holder"]) == (False, "eu-1")
     api(controller).post("/api/internal/leases/release", {"holder": "eu-1"})
     assert fleet.client.post(HOLD, {"holder": "w1"}).json()[0]["held"]
+
+
+def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(api, fleet, controller):
+    """Otherwise the key of one worker could keep the controller of the pool away for as long as it likes."""
+
+    def hold(client, holder):
+        return [row["held"] for row in client.post(HOLD, {"holder": holder}).json()]
+
+    assert hold(fleet.client, "w1") == [True]
+    assert hold(api(controller), "eu-1") == [False]
+    ends_at = Lease.objects.get(name="controller:cml-eu").expires_at
+    assert hold(fleet.client, "w1") == [False]
+    assert Lease.objects.get(name="controller:cml-eu").expires_at == ends_at, "the workers do not renew it"
+    Lease.objects.filter(name="controller:cml-eu").update(expires_at=F("expires_at") - timedelta(seconds=31))
+    assert hold(fleet.client, "w1") == [False], "the controller of the pool waits for it"
+    assert hold(api(controller), "eu-1") == [True]
+    api(controller).post("/api/internal/leases/release", {"holder": "eu-1"})
+    assert hold(fleet.client, "w1") == [True]
+
+
+@pytest.mark.parametrize("former", ["controller", "neighbour"])
+def test_the_key_never_takes_the_name_of_a_silent_controller(api, fleet, controller, now, former):
+    """Otherwise it could keep that controller from starting again, and register a scrape address for it."""
+    other_slot = f"slot:{fleet.other_slot.pk}"
+    if former == "neighbour":
+        controller = make_controller("worker cml-eu-02 x", "pool:cml-eu", other_slot)
+    api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.9:9108"})
+    Presence.objects.update(seen_at=now - timedelta(minutes=5))
+    answer = fleet.client.post(HOLD, {"holder": "eu-1", "metrics_address": "203.0.113.66:80"})
+    assert answer.status_code == 409
+    assert Presence.objects.get().address == "10.0.0.9:9108"
 
 
 @pytest.mark.parametrize("call", ["hold", "release"])
