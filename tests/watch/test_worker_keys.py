@@ -217,8 +217,14 @@ def test_a_token_names_one_slot_of_one_pool(scopes):
         make_controller("worker", *scopes)
 
 
-def test_keys_from_before_are_limited_to_their_slot(fleet):
-    ApiToken.objects.filter(pk=fleet.key.token.pk).update(scopes=["pool:cml-eu"])
+@pytest.mark.parametrize("rotated", [False, True])
+def test_keys_from_before_are_limited_to_their_slot(fleet, controller, now, as_admin, rotated):
+    token = fleet.key.token
+    if rotated:
+        token, _ = rotate_token(token=token, reason="leaked", actor=as_admin, now=now)
+    ApiToken.objects.filter(pk=token.pk).update(scopes=["pool:cml-eu"])
     import_module("scheduling.migrations.0015_worker_keys_are_for_one_slot").limit_to_slot(apps, None)
-    fleet.key.token.refresh_from_db()
-    assert fleet.key.token.scope.slot_id == fleet.slot.pk
+    token.refresh_from_db()
+    assert token.scope == ControllerScope(("cml-eu",), fleet.slot.pk)
+    controller.token.refresh_from_db()
+    assert controller.token.scope.slot_id is None
