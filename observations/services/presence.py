@@ -41,13 +41,18 @@ def note_presence(
 
 
 def forget_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
-    """Record that a process has ended; raise StateConflict if its name belongs to another token."""
+    """Record that a process has ended; raise StateConflict if its name belongs to another token.
+
+    The name of a controller stays with its token: otherwise another token could take it before the controller
+    starts again.
+    """
     row = Presence.objects.select_related("token").filter(kind=kind, name=name[:200]).first()
     if row is None:
         return
     if row.token_id != (token and token.pk):
         _need_free_name(row, token, now)
-    Presence.objects.filter(pk=row.pk, token=row.token_id).delete()
+    same = Presence.objects.filter(pk=row.pk, token=row.token_id)
+    same.update(token=token, address="", seen_at=None, clock_skew=None)
 
 
 def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> None:
@@ -60,7 +65,8 @@ def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> Non
     former = row.token
     if former is None or former.revoked_at is not None or former.expires_at <= now:
         return
-    if row.seen_at > now - LENGTH or token is None or not _serve_the_same(former.scope, token.scope):
+    is_heard = row.seen_at is not None and row.seen_at > now - LENGTH
+    if is_heard or token is None or not _serve_the_same(former.scope, token.scope):
         raise _taken(row.name)
 
 
