@@ -63,9 +63,8 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
         user.is_active = is_active
         user.save(update_fields=["is_active"])
         after = {"role": role.label, "is_active": is_active}
-        message = f"{user} is {role.label if role else 'without a role'} now"
-        if not is_active:
-            message = f"the account of {user} is closed"
+        # Everyone may read messages; the values are shown to Admins.
+        message = f"role of {user} changed" if is_active else f"the account of {user} is closed"
         if before != after:
             log_change(
                 user, actor=Actor.person(by), event="role_changed", message=message, reason=reason,

@@ -19,7 +19,8 @@ class TargetKind(models.TextChoices):
 class Presence(IdModel):
     """A process that reported itself, and the address of its metrics.
 
-    The name of a controller belongs to the token it was reported with. LCM's own processes have no token.
+    The name of a controller belongs to the token that it was reported with, also after the controller has
+    ended. LCM's own processes have no token.
     """
 
     kind = models.CharField(max_length=10, choices=TargetKind)
@@ -27,7 +28,8 @@ class Presence(IdModel):
     # Empty: the process has no metrics.
     address = models.CharField(max_length=200, blank=True)
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
-    seen_at = models.DateTimeField()
+    # None: the controller has ended.
+    seen_at = models.DateTimeField(null=True)
     # Seconds its clock is ahead of LCM's; controllers measure it.
     clock_skew = models.DecimalField(max_digits=12, decimal_places=3, null=True)
 

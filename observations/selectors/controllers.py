@@ -96,7 +96,7 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
 
 def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
     """Return the clock skew that a live controller reported, if it deserves a warning."""
-    if heard is None or heard.clock_skew is None or heard.seen_at <= now - HEARD_WITHIN:
+    if heard is None or heard.clock_skew is None or not _is_heard(heard, now):
         return None
     skew = timedelta(seconds=float(heard.clock_skew))
     return skew if abs(skew) >= SKEW_WARNED else None
@@ -105,4 +105,8 @@ def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
 def _state(serves: bool, heard: Presence | None, now: datetime) -> str:
     if serves:
         return "serving"
-    return "standing by" if heard and heard.seen_at > now - HEARD_WITHIN else "silent"
+    return "standing by" if heard and _is_heard(heard, now) else "silent"
+
+
+def _is_heard(row: Presence, now: datetime) -> bool:
+    return row.seen_at is not None and row.seen_at > now - HEARD_WITHIN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
+from lcm.access import ControllerScope
 from lcm.errors import StateConflict
 from lcm.models import ApiToken
 from observations.models import Presence
@@ -40,27 +41,37 @@ def note_presence(
 
 
 def forget_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
-    """Record that a process has ended; raise StateConflict if its name belongs to another token."""
+    """Record that a process has ended; raise StateConflict if its name belongs to another token.
+
+    The name of a controller stays with its token: otherwise another token could take it before the controller
+    starts again.
+    """
     row = Presence.objects.select_related("token").filter(kind=kind, name=name[:200]).first()
     if row is None:
         return
     if row.token_id != (token and token.pk):
         _need_free_name(row, token, now)
-    Presence.objects.filter(pk=row.pk, token=row.token_id).delete()
+    same = Presence.objects.filter(pk=row.pk, token=row.token_id)
+    same.update(token=token, address="", seen_at=None, clock_skew=None)
 
 
 def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> None:
     """Refuse a name whose token is still valid, unless its controller is silent and shares a pool.
 
     A new token of the same controller takes the name over at once after a rotation, and otherwise when the
-    leases of the former one have ended. A token for other pools never does.
+    leases of the former one have ended. A token for other pools never does, nor does a worker's key take the
+    name of a controller of its pool or of another worker.
     """
     former = row.token
     if former is None or former.revoked_at is not None or former.expires_at <= now:
         return
-    shares_a_pool = token is not None and set(former.pools) & set(token.pools)
-    if row.seen_at > now - LENGTH or not shares_a_pool:
+    is_heard = row.seen_at is not None and row.seen_at > now - LENGTH
+    if is_heard or token is None or not _serve_the_same(former.scope, token.scope):
         raise _taken(row.name)
+
+
+def _serve_the_same(one: ControllerScope, other: ControllerScope) -> bool:
+    return one.slot_id == other.slot_id and not set(one.pools).isdisjoint(other.pools)
 
 
 def _taken(name: str) -> StateConflict:

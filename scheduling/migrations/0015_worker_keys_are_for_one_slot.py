@@ -4,11 +4,13 @@ from django.db import migrations
 
 
 def limit_to_slot(apps, schema_editor):
-    attempts = apps.get_model('scheduling', 'LaunchAttempt').objects
-    for attempt in attempts.filter(api_token__revoked_at=None, api_token__isnull=False).select_related('api_token'):
-        token = attempt.api_token
-        scope = f'slot:{attempt.slot_id}'
-        if scope not in token.scopes:
+    """Add the slot to the scopes. A key that replaced one by rotation has its name, but no launch attempt."""
+    attempts = apps.get_model('scheduling', 'LaunchAttempt').objects.filter(api_token__isnull=False)
+    slots = dict(attempts.values_list('api_token__name', 'slot_id'))
+    tokens = apps.get_model('lcm', 'ApiToken').objects
+    for token in tokens.filter(kind='controller', revoked_at=None):
+        scope = f'slot:{slots.get(token.name)}'
+        if token.name in slots and scope not in token.scopes:
             token.scopes = [*token.scopes, scope]
             token.save(update_fields=['scopes'])
 

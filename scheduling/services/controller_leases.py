@@ -2,7 +2,8 @@
 
 A controller on a worker has a key for that slot alone and holds the slot instead of the pool. The
 controllers on workers share the lease of the pool under one name, so that a pool is served either by a
-controller of the pool or by the controllers on its workers, never by both.
+controller of the pool or by the controllers on its workers, never by both. A controller of the pool has
+priority: otherwise the key of one worker could keep it from serving the other workers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from scheduling.models import Lease, Pool
 LENGTH = timedelta(seconds=30)
 LEASE_PREFIX = "controller:"
 SLOT_LEASE_PREFIX = "controller-of-slot:"
+# Held by a controller of the pool that waits for the lease of the pool.
+CLAIM_PREFIX = "controller-waits:"
 # Holds the lease of a pool for all controllers on its workers. No controller may take this name.
 ON_WORKERS = "controllers on workers"
 
@@ -65,7 +68,8 @@ def hold_pools(
     if (slot_id := token.scope.slot_id) is not None:
         return _hold_slot(names[0], slot_id, holder, now)
     for name in names:
-        take_or_renew(_name(name), holder=holder, length=LENGTH, now=now)
+        if not take_or_renew(_name(name), holder=holder, length=LENGTH, now=now):
+            take_or_renew(_claim_name(name), holder=holder, length=LENGTH, now=now)
     rows = {lease.name: lease for lease in Lease.objects.filter(name__in=[_name(name) for name in names])}
     return [
         PoolLease(name, row.holder == holder, row.holder, row.expires_at)
@@ -79,19 +83,23 @@ def release_pools(*, token: ApiToken, holder: str, now: datetime) -> None:
     _need_own_name(holder)
     process_gone.send(sender=None, kind="controller", name=holder, token=token, now=now)
     scope = token.scope
-    mine = [_name(name) for name in scope.pools] if scope.slot_id is None else [_slot_name(scope.slot_id)]
+    if scope.slot_id is None:
+        mine = [name_of(pool) for pool in scope.pools for name_of in (_name, _claim_name)]
+    else:
+        mine = [_slot_name(scope.slot_id)]
     for name in mine:
         release(name, holder=holder)
 
 
 def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[PoolLease]:
-    """Serve one slot of the pool; if a controller of the pool serves it, or another this slot, stand by."""
-    name = _name(pool)
-    if take_or_renew(name, holder=ON_WORKERS, length=LENGTH, now=now):
-        name = _slot_name(slot_id)
-        take_or_renew(name, holder=holder, length=LENGTH, now=now)
-    rows = Lease.objects.filter(name=name)
-    return [PoolLease(pool, row.holder == holder, row.holder, row.expires_at) for row in rows]
+    """Serve one slot of the pool; stand by for a controller of the pool and for another of this slot."""
+    is_claimed = Lease.objects.filter(name=_claim_name(pool), expires_at__gt=now).exists()
+    if is_claimed or not take_or_renew(_name(pool), holder=ON_WORKERS, length=LENGTH, now=now):
+        pool_leases = Lease.objects.filter(name=_name(pool))
+        return [PoolLease(pool, False, row.holder, row.expires_at) for row in pool_leases]
+    take_or_renew(_slot_name(slot_id), holder=holder, length=LENGTH, now=now)
+    slot_leases = Lease.objects.filter(name=_slot_name(slot_id))
+    return [PoolLease(pool, row.holder == holder, row.holder, row.expires_at) for row in slot_leases]
 
 
 def _need_own_name(holder: str) -> None:
@@ -101,6 +109,10 @@ def _need_own_name(holder: str) -> None:
 
 def _name(pool: str) -> str:
     return f"{LEASE_PREFIX}{pool}"
+
+
+def _claim_name(pool: str) -> str:
+    return f"{CLAIM_PREFIX}{pool}"
 
 
 def _slot_name(slot_id: UUID) -> str:

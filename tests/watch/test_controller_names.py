@@ -59,6 +59,8 @@ TAKEOVERS = [
     ("expired", "pool:cml-eu", True),
     ("silent", "pool:cml-eu", True),
     ("silent", "pool:cml-us", False),
+    ("ended", "pool:cml-eu", True),
+    ("ended", "pool:cml-us", False),
 ]
 
 
@@ -68,10 +70,13 @@ def test_a_new_token_takes_the_name_over_when_the_former_one_is_done(api, held, 
     ApiToken.objects.filter(pk=held.token.pk).update(**changes.get(former, {"last_used_at": now}))
     if former == "silent":
         Presence.objects.update(seen_at=now - timedelta(seconds=31))
+    if former == "ended":
+        assert api(held).post(RELEASE, {"holder": "eu-1"}).status_code == 204
     renewed = make_controller("renewed", pool)
     answer = api(renewed).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.11:9108"})
     assert (answer.status_code == 200, Presence.objects.get().token == renewed.token) == (taken, taken)
-    assert addresses() == {"eu-1": "10.0.0.11:9108" if taken else HIS}
+    kept = "" if former == "ended" else HIS
+    assert addresses() == {"eu-1": "10.0.0.11:9108" if taken else kept}
 
 
 def test_a_token_whose_pools_do_not_exist_registers_nothing(api):

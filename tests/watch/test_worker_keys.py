@@ -1,12 +1,14 @@
 """The key that a worker gets for its boot token gives access to its own slot, not to the rest of the pool."""
 
 import asyncio
+from datetime import timedelta
 from importlib import import_module
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from django.apps import apps
+from django.db.models import F
 
 from lcm.access import ControllerScope
 from lcm.actors import SYSTEM
@@ -17,11 +19,11 @@ from lcm.selectors.feed import Change
 from lcm.selectors.for_controllers import changes_in_scope
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import rotate_token
-from observations.models import SessionObservation
+from observations.models import Presence, SessionObservation
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
 from observations.selectors.discovery import served_pools
 from scheduling.launching import boot_token
-from scheduling.models import LaunchAttempt, Reservation, ReservationPart, Slot, SlotState
+from scheduling.models import LaunchAttempt, Lease, Reservation, ReservationPart, Slot, SlotState
 from scheduling.services.slots import move_slot
 from tests.factories import TokenHolder, make_controller
 from tests.observations.labs import on_slot, seen
@@ -154,6 +156,37 @@ def test_while_a_controller_serves_the_pool_its_workers_stand_by(api, fleet, con
     assert fleet.client.post(HOLD, {"holder": "w1"}).json()[0]["held"]
 
 
+def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(api, fleet, controller):
+    """Otherwise the key of one worker could keep the controller of the pool away for as long as it likes."""
+
+    def hold(client, holder):
+        return [row["held"] for row in client.post(HOLD, {"holder": holder}).json()]
+
+    assert hold(fleet.client, "w1") == [True]
+    assert hold(api(controller), "eu-1") == [False]
+    ends_at = Lease.objects.get(name="controller:cml-eu").expires_at
+    assert hold(fleet.client, "w1") == [False]
+    assert Lease.objects.get(name="controller:cml-eu").expires_at == ends_at, "the workers do not renew it"
+    Lease.objects.filter(name="controller:cml-eu").update(expires_at=F("expires_at") - timedelta(seconds=31))
+    assert hold(fleet.client, "w1") == [False], "the controller of the pool waits for it"
+    assert hold(api(controller), "eu-1") == [True]
+    api(controller).post("/api/internal/leases/release", {"holder": "eu-1"})
+    assert hold(fleet.client, "w1") == [True]
+
+
+@pytest.mark.parametrize("former", ["controller", "neighbour"])
+def test_the_key_never_takes_the_name_of_a_silent_controller(api, fleet, controller, now, former):
+    """Otherwise it could keep that controller from starting again, and register a scrape address for it."""
+    other_slot = f"slot:{fleet.other_slot.pk}"
+    if former == "neighbour":
+        controller = make_controller("worker cml-eu-02 x", "pool:cml-eu", other_slot)
+    api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.9:9108"})
+    Presence.objects.update(seen_at=now - timedelta(minutes=5))
+    answer = fleet.client.post(HOLD, {"holder": "eu-1", "metrics_address": "203.0.113.66:80"})
+    assert answer.status_code == 409
+    assert Presence.objects.get().address == "10.0.0.9:9108"
+
+
 @pytest.mark.parametrize("call", ["hold", "release"])
 def test_the_shared_name_cannot_be_taken(api, fleet, controller, call):
     fleet.client.post(HOLD, {"holder": "w1"})
@@ -184,8 +217,14 @@ def test_a_token_names_one_slot_of_one_pool(scopes):
         make_controller("worker", *scopes)
 
 
-def test_keys_from_before_are_limited_to_their_slot(fleet):
-    ApiToken.objects.filter(pk=fleet.key.token.pk).update(scopes=["pool:cml-eu"])
+@pytest.mark.parametrize("rotated", [False, True])
+def test_keys_from_before_are_limited_to_their_slot(fleet, controller, now, as_admin, rotated):
+    token = fleet.key.token
+    if rotated:
+        token, _ = rotate_token(token=token, reason="leaked", actor=as_admin, now=now)
+    ApiToken.objects.filter(pk=token.pk).update(scopes=["pool:cml-eu"])
     import_module("scheduling.migrations.0015_worker_keys_are_for_one_slot").limit_to_slot(apps, None)
-    fleet.key.token.refresh_from_db()
-    assert fleet.key.token.scope.slot_id == fleet.slot.pk
+    token.refresh_from_db()
+    assert token.scope == ControllerScope(("cml-eu",), fleet.slot.pk)
+    controller.token.refresh_from_db()
+    assert controller.token.scope.slot_id is None

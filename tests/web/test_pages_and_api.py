@@ -11,6 +11,7 @@ from django.urls import reverse
 from lcm.actors import Actor
 from lcm.cml.redaction import REDACTED
 from lcm.models import ChangeLog
+from lcm.roles import Role
 from lcm.services import people
 from tests.factories import LAB, make_definition, make_session
 from tests.web.test_permission_matrix import API, PAGES, address_of
@@ -206,12 +207,14 @@ CONFIGURED = LAB.replace("label: r1,", f"label: r1, configuration: 'enable secre
 
 
 @pytest.fixture
-def secrets(places: dict[str, Any], viewer, operator, project, now) -> dict[str, dict[str, Any]]:
-    """The addresses lead to a definition with passwords and to a person whose e-mail changed."""
+def secrets(places: dict[str, Any], viewer, operator, admin, project, now) -> dict[str, dict[str, Any]]:
+    """The addresses lead to a definition with passwords and to a person whose e-mail and role changed."""
     definition = make_definition("secrets", topology=CONFIGURED, pool="cml-eu", now=now)
     session = make_session(definition, project, operator, now=now)
     people.update_profile(user=viewer, email="vera.new@example.org", actor=Actor.person(viewer))
     change = ChangeLog.objects.get(event="profile_changed")
+    for role in (Role.ADMIN, Role.OPERATOR):
+        people.set_role(user=operator, role=role, is_active=True, reason="needed", by=admin)
     places["by_prefix"] |= {
         "definition": {"pk": definition.pk},
         "session": {"pk": session.pk},
@@ -242,11 +245,11 @@ def body_of(response: Any) -> str:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])
-def test_no_answer_below_admin_has_an_e_mail_and_none_for_viewers_a_configuration(
-    role, secrets, request, client
+def test_no_answer_below_admin_has_an_e_mail_or_a_role_and_none_for_viewers_a_configuration(
+    role, secrets, request, client, operator
 ):
     client.force_login(request.getfixturevalue(role))
-    hidden = ["@example.org", *([SECRET] if role == "viewer" else [])]
+    hidden = ["@example.org", f"{operator} is ", *([SECRET] if role == "viewer" else [])]
     for address in readable(role, secrets):
         response = client.get(address)
         text = body_of(response)
