@@ -1,13 +1,14 @@
 """The API's addresses."""
 
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
 from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.jobs import JobViewSet
 from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectViewSet, TokenViewSet, UserViewSet
+from lcm.api.views.schema import SchemaView
 from lcm.api.views.sessions import SessionViewSet
 from lcm.api.watch.view import WatchView
 from lcm.roles import Role
@@ -44,6 +45,6 @@ urlpatterns = [
     path("internal/", include(internal.urls)),
     re_path("^internal/watch/?$", WatchView.as_view(), name="internal-watch"),
     path("", include(router.urls)),
-    path("schema", SpectacularAPIView.as_view(), name="schema"),
+    path("schema", SchemaView.as_view(), name="schema"),
     path("docs", role_required(Role.VIEWER)(docs), name="docs"),
 ]

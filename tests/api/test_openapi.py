@@ -2,11 +2,15 @@
 
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.core.management import call_command
+from django.test import RequestFactory
 from django.urls import URLPattern, get_resolver
 from drf_spectacular.generators import SchemaGenerator
+
+from lcm.api.views.schema import SchemaView
 
 ABOUT_ITSELF = {"/api/schema", "/api/docs"}
 
@@ -120,6 +124,14 @@ def test_the_document_is_for_people_with_a_role(who, schema, docs, api, db, requ
     caller = request.getfixturevalue(who) if who else None
     assert api(caller).get("/api/schema").status_code == schema
     assert api(caller).get("/api/docs").status_code == docs
+
+
+def test_threads_that_generate_the_document_at_once_do_not_disturb_each_other():
+    view = SchemaView.as_view(authentication_classes=[], permission_classes=[], throttle_classes=[])
+    request = RequestFactory().get("/api/schema?format=json")
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: view(request).data, range(4)))
+    assert all(document["paths"].keys() == made[0]["paths"].keys() for document in made)
 
 
 def test_the_docs_need_nothing_from_elsewhere(api, viewer):
