@@ -7,7 +7,7 @@ import pytest
 from tests.faults import invariants
 from tests.faults.invariants import Lab, LeaseChange, Run, Step, Window
 from tests.faults.ledger import Entry
-from tests.faults.memory import Sample, growth_by_hour
+from tests.faults.memory import Sample, at_minutes, growth_by_hour
 from tests.faults.monitor import ports_in
 
 RUNNING = [Step("PENDING", 0), Step("RUNNING", 10)]
@@ -164,3 +164,8 @@ def test_the_growth_of_memory_is_the_slope_after_the_start(last, growth):
         Sample(3600, "web", 1, 0, last, 1),
     ]
     assert growth_by_hour(samples, after=1800) == pytest.approx(growth)
+
+
+def test_the_table_of_memory_shows_when_a_process_did_not_run():
+    samples = [Sample(600 + step, "web", 1, 0, 100 + step, 1) for step in (0, 30)]
+    assert at_minutes(samples, (0, 10)) == [["web 1", "–", "100.0"]]
