@@ -14,6 +14,8 @@ ORDERS = ("tree", "classic")
 # Per core-hour, GB-hour and GPU-hour.
 DEFAULT_RESOURCE_WEIGHTS = {"cpu_cores": 1.0, "memory_gb": 0.25, "storage_gb": 0.0, "gpu": 8.0}
 MAX_LOOKBACK_DAYS = 730
+# Weights and half-lives outside of these make shares that no float can hold.
+SMALLEST = 1e-9
 LARGEST = 1e9
 
 
@@ -70,6 +72,8 @@ def weight_problem(value: Any) -> str:
         return f"“{value}” is not a number."
     if not math.isfinite(number) or number <= 0:
         return f"It has to be greater than 0 and finite, but is {value}."
+    if number < SMALLEST:
+        return f"It must be at least {SMALLEST:.9f}, but is {value}."
     return "" if number <= LARGEST else f"It can be {LARGEST:,.0f} at most."
 
 

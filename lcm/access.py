@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from lcm.roles import Role
 
@@ -18,6 +19,14 @@ class Rule:
     controllers: bool = False
     people: bool = True
     scope: str = ""
+
+
+@dataclass(frozen=True)
+class ControllerScope:
+    """What a controller's token may see and change: its pools or, if it names a slot, that slot alone."""
+
+    pools: tuple[str, ...]
+    slot_id: UUID | None = None
 
 
 PUBLIC = Rule(Role.NONE)

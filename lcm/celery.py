@@ -7,12 +7,42 @@ import os
 from typing import Any
 
 from celery import Celery, signals
+from celery.app.amqp import AMQP
+from celery.worker.consumer import Consumer
+from kombu.connection import Connection
 
 from lcm import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
-app = Celery("lcm")
+# Longest pause between two attempts to reach a broker that is away.
+RECONNECT_SECONDS = 3.0
+
+
+class BrokerConnection(Connection):
+    """A connection that a worker or beat re-establishes within seconds, however long the broker was away."""
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+        options = {"interval_max": RECONNECT_SECONDS, **options}
+        return super().ensure_connection(*args, **options)  # type: ignore[no-untyped-call]
+
+
+class BrokerConnections(AMQP):  # type: ignore[misc]
+    Connection = BrokerConnection
+
+
+class SurvivingConsumer(Consumer):  # type: ignore[misc]
+    """A consumer that outlives a broker restart (decision 0095)."""
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        # Celery 5.7 closes the connection twice. If the first attempt fails, the second one has no transport
+        # left with which to restore unacknowledged messages, and its AttributeError ends the worker.
+        if self.task_consumer is not None:
+            self.task_consumer.channel.do_restore = False
+        super().on_connection_error_after_connected(exc)
+
+
+app = Celery("lcm", amqp=BrokerConnections)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.set_default()

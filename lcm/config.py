@@ -10,13 +10,16 @@ import os
 import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list"]
+MIN_SECRET_KEY = 32
+
+Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks"]
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,17 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
     "whole number": int,
     "seconds": _seconds,
-    "list": lambda text: [item.strip() for item in text.split(",") if item.strip()],
+    "list": _items,
+    "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
 }
 
 
@@ -94,20 +102,25 @@ GROUPS: dict[str, list[Setting]] = {
             "SECRET_KEY",
             "text",
             "",
-            "Signs cookies. Required unless `DEBUG` is on; then one is made and kept in `DATA_DIR`.",
+            f"Signs cookies; at least {MIN_SECRET_KEY} characters. Required unless `DEBUG` is on; "
+            "then one is made and kept in `DATA_DIR`.",
         ),
         Setting(
             "DATA_DIR",
             "text",
             "var",
             "Folder for the SQLite database, the embedded Valkey, static files and metric files. "
-            "A relative one is in the checkout.",
+            "A relative one is in the checkout. `manage.py up` closes it to other users.",
         ),
         Setting(
             "TIME_ZONE", "text", "UTC", "Zone in which pages show times to people who have not chosen one."
         ),
         Setting(
-            "DEMO", "flag", False, "Load the demo fleet into an empty database when `manage.py up` starts."
+            "DEMO",
+            "flag",
+            False,
+            "Load the demo fleet into an empty database when `manage.py up` starts. "
+            "Refused unless `DEBUG` is on: the passwords of the demo are public.",
         ),
         Setting(
             "DEMO_LIVE",
@@ -128,7 +141,8 @@ GROUPS: dict[str, list[Setting]] = {
             "DATABASE_POOL_SIZE",
             "whole number",
             8,
-            "PostgreSQL connections each process keeps at most; 0 opens one per request.",
+            "PostgreSQL connections each process keeps at most; 0 opens one per request. "
+            "1 counts as 2: a worker renews its leases on a connection of their own.",
             0,
         ),
         Setting(
@@ -162,10 +176,18 @@ GROUPS: dict[str, list[Setting]] = {
             "LCM is reached by HTTPS: secure cookies, redirect, HSTS, `X-Forwarded-Proto` trusted.",
         ),
         Setting(
+            "TRUSTED_PROXIES",
+            "list of networks",
+            [],
+            "Addresses or networks of the proxies before LCM, such as `127.0.0.1,10.0.0.0/24`. "
+            "LCM takes the client's address from `X-Forwarded-For` if, and only if, one of these connects.",
+        ),
+        Setting(
             "METRICS_TOKEN",
             "text",
             "",
-            "Bearer token that `/metrics` asks for. Empty: open to whoever reaches the server.",
+            "Bearer token that `/metrics` of web and worker processes needs. "
+            "Empty: only requests from this machine itself, not through a proxy, are answered.",
         ),
         Setting(
             "METRICS_HOST",
@@ -274,7 +296,7 @@ GROUPS: dict[str, list[Setting]] = {
         Setting(
             "LIFECYCLE_INTERVAL",
             "seconds",
-            30.0,
+            10.0,
             "How often sessions that nobody moves on are looked for.",
             0.1,
         ),
@@ -354,6 +376,12 @@ GROUPS: dict[str, list[Setting]] = {
             "",
             "Where Prometheus answers: `http://prometheus:9090`. Empty: pages say that there is none.",
         ),
+        Setting(
+            "PROMETHEUS_STATUS_FILE",
+            "text",
+            "",
+            "File with the reason why Prometheus does not answer yet. `manage.py up` sets it.",
+        ),
         Setting("PROMETHEUS_TOKEN", "text", "", "Bearer token for Prometheus."),
         Setting("PROMETHEUS_USER", "text", "", "Name for Prometheus, where it asks for a password."),
         Setting("PROMETHEUS_PASSWORD", "text", "", "The password that belongs to `PROMETHEUS_USER`."),
@@ -424,6 +452,15 @@ def read_settings() -> dict[str, Any]:
     return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
 
 
+# A server that vanished is noticed within ten seconds, and a pool tries again at most two seconds apart.
+POSTGRES_OPTIONS = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+POOL_OPTIONS = {"min_size": 1, "timeout": 10, "reconnect_timeout": 5}
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
@@ -437,11 +474,10 @@ def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
     Options in the address, such as `?sslmode=verify-full`, stay beside ours.
     """
     found = _database_of(url, data_dir)
-    ours: dict[str, Any] = {}
-    if found["ENGINE"].endswith("sqlite3"):
-        ours = SQLITE_OPTIONS
-    elif pool_size:
-        ours = {"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}}
+    ours: dict[str, Any] = SQLITE_OPTIONS
+    if not found["ENGINE"].endswith("sqlite3"):
+        pool = {"pool": {**POOL_OPTIONS, "max_size": max(pool_size, 2)}} if pool_size else {}
+        ours = {**POSTGRES_OPTIONS, **pool}
     return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
 
 
@@ -455,6 +491,23 @@ def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
     if not found.get("ENGINE", "").endswith(("postgresql", "sqlite3")):
         raise ImproperlyConfigured("DATABASE_URL must name a PostgreSQL or SQLite database")
     return found
+
+
+def refuse_unsafe(*, debug: bool, demo: bool, secret_key: str) -> None:
+    """Raise ImproperlyConfigured for settings that give access to a production server away."""
+    if debug:
+        return
+    if demo:
+        raise ImproperlyConfigured(
+            "DEMO is on and DEBUG is off: the passwords of the demo are public, so the demo runs with "
+            "DEBUG=true only. Unset DEMO in production."
+        )
+    if len(secret_key) < MIN_SECRET_KEY:
+        raise ImproperlyConfigured(
+            f"SECRET_KEY must be set to a random text of at least {MIN_SECRET_KEY} characters unless DEBUG "
+            f"is on; it has {len(secret_key)}. Make one: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(48))'"
+        )
 
 
 def time_zone_from(name: str) -> str:

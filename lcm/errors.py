@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# When a client may try again after a 503.
+RETRY_SECONDS = 5
+
 
 class LcmError(Exception):
     """A refusal with a sentence for people and details for programs."""
@@ -64,6 +67,13 @@ class Unavailable(LcmError):
 
     code = "unavailable"
     status = 503
+
+
+class DatabaseAway(Unavailable):
+    """The database does not answer, refuses connections or is locked."""
+
+    def __init__(self) -> None:
+        super().__init__("The database does not answer. Try again in a few seconds.")
 
 
 class StalePreview(LcmError):

@@ -14,7 +14,7 @@ MAX_SOCKET_PATH = 100
 def kept_secret_key(data_dir: Path) -> str:
     """The secret key of this data folder, made on first use and readable by its owner only."""
     path = data_dir / "secret-key"
-    data_dir.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with path.open("x") as file:
             path.chmod(0o600)

@@ -13,7 +13,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 @dataclass(frozen=True)
 class SchedulerTaskSpec:
-    """A periodic task; a lost run costs one interval, so one that waits longer than that is dropped."""
+    """A periodic task; a lost run costs one interval, so one that waits longer than that is dropped.
+
+    Not before 5 s: the clocks of beat and worker may differ a little.
+    """
 
     name: str
     task: str
@@ -28,7 +31,7 @@ class SchedulerTaskSpec:
 
     @property
     def expires(self) -> float:
-        return max(self.interval.total_seconds(), 1.0)
+        return max(self.interval.total_seconds(), 5.0)
 
     def entry(self) -> dict[str, object]:
         return {

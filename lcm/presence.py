@@ -31,7 +31,9 @@ def reached_at(bind: str) -> str:
 def tell(kind: str, address: str) -> None:
     """Say once that a process of this kind is there; should the database be away, the next time will do."""
     try:
-        process_seen.send(sender=None, kind=kind, name=address, address=address, now=timezone.now())
+        process_seen.send(
+            sender=None, kind=kind, name=address, address=address, token=None, now=timezone.now()
+        )
     except DatabaseError as error:
         logger.warning("presence_not_told", extra={"error": str(error)})
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from django.core.exceptions import ImproperlyConfigured
-
-from lcm.config import database_from, read_settings, time_zone_from
+from lcm.config import database_from, read_settings, refuse_unsafe, time_zone_from
 from lcm.local_state import embedded_socket, kept_secret_key
 from lcm.logs import logging_config
 
@@ -17,8 +15,7 @@ CONFIG = read_settings()
 DEBUG: bool = CONFIG["DEBUG"]
 DATA_DIR: Path = (BASE_DIR / CONFIG["DATA_DIR"]).resolve()
 SECRET_KEY: str = CONFIG["SECRET_KEY"] or (kept_secret_key(DATA_DIR) if DEBUG else "")
-if not SECRET_KEY:
-    raise ImproperlyConfigured("SECRET_KEY must be set to a long random text, unless DEBUG is on")
+refuse_unsafe(debug=DEBUG, demo=CONFIG["DEMO"], secret_key=SECRET_KEY)
 ALLOWED_HOSTS: list[str] = CONFIG["ALLOWED_HOSTS"]
 CSRF_TRUSTED_ORIGINS: list[str] = CONFIG["CSRF_TRUSTED_ORIGINS"]
 DEMO: bool = CONFIG["DEMO"]
@@ -179,6 +176,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "lcm.api.schema.allow_empty_parameters",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
@@ -202,10 +203,13 @@ SPECTACULAR_SETTINGS = {
 
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# None: retry until the broker is back.
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "global_keyprefix": "lcm:"}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_CONSUMER = "lcm.celery:SurvivingConsumer"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_CONCURRENCY = CONFIG["WORKER_CONCURRENCY"]
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

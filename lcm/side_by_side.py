@@ -48,11 +48,11 @@ def _outcome(work: Callable[[], Result]) -> _Done[Result] | Exception:
 
 
 def _writers() -> int:
-    """How many connections may be written on at once, the caller's own left out."""
+    """How many connections may write at once, beside the caller's own and the one that renews its lease."""
     if connection.vendor != "postgresql" or connection.in_atomic_block:
         return 1
     pool = settings.CONFIG["DATABASE_POOL_SIZE"]
-    return min(WRITERS, pool - 1) if pool else WRITERS
+    return min(WRITERS, pool - 2) if pool else WRITERS
 
 
 def _on_own_connection(work: Callable[[], Result]) -> Result:

@@ -11,7 +11,8 @@ sessions_moved = Signal()
 definition_revised = Signal()
 # session, now: someone wants a running session observed; its controller has to hear of it.
 observation_requested = Signal()
-# kind, name, address, now: a process lives, and its metrics are at this address.
+# kind, name, address, token, now: a process runs; its metrics are at this address, if it has one. `token` is
+# that of a controller, None for LCM's own processes. A receiver may refuse by raising StateConflict.
 process_seen = Signal()
-# kind, name: a process has ended.
+# kind, name, token, now: a process has ended. A receiver may refuse by raising StateConflict.
 process_gone = Signal()

@@ -12,6 +12,9 @@ from django.core.cache import cache
 from django.http import HttpRequest
 from redis.exceptions import RedisError
 
+from lcm.web.client_address import client_address
+from lcm.web.known_browser import known_browser
+
 logger = logging.getLogger(__name__)
 # How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
 NAMES_AT_ONCE = 10
@@ -52,9 +55,11 @@ def note_failure(request: HttpRequest, *, name: str | None = None) -> None:
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
     """What a failure counts for, and how many times the rate that may have."""
-    address = request.META.get("REMOTE_ADDR", "")
+    address = client_address(request)
     if name is None:
         return {f"login:{address}": 1}
+    if browser := known_browser(request, name):
+        return {f"password:browser:{browser}": 1}
     whose = hashlib.sha256(name.encode()).hexdigest()
     return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_AT_ONCE}
 

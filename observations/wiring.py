@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from lcm.lifecycle import FINAL, SessionStatus
-from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
+from lcm.models import ApiToken, DefinitionRevision, LabletDefinition, LabletSession
 from lcm.services.feed import note_sessions
 from lcm.signals import (
     definition_revised,
@@ -60,13 +61,24 @@ def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwarg
 
 
 @receiver(process_seen)
-def hear_of(sender: Any, kind: str, name: str, address: str, now: datetime, **kwargs: Any) -> None:
-    note_presence(kind=kind, name=name, address=address, now=now)
+def hear_of(
+    sender: Any,
+    kind: str,
+    name: str,
+    address: str,
+    token: ApiToken | None,
+    now: datetime,
+    clock_skew: Decimal | None = None,
+    **kwargs: Any,
+) -> None:
+    note_presence(kind=kind, name=name, address=address, token=token, clock_skew=clock_skew, now=now)
 
 
 @receiver(process_gone)
-def hear_no_more(sender: Any, kind: str, name: str, **kwargs: Any) -> None:
-    forget_presence(kind=kind, name=name)
+def hear_no_more(
+    sender: Any, kind: str, name: str, token: ApiToken | None, now: datetime, **kwargs: Any
+) -> None:
+    forget_presence(kind=kind, name=name, token=token, now=now)
 
 
 @receiver(definition_revised)

@@ -22,10 +22,15 @@ class SchedulingConfig(AppConfig):
 def _tell_controllers() -> None:
     """Where the sessions are that a controller works on, and which ports they have."""
     from lcm.selectors import for_controllers
-    from scheduling.selectors.for_controllers import nodes_by_slot, ports_of_sessions, slots_of_sessions
+    from scheduling.selectors import for_controllers as capacity
 
-    for_controllers.PARTS |= {"slot": slots_of_sessions, "allocated_ports": ports_of_sessions}
-    for_controllers.NODES_BY_SLOT.append(nodes_by_slot)
+    for_controllers.PARTS |= {
+        "slot": capacity.slots_of_sessions,
+        "allocated_ports": capacity.ports_of_sessions,
+    }
+    for_controllers.NODES_BY_SLOT.append(capacity.nodes_by_slot)
+    for_controllers.ON_SLOT.append(capacity.sessions_on_slot)
+    for_controllers.EVER_ON_SLOT.append(capacity.sessions_ever_on_slot)
 
 
 def _show_on_pages() -> None:

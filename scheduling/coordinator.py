@@ -29,9 +29,9 @@ from scheduling.services.observing import clear_failures, count_failures, record
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(minutes=10)
+LEASE = timedelta(seconds=10)
 PAGE = 500
-LEASE_LOST = "it took longer than its lease, and another run may have begun"
+LEASE_LOST = "the lease was lost, and another run may have begun"
 
 Clock = Callable[[], datetime]
 
@@ -95,11 +95,11 @@ class ScheduleCoordinator:
     def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
         """All parts of a run under its lease; losing the lease ends it and is told."""
         begun = time.perf_counter()
-        with lease(lease_name(name), length=LEASE, clock=clock) as hold:
+        with lease(lease_name(name), length=LEASE) as hold:
             if hold is None:
                 return None
             now = clock()
-            for part in self._guarded(parts(now), name, hold):
+            for part in self._guarded(parts(now, hold), name, hold):
                 result += part if isinstance(part, type(result)) else type(result)(**part)
             if not result.error and not hold.renew():
                 result = replace(result, error=LEASE_LOST)
@@ -125,8 +125,8 @@ class ScheduleCoordinator:
 
     def _observer_parts(
         self, observer: ObserverHandler[Any]
-    ) -> Callable[[datetime], Iterator[ObserverResult]]:
-        def parts(now: datetime) -> Iterator[ObserverResult]:
+    ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
+        def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
             whole = ObserverResult()
             for target in observer.fetch_targets(now):
                 part = _observed(observer, target, now)
@@ -138,10 +138,10 @@ class ScheduleCoordinator:
 
     def _handler_parts(
         self, handler: SessionLifecycleHandler
-    ) -> Callable[[datetime], Iterator[HandlerResult]]:
-        def parts(now: datetime) -> Iterator[HandlerResult]:
+    ) -> Callable[[datetime, Hold], Iterator[HandlerResult]]:
+        def parts(now: datetime, hold: Hold) -> Iterator[HandlerResult]:
             for page in _pages(handler, now):
-                yield _handled(handler, page, now)
+                yield _handled(handler, page, hold, now)
 
         return parts
 
@@ -175,19 +175,26 @@ def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[Lab
         after = page[-1].pk
 
 
-def _handled(handler: SessionLifecycleHandler, page: list[LabletSession], now: datetime) -> HandlerResult:
-    """A page of sessions: the handler says what happened, and here is written what follows."""
+def _handled(
+    handler: SessionLifecycleHandler, page: list[LabletSession], hold: Hold, now: datetime
+) -> HandlerResult:
+    """A page of sessions: the handler says what happened, and here is written what follows.
+
+    A run that lost its lease meanwhile writes nothing: another run may have begun.
+    """
     try:
         outcome = handler.execute(page, now)
     except Exception as error:
         logger.exception("handler_failed", extra={"handler": handler.name()})
         outcome = HandlerOutcome(failures={session.pk: _told(error) for session in page})
+    if not hold.still_mine():
+        return HandlerResult()
     decided = outcome.successes.keys() | outcome.failures.keys()
     left = [session for session in page if session.pk not in decided]
     stale = {each.pk: handler.stale_reason(each) for each in left if handler.is_stale(each, now)}
-    succeeded = _move(handler, page, outcome.successes, handler.success_status, now)
-    went_stale = _move(handler, page, stale, handler.stale_status, now)
-    _fail(handler, page, outcome.failures, now)
+    succeeded = _move(handler, page, outcome.successes, handler.success_status, hold, now)
+    went_stale = _move(handler, page, stale, handler.stale_status, hold, now)
+    _fail(handler, page, outcome.failures, hold, now)
     return HandlerResult(
         succeeded,
         len(outcome.failures),
@@ -202,6 +209,7 @@ def _move(
     page: Sequence[LabletSession],
     reasons: Mapping[UUID, str],
     to: S | None,
+    hold: Hold,
     now: datetime,
 ) -> int:
     """Set by set; a session on its last attempt is not queued again. Tells how many moved."""
@@ -209,10 +217,13 @@ def _move(
         clear_failures(handler.name(), list(reasons))
         return len(reasons)
     moved = 0
-    for (old, reason, last), group in _grouped(handler, page, reasons):
+    for (old, reason, last), group in _grouped(handler, page, reasons, hold):
         goal = give_up_status(old) if last and to == S.PENDING else to
         text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
-        done = move_sessions(sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text)
+        # The handler decided on the end it read: a session that was extended since is left to the next run.
+        done = move_sessions(
+            sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
+        )
         clear_failures(handler.name(), [session.pk for session in done])
         moved += len(done)
     return moved
@@ -222,20 +233,21 @@ def _fail(
     handler: SessionLifecycleHandler,
     page: Sequence[LabletSession],
     reasons: Mapping[UUID, str],
+    hold: Hold,
     now: datetime,
 ) -> None:
     """Count the failure; then another attempt as the handler says, or the end after the last one."""
     counts = count_failures(handler.name(), reasons, now=now)
     used_up = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
     again = {key: reason for key, reason in reasons.items() if key not in used_up}
-    for (old, reason, _), group in _grouped(handler, page, used_up):
+    for (old, reason, _), group in _grouped(handler, page, used_up, hold):
         text = f"{reason}; given up after attempt {handler.max_attempts}"
         moved = move_sessions(
             sessions=group, old=old, to=give_up_status(old), actor=SYSTEM, now=now, reason=text
         )
         clear_failures(handler.name(), [session.pk for session in moved])
     if handler.failure_status is not None:
-        for (old, reason, _), group in _grouped(handler, page, again):
+        for (old, reason, _), group in _grouped(handler, page, again, hold):
             move_sessions(
                 sessions=group, old=old, to=handler.failure_status, actor=SYSTEM, now=now, reason=reason
             )
@@ -250,15 +262,21 @@ Group = tuple[tuple[S, str, bool], list[LabletSession]]
 
 
 def _grouped(
-    handler: SessionLifecycleHandler, page: Iterable[LabletSession], reasons: Mapping[UUID, str]
-) -> list[Group]:
-    """Sessions that take the same step for the same reason."""
+    handler: SessionLifecycleHandler,
+    page: Iterable[LabletSession],
+    reasons: Mapping[UUID, str],
+    hold: Hold,
+) -> Iterator[Group]:
+    """Sessions that take the same step for the same reason, until the lease is lost."""
     groups: dict[tuple[S, str, bool], list[LabletSession]] = {}
     for session in page:
         if session.pk in reasons:
             last = session.attempt >= handler.max_attempts
             groups.setdefault((S(session.status), reasons[session.pk], last), []).append(session)
-    return list(groups.items())
+    for group in groups.items():
+        if not hold.still_mine():
+            return
+        yield group
 
 
 def _told(error: Exception) -> str:

@@ -40,7 +40,7 @@ REFUSED_FOR = timedelta(minutes=3)
 THROTTLED_FOR = timedelta(seconds=15)
 BACKOFF_FIRST = timedelta(minutes=5)
 BACKOFF_MOST = timedelta(minutes=30)
-CALL_LEASE = timedelta(minutes=2)
+CALL_LEASE = timedelta(seconds=10)
 # An open attempt this old may have lost its task; sent again and again, it is left alone for longer.
 REDRIVE_AFTER = timedelta(seconds=30)
 REDRIVE_MOST = timedelta(minutes=10)
@@ -50,7 +50,7 @@ Clock = Callable[[], datetime]
 
 def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> None:
     """Fill the slot of an open attempt; a second call for the same attempt finds nothing to do."""
-    with lease(f"launch:{attempt_id}", length=CALL_LEASE, clock=clock) as hold:
+    with lease(f"launch:{attempt_id}", length=CALL_LEASE) as hold:
         if hold is None:
             return
         attempt = (

@@ -1,64 +1,77 @@
-"""One at a time: leases in the database, which end by themselves."""
+"""Leases in the database: one holder at a time, renewed while the holder works.
+
+A lease is short, so that another process can take over soon after its holder died. All times are those of the
+database: the clock of a machine can be wrong.
+"""
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextvars import copy_context
 from datetime import datetime, timedelta
+from threading import Event, Thread
+from time import monotonic
 
-from django.db import IntegrityError, transaction
+from django.db import Error, IntegrityError, connection, connections, transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from scheduling.models import Lease
 
+logger = logging.getLogger(__name__)
 
-@dataclass
+# Wait this long at most for a renewal that is under way when the work is done.
+RENEWAL_TIMEOUT = 5.0
+
+
 class Hold:
-    """A lease that was won; renewed while the work goes on."""
+    """A lease that this process holds."""
 
-    name: str
-    holder: str
-    length: timedelta
-    clock: Callable[[], datetime]
-    taken_at: datetime = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.taken_at = self.clock()
+    def __init__(self, name: str, length: timedelta) -> None:
+        self.name, self.length = name, length
+        self.holder = uuid.uuid4().hex
+        self._confirmed = monotonic()
 
     def renew(self) -> bool:
-        """Keep it for another while; False when it was lost, then stop working."""
-        now = self.clock()
+        """Extend the lease; False if another holder took it: then stop working."""
+        asked = monotonic()
         mine = Lease.objects.filter(name=self.name, holder=self.holder)
-        if mine.update(expires_at=now + self.length) != 1:
+        if mine.update(expires_at=Now() + self.length) != 1:
             return False
-        self.taken_at = now
+        self._confirmed = asked
         return True
 
     def still_mine(self) -> bool:
-        """Renewed when half of its time is over; before that nobody else can have it."""
-        return self.clock() - self.taken_at < self.length / 2 or self.renew()
+        """Whether work may go on; needs a query only if the last renewal is half a lease ago."""
+        return monotonic() - self._confirmed < self.length.total_seconds() / 2 or self.renew()
 
     def release(self) -> None:
         release(self.name, holder=self.holder)
 
 
 @contextmanager
-def lease(name: str, *, length: timedelta, clock: Callable[[], datetime]) -> Iterator[Hold | None]:
-    """The lease for the block, or None when someone else has it."""
-    hold = Hold(name, uuid.uuid4().hex, length, clock)
-    if not take_or_renew(name, holder=hold.holder, length=length, now=hold.taken_at):
+def lease(name: str, *, length: timedelta) -> Iterator[Hold | None]:
+    """Hold the lease for the block and renew it meanwhile; None if another holder has it."""
+    hold = Hold(name, length)
+    if not take_or_renew(name, holder=hold.holder, length=length, now=Now()):
         yield None
         return
     try:
-        yield hold
+        with _renewed(hold):
+            yield hold
     finally:
-        hold.release()
+        try:
+            hold.release()
+        except Error as error:
+            # The lease expires by itself. The error of the block, if any, is the one to raise.
+            logger.warning("lease_not_released", extra={"lease": name, "error": str(error)})
 
 
-def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime) -> bool:
-    """Have the lease for another while; False when someone else has it."""
+def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | Now) -> bool:
+    """Hold the lease for another `length`; False if another holder has it."""
     mine_or_over = Lease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
     if mine_or_over.update(holder=holder, expires_at=now + length):
         return True
@@ -71,5 +84,49 @@ def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime) -
 
 
 def release(name: str, *, holder: str) -> None:
-    """Give the lease back; one that is lost already is none to give back."""
+    """End the lease; a lease that another holder took is left alone."""
     Lease.objects.filter(name=name, holder=holder).delete()
+
+
+def expired_leases() -> list[tuple[str, str]]:
+    """Name and holder of each lease that its holder neither renewed nor released."""
+    return list(Lease.objects.filter(expires_at__lte=Now()).values_list("name", "holder"))
+
+
+def drop_expired(name: str, *, holder: str) -> None:
+    """Remove an expired lease, so that its holder stops if it is still alive."""
+    Lease.objects.filter(name=name, holder=holder, expires_at__lte=Now()).delete()
+
+
+@contextmanager
+def _renewed(hold: Hold) -> Iterator[None]:
+    """Renew the lease in a thread until the block ends."""
+    # The row of a lease that is taken inside a transaction is locked until the commit: nobody can take it.
+    if connection.in_atomic_block:
+        yield
+        return
+    ended = Event()
+    work = copy_context().run
+    thread = Thread(target=work, args=(_renew_until, hold, ended), name=f"lease {hold.name}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(RENEWAL_TIMEOUT)
+
+
+def _renew_until(hold: Hold, ended: Event) -> None:
+    """Renew after each third of the lease, on a connection of this thread; sooner after an error."""
+    third = pause = hold.length.total_seconds() / 3
+    while not ended.wait(pause):
+        pause = third
+        try:
+            if not hold.renew():
+                logger.warning("lease_lost", extra={"lease": hold.name})
+                return
+        except Error as error:
+            pause = third / 4
+            logger.warning("lease_not_renewed", extra={"lease": hold.name, "error": str(error)})
+        finally:
+            connections.close_all()

@@ -7,11 +7,15 @@ from datetime import timedelta
 from lcm.periodic import SchedulerTaskSpec, seconds
 from scheduling.coordinator import coordinator
 
+# With the length of a lease this is how long work stands still after its process died: 4 s for a tick.
+RESUME_INTERVAL = timedelta(seconds=1)
+
 
 def specs() -> list[SchedulerTaskSpec]:
     return [
         SchedulerTaskSpec("tick", "scheduling.tasks.tick_all", seconds("TICK_INTERVAL")),
         SchedulerTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
+        SchedulerTaskSpec("resume-interrupted", "scheduling.tasks.resume_interrupted", RESUME_INTERVAL),
         SchedulerTaskSpec("forget-ticks", "scheduling.tasks.forget_ticks", timedelta(hours=1)),
         *_coordinated(),
     ]

@@ -40,7 +40,7 @@ from scheduling.silence import is_silent, judge_silent, none_answers
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(minutes=2)
+LEASE = timedelta(seconds=10)
 ORPHAN_GRACE = timedelta(minutes=10)
 PROBES_AT_ONCE = 32
 
@@ -62,7 +62,7 @@ class World:
 
 def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]) -> World | None:
     """One pass over a pool; None when another one is at it. A slot that fails does not stop the others."""
-    with lease(f"reconcile:{pool.pk}", length=LEASE, clock=clock) as hold:
+    with lease(f"reconcile:{pool.pk}", length=LEASE) as hold:
         if hold is None:
             return None
         take_notices(pool, runtime, clock())
@@ -79,7 +79,7 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
         # Workers that do not answer take time: what needs none of theirs comes first.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
-        if _for_each(world, rest, hold, partial(_reconcile_slot, world)):
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.still_mine():
             collect_orphans(world)
             silent = [slot for slot in rest if is_silent(slot, world.now)]
             health = _probe_all(world, [*binding, *silent], hold)

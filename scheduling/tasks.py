@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from celery import shared_task
 from django.utils import timezone
 
 from lcm.errors import NotFound
-from scheduling.coordinator import process_handler, process_observer
+from scheduling.coordinator import coordinator, process_handler, process_observer
 from scheduling.launching import attempts_to_redrive, perform_launch
+from scheduling.leases import drop_expired, expired_leases
 from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Pool, TickRun
 from scheduling.reconciler import reconcile_pool
@@ -85,6 +87,25 @@ def run_handler(name: str) -> None:
 @shared_task
 def run_observer(name: str) -> None:
     _logged_if_unknown(process_observer, name)
+
+
+@shared_task
+def resume_interrupted() -> None:
+    """Enqueue the work of each lease that expired: its holder died, or lost its database connection."""
+    for name, holder in expired_leases():
+        kind, _, key = name.partition(":")
+        task = _task_under(kind, key)
+        if task is not None:
+            logger.warning("interrupted_work_resumed", extra={"lease": name})
+            task.apply_async((key,), expires=30, priority=AFTER_TICKS if kind == "launch" else None)
+            drop_expired(name, holder=holder)
+
+
+def _task_under(kind: str, key: str) -> Any:
+    """The task that works under leases of this kind; None for leases of controllers, which are no tasks."""
+    if kind == "observer":
+        return run_handler if key in coordinator.handlers else run_observer
+    return {"tick": tick_pool, "reconcile": reconcile, "launch": launch_slot}.get(kind)
 
 
 def _logged_if_unknown(process: Callable[[str], object], name: str) -> None:

@@ -26,7 +26,7 @@ from scheduling.wake import inside_tick
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=3)
 KEPT_TICKS = timedelta(days=2)
 # What a tick counts that it found and did not do.
 FOUND = {"unmet"}
@@ -57,7 +57,7 @@ def scheduling_tick(
     pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime], metrics: TickMetrics
 ) -> TickReport | None:
     """One tick of a pool; None when another one is at it. Nothing outside is called."""
-    with lease(f"tick:{pool.pk}", length=LEASE, clock=clock) as hold:
+    with lease(f"tick:{pool.pk}", length=LEASE) as hold:
         if hold is None:
             return None
         inside = inside_tick.set(True)

@@ -6,12 +6,12 @@ import logging
 import time
 from contextvars import ContextVar
 
-from celery import current_app
 from django.core.cache import cache
 from django.db import transaction
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
+from lcm.services.asking import bounded_connection
 from scheduling.models import Pool
 
 logger = logging.getLogger(__name__)
@@ -19,8 +19,7 @@ logger = logging.getLogger(__name__)
 # A tick changes much; it need not wake itself.
 inside_tick: ContextVar[bool] = ContextVar("inside_tick", default=False)
 WAKE_SECONDS = 1
-# A broker that does not answer is not waited for, and then left alone for a while.
-ANSWER_SECONDS = 0.5
+# After a failure the broker is left alone for a while.
 PAUSE_SECONDS = 10.0
 
 
@@ -60,12 +59,7 @@ def _send(pool_id: str) -> None:
 def _ask_for_tick(pool_id: str) -> None:
     from scheduling.tasks import tick_pool
 
-    bounds = {
-        "socket_timeout": ANSWER_SECONDS,
-        "socket_connect_timeout": ANSWER_SECONDS,
-        "max_retries": 0,
-    }
-    with current_app.connection_for_write(transport_options=bounds) as connection:
+    with bounded_connection() as connection:
         tick_pool.apply_async(
             (pool_id,), countdown=WAKE_SECONDS, expires=30, retry=False, connection=connection
         )

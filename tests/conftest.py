@@ -63,6 +63,7 @@ ONCE = (
     "test_admin_access",
     "test_admin_pages",
     "test_bounded_calls",
+    "test_pages_and_api",
     "test_permission_matrix",
     "test_query_counts",
 )

@@ -2,7 +2,7 @@
 
 import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import httpx
 
@@ -16,25 +16,25 @@ def call(method, path, **options):
 
 
 def move(session, to):
-    """Say what is next. LCM refuses with 409 when the session has moved on; then there is nothing to do."""
-    body = {"from_status": session["status"], "attempt": session["attempt"], "to_status": to}
+    """Say what is next. LCM answers 409 if the session has moved on or was extended: look again next time."""
+    body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
+    body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
     answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
     return None if answer.status_code == 409 else answer.raise_for_status().json()
 
 
-def observe(session):
+def observe(session, now):
     """Tell what the lab holds and uses; these figures are made up, yours are measured."""
-    seen = {"observed_at": datetime.now(UTC).isoformat(), "observer": NAME, "lab_id": session["id"]}
+    seen = {"observed_at": now.isoformat(), "observer": NAME, "lab_id": session["id"]}
     used = {"total_cpu_cores": "2", "total_memory_mb": 4096, "used_cpu_cores": "1.2", "used_memory_mb": 3100}
     body = {**seen, **used, "observed_ports": session["allocated_ports"]}
     call("POST", f"lablet-sessions/{session['id']}/resource-observations", json=body)
 
 
-def step(session):
+def step(session, now):
     """Do what is due in the session's status; the session as it is then, or None when it has to wait."""
-    status, now = session["status"], datetime.now(UTC)
-    is_over = now >= datetime.fromisoformat(session["ends_at"])
+    status, is_over = session["status"], now >= datetime.fromisoformat(session["ends_at"])
     is_near = now >= datetime.fromisoformat(session["starts_at"]) - timedelta(minutes=10)
     if status == "SCHEDULED" and (is_over or is_near):
         return move(session, "CANCELLED" if is_over else "INSTANTIATING")
@@ -42,12 +42,11 @@ def step(session):
         return move(session, "READY")
     if status == "READY" and (session["arrived_at"] or not session["awaits_arrival"]):
         return move(session, "RUNNING")
-    if status == "RUNNING" and session["requests"].get("observe"):
-        observe(session)
+    if status == "COLLECTING" or (status == "RUNNING" and session["requests"].get("observe")):
+        observe(session, now)
     if status == "RUNNING" and is_over:
         return move(session, "COLLECTING")
     if status == "COLLECTING":
-        observe(session)
         return move(session, "STOPPING")
     if status == "STOPPING":  # take the lab down
         return move(session, "TERMINATED")
@@ -58,11 +57,12 @@ def main():
     revision = call("GET", "watch")["revision"]
     while True:
         mine = {each["pool"] for each in call("POST", "leases/hold", json={"holder": NAME}) if each["held"]}
-        for session in call("GET", "lablet-sessions", params={"page_size": 500})["results"]:
+        answer = LCM.get("lablet-sessions", params={"page_size": 500}).raise_for_status()
+        now = datetime.fromisoformat(answer.headers["X-LCM-Time"])  # the clock of this machine may be wrong
+        for session in answer.json()["results"]:
             while session and session["pool"] in mine:
-                session = step(session)
-        # Sooner when something changes; 5 s at most, for the lease and the ends of timeslots.
-        answer = LCM.get("watch", params={"since": revision, "wait": 5})
+                session = step(session, now)
+        answer = LCM.get("watch", params={"since": revision, "wait": 5})  # sooner when something changes
         revision = answer.json()["revision"] if answer.is_success else call("GET", "watch")["revision"]
 
 

@@ -17,7 +17,7 @@ from fairshare.models import (
     Order,
     UsageBucket,
 )
-from fairshare.policy import Policy
+from fairshare.policy import LARGEST, MAX_LOOKBACK_DAYS, SMALLEST, Policy
 from fairshare.services.policies import warnings_for
 from fairshare.units import RESOURCES, exact_seconds
 from scheduling.api.serializers import StrictSerializer
@@ -107,11 +107,27 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
         return CalculationSerializer(found).data if found else None
 
 
+@extend_schema_field({"type": "number", "minimum": SMALLEST, "maximum": LARGEST})
+class PositiveField(serializers.FloatField):
+    """A number greater than 0; `fairshare.policy` refuses others."""
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {name: {"type": "number", "minimum": 0, "maximum": LARGEST} for name in RESOURCES},
+        "additionalProperties": False,
+    }
+)
+class ResourceWeightsField(serializers.DictField):
+    """A weight for each resource; `fairshare.policy` refuses other names and numbers."""
+
+
 class WeightSerializer(StrictSerializer):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
     parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
-    weight = serializers.FloatField(allow_null=True, help_text="Null: the policy's default.")
+    weight = PositiveField(allow_null=True, help_text="Null: the policy's default.")
 
 
 class WeightsSerializer(StrictSerializer):
@@ -147,12 +163,12 @@ class PreviewSerializer(serializers.Serializer[Any]):
 class PolicyChangeSerializer(StrictSerializer):
     """How much each may be is the policy's own rule."""
 
-    half_life_days = serializers.FloatField(required=False)
-    lookback_days = serializers.IntegerField(required=False)
+    half_life_days = PositiveField(required=False)
+    lookback_days = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LOOKBACK_DAYS)
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, required=False)
     order = serializers.ChoiceField(choices=Order.choices, required=False)
-    resource_weights = serializers.DictField(child=serializers.FloatField(), required=False)
-    default_weight = serializers.FloatField(required=False)
+    resource_weights = ResourceWeightsField(child=serializers.FloatField(), required=False)
+    default_weight = PositiveField(required=False)
 
 
 class PolicySaveSerializer(PolicyChangeSerializer):

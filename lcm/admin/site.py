@@ -10,11 +10,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 
 from lcm.admin.access import is_admin
 from lcm.admin.actions import delete_chosen
 from lcm.admin.logged import log_password_change
+from lcm.web.access import is_local_address
 
 
 class LcmAdminSite(admin.AdminSite):
@@ -34,7 +34,7 @@ class LcmAdminSite(admin.AdminSite):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """People log in on LCM's own page; who is logged in and still sent here is told why."""
         after = request.GET.get("next", "")
-        if not url_has_allowed_host_and_scheme(after, {request.get_host()}):
+        if not is_local_address(request, after):
             after = reverse("admin:index")
         if self.has_permission(request):
             return HttpResponseRedirect(after)

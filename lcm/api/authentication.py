@@ -10,6 +10,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
+from lcm.access import ControllerScope
 from lcm.actors import Actor
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
@@ -30,8 +31,8 @@ class Controller:
         return f"controller-{self.token.pk}"
 
     @property
-    def pools(self) -> list[str]:
-        return self.token.pools
+    def scope(self) -> ControllerScope:
+        return self.token.scope
 
 
 class TokenAuthentication(BaseAuthentication):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
@@ -12,11 +13,17 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from lcm.errors import LcmError
+from lcm.errors import RETRY_SECONDS, DatabaseAway, LcmError
+from lcm.web.errors import DATABASE_ERRORS
+
+logger = logging.getLogger(__name__)
 
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's hook: our refusals and DRF's own, all in the same form."""
+    if isinstance(error, DATABASE_ERRORS):
+        logger.error("database_error", exc_info=error)
+        error = DatabaseAway()
     answer = _answer(error)
     if answer is not None:
         set_rollback()
@@ -26,7 +33,10 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
 def _answer(error: Exception) -> Response | None:
     match error:
         case LcmError():
-            return body(error.status, error.code, error.message, error.details)
+            answer = body(error.status, error.code, error.message, error.details)
+            if error.status == status.HTTP_503_SERVICE_UNAVAILABLE:
+                answer["Retry-After"] = str(RETRY_SECONDS)
+            return answer
         case Http404():
             return body(status.HTTP_404_NOT_FOUND, "not_found", "There is nothing here, or nothing for you.")
         case PermissionDenied():

@@ -11,6 +11,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import IntegrityError, transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.encoders import JSONEncoder
 
 from lcm.api.authentication import principal_key
 from lcm.errors import InvalidInput, KeyReused
@@ -81,4 +82,5 @@ def _fingerprint(request: Request) -> str:
 def _plain(data: Any, secrets: Sequence[str]) -> Any:
     hidden = {name: None for name in secrets if isinstance(data, dict) and name in data}
     kept = {**data, **hidden} if hidden else data
-    return json.loads(json.dumps(kept, cls=DjangoJSONEncoder))
+    # As the renderer writes it: Django's own encoder would cut times to milliseconds.
+    return json.loads(json.dumps(kept, cls=JSONEncoder))

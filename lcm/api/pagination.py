@@ -51,13 +51,18 @@ class KeysetPagination(BasePagination):
         }
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        sorts = ", ".join(getattr(view, "sorts", ("-created_at",)))
+        sorts: tuple[str, ...] = getattr(view, "sorts", ("-created_at",))
+        names = [sort.removeprefix("-") for sort in sorts]
         return [
             _parameter("cursor", {"type": "string"}, "Where the page starts, from `next` or `previous`."),
             _parameter(
                 "page_size", {"type": "integer", "minimum": 1, "maximum": MAX_SIZE}, "Rows on a page."
             ),
-            _parameter("sort", {"type": "string"}, f"One of {sorts}; a leading `-` turns the order round."),
+            _parameter(
+                "sort",
+                {"type": "string", "enum": [*names, *(f"-{name}" for name in names)]},
+                f"`{sorts[0]}`, if left out; a leading `-` reverses the order.",
+            ),
         ]
 
     def _link(self, cursor: str | None) -> str | None:

@@ -37,7 +37,7 @@ class AccessRule(BasePermission):
         if isinstance(principal, Controller):
             if rule.scope:
                 return rule.scope in principal.token.scopes
-            return rule.controllers and bool(principal.pools)
+            return rule.controllers and bool(principal.scope.pools)
         if not principal.is_authenticated:
             return False
         return rule.people and role_of(principal) >= rule.role

@@ -1,16 +1,16 @@
-"""What all calls have in common in the OpenAPI document: errors and the idempotency key."""
+"""The parts of the OpenAPI document that all calls share."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from django.conf import settings
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from lcm.api.idempotency import HEADER
+from lcm.api.idempotency import HEADER, MAX_KEY
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
@@ -24,11 +24,18 @@ class ErrorSerializer(serializers.Serializer[Any]):
 class LcmSchema(AutoSchema):
     """Adds the error answers and, to every POST, the Idempotency-Key header."""
 
-    errors = {"400": "Wrong input", "401": "Not logged in", "403": "Not allowed", "404": "Not found"}
+    errors = {
+        "400": "Wrong input",
+        "401": "Not logged in",
+        "403": "Not allowed",
+        "404": "Not found",
+        "429": "Too many requests",
+    }
     post_errors = {
         "409": "Does not fit the state",
+        "413": "Request body too large",
+        "415": "Request body is not JSON",
         "422": "Cannot mean what it says",
-        "429": "Too many requests",
     }
 
     def get_override_parameters(self) -> list[Any]:
@@ -36,7 +43,10 @@ class LcmSchema(AutoSchema):
             return []
         return [
             OpenApiParameter(
-                HEADER, str, OpenApiParameter.HEADER, description="The same key is answered once."
+                HEADER,
+                {"type": "string", "maxLength": MAX_KEY},
+                OpenApiParameter.HEADER,
+                description="The same key is answered once.",
             )
         ]
 
@@ -47,6 +57,53 @@ class LcmSchema(AutoSchema):
             error = self._get_response_for_code(ErrorSerializer, code)  # type: ignore[no-untyped-call]
             bodies.setdefault(code, error | {"description": text})
         return bodies
+
+
+# Name and type: the filter `since` of the change log is a time, and ignored when empty.
+REFUSED_WHEN_EMPTY = {("revision", "integer"), ("since", "integer"), ("wait", "number")}
+
+
+def allow_empty_parameters(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Document which query parameters LCM ignores when they are empty; a hook of drf-spectacular."""
+    for path in result["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query" and _is_ignored_when_empty(parameter):
+                    parameter["allowEmptyValue"] = True
+    return result
+
+
+def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
+    """Each value of a parameter that may be repeated is checked, also an empty one."""
+    kind = parameter["schema"].get("type")
+    refused = kind == "array" or (parameter["name"], kind) in REFUSED_WHEN_EMPTY
+    return not (parameter.get("required") or refused)
+
+
+class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """The text of a decimal number; the pattern of drf-spectacular also matches an empty text."""
+
+    target_class = "rest_framework.fields.DecimalField"
+    match_subclasses = True
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        field = self.target
+        sign = "" if field.min_value is not None and field.min_value >= 0 else "-?"
+        whole = field.max_digits - field.decimal_places
+        number = rf"{sign}[0-9]{{1,{whole}}}(?:\.[0-9]{{1,{field.decimal_places}}})?"
+        # DRF reads an empty text as null.
+        pattern = f"^(?:{number})?$" if field.allow_null and direction == "request" else f"^{number}$"
+        return {"type": "string", "format": "decimal", "pattern": pattern}
+
+
+class DurationText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """The text of a duration, as Django writes it."""
+
+    target_class = "rest_framework.fields.DurationField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        pattern = r"^(?:[0-9]{1,3} )?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
+        return {"type": "string", "pattern": pattern, "example": "1 08:00:00"}
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

@@ -26,6 +26,9 @@ from lcm.models import (
     TokenKind,
     User,
 )
+from lcm.roles import Role, role_of
+from lcm.selectors.definitions import topology_text
+from lcm.selectors.organisation import values_are_for_admins
 
 MAX_DURATION = timedelta(days=365)
 
@@ -74,6 +77,14 @@ class MemberRemovalSerializer(MemberSerializer):
     reason = serializers.CharField(max_length=500)
 
 
+class PersonNameSerializer(serializers.ModelSerializer[User]):
+    """A person as colleagues see them; account details are for administrators."""
+
+    class Meta:
+        model = User
+        fields = ["id", "username", "first_name", "last_name"]
+
+
 class UserSerializer(serializers.ModelSerializer[User]):
     role = serializers.SerializerMethodField()
 
@@ -120,6 +131,16 @@ class ChangeSerializer(serializers.ModelSerializer[ChangeLog]):
             "id", "at", "actor", "user", "request_id", "object_type", "object_id", "object_label",
             "event", "message", "reason", "before", "after",
         ]  # fmt: skip
+        extra_kwargs = {
+            name: {"help_text": "Null for roles below Admin if the object is a person or a token."}
+            for name in ("before", "after")
+        }
+
+    def to_representation(self, instance: ChangeLog) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        if values_are_for_admins(instance) and role_of(self.context["request"].user) < Role.ADMIN:
+            shown |= {"before": None, "after": None}
+        return shown
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -208,6 +229,12 @@ class DefinitionDetailSerializer(DefinitionSerializer):
     nodes = NodeSerializer(many=True, read_only=True)
     links = LinkSerializer(many=True, read_only=True)
     port_template = PortSerializer(source="current_revision.port_template", many=True, read_only=True)
+    topology_yaml = serializers.SerializerMethodField(
+        help_text="As imported; node configurations are redacted for roles below Operator."
+    )
+
+    def get_topology_yaml(self, definition: LabletDefinition) -> str:
+        return topology_text(definition, role_of(self.context["request"].user))
 
     class Meta(DefinitionSerializer.Meta):
         fields = [*DefinitionSerializer.Meta.fields, "topology_yaml", "nodes", "links", "port_template"]
@@ -369,6 +396,11 @@ class TransitionRequestSerializer(serializers.Serializer[Any]):
     to_status = serializers.ChoiceField(choices=SessionStatus.choices)
     attempt = serializers.IntegerField(
         required=False, min_value=1, help_text="Refused when it is another one by now."
+    )
+    ends_at = serializers.DateTimeField(
+        required=False,
+        help_text="The end of the timeslot that the step was decided on: refused when the session ends at "
+        "another time, because it was extended.",
     )
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lcm.cml.errors import Problems
+from lcm.cml.limits import MAX_ID
 from lcm.cml.scalars import Odd, as_text, shown
 
 MAX_TEXT = 250
@@ -40,19 +41,23 @@ class Section:
         value = self.values.get(key)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        return self.text(key)
+        return self.text(key, limit=MAX_ID)
 
     def required_identifier(self, key: str) -> str:
         """An id that must be there."""
         return self._present(key, self.identifier(key))
 
-    def free_text(self, key: str) -> str:
+    def free_text(self, key: str, *, limit: int) -> str:
         """A text for people, which may look like anything; empty when it is not given."""
         value = self.values.get(key)
         if isinstance(value, list | dict):
             self.problem(key, f"{key} must be text, not {shown(value)}.")
             return ""
-        return "" if value is None else as_text(value)
+        text = "" if value is None else as_text(value)
+        if len(text) > limit:
+            self.problem(key, too_long(key, text, limit))
+            return ""
+        return text
 
     def whole(self, key: str, *, low: int, high: int, unit: str = "") -> int | None:
         """A whole number in a range, or None when it is not given."""
@@ -75,19 +80,22 @@ class Section:
         self.problem(key, f"{key} must be a number up to {MAX_COORDINATE:,}, not {shown(value)}.")
         return 0
 
-    def items(self, key: str) -> list[object]:
-        """The entries of a list; none when it is not given."""
+    def items(self, key: str, *, limit: int) -> list[object]:
+        """The entries of a list; none when it is not given or too long."""
         value = self.values.get(key)
         if value is None:
             return []
-        if isinstance(value, list):
+        if not isinstance(value, list):
+            self.problem(key, f"{key} must be a list, not {shown(value)}.")
+        elif len(value) > limit:
+            self.problem(key, f"There are {len(value):,} {key}: at most {limit:,} are allowed.")
+        else:
             return value
-        self.problem(key, f"{key} must be a list, not {shown(value)}.")
         return []
 
-    def sections(self, key: str) -> Iterator["Section"]:
+    def sections(self, key: str, *, limit: int) -> Iterator["Section"]:
         """The mappings in a list, each knowing its place."""
-        for index, item in enumerate(self.items(key)):
+        for index, item in enumerate(self.items(key, limit=limit)):
             path = f"{self.place(key)}[{index}]"
             if isinstance(item, dict):
                 yield Section(item, path, self.problems)
@@ -108,6 +116,11 @@ class Section:
         return value or ""
 
 
+def too_long(name: str, text: str, limit: int) -> str:
+    """Return the sentence about a text over its limit."""
+    return f"{name} is longer than {limit:,} characters: it has {len(text):,} and starts with {shown(text)}."
+
+
 def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX_TEXT) -> str | None:
     """A text of one line and limited length; None, with the problem noted, for anything else."""
     name = path.rpartition(".")[2]
@@ -120,7 +133,7 @@ def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX
     elif not value.strip():
         problems.add(path, f"{name} is empty.")
     elif len(value) > limit:
-        problems.add(path, f"{name} is longer than {limit} characters.")
+        problems.add(path, too_long(name, value, limit))
     elif any(unicodedata.category(char) == "Cc" for char in value):
         problems.add(path, f"{name} has a line break or control character in it: {shown(ascii(value))}.")
     else:

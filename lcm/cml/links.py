@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lcm.cml.fields import Section
+from lcm.cml.limits import MAX_LINK_LABEL, MAX_LINKS
 from lcm.cml.model import TopologyLink, TopologyNode
 from lcm.cml.scalars import shown
 
@@ -45,7 +46,7 @@ def read_links(root: Section, nodes: Iterable[TopologyNode]) -> tuple[TopologyLi
     by_id = {node.id: node for node in nodes if node.id}
     interfaces = {(node.id, interface.id) for node in nodes for interface in node.interfaces}
     ends = _Ends(by_id, interfaces)
-    return tuple(_read_link(section, ends) for section in root.sections("links"))
+    return tuple(_read_link(section, ends) for section in root.sections("links", limit=MAX_LINKS))
 
 
 def _read_link(section: Section, ends: _Ends) -> TopologyLink:
@@ -53,4 +54,4 @@ def _read_link(section: Section, ends: _Ends) -> TopologyLink:
     n1, i1 = ends.read(section, "n1", "i1")
     n2, i2 = ends.read(section, "n2", "i2")
     id = section.identifier("id") or section.path
-    return TopologyLink(id, section.free_text("label"), n1, i1, n2, i2)
+    return TopologyLink(id, section.free_text("label", limit=MAX_LINK_LABEL), n1, i1, n2, i2)

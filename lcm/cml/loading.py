@@ -31,7 +31,8 @@ def _decoded(text: str | bytes, problems: Problems) -> str:
     try:
         data = text.encode() if isinstance(text, str) else text
         if len(data) > MAX_BYTES:
-            problems.fatal(f"The topology is larger than {MAX_BYTES // 1024**2} MB.")
+            limit, size = MAX_BYTES // 1024**2, len(data) / 1024**2
+            problems.fatal(f"The topology is larger than {limit} MB: it has {size:.1f} MB.")
         return data.decode("utf-8")
     except UnicodeError:
         problems.fatal("The topology is not UTF-8 text: save it as UTF-8 and try again.")

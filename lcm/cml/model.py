@@ -6,9 +6,6 @@ from decimal import Decimal
 from lcm.cml.ports import PortTemplateEntry
 from lcm.cml.records import Record
 
-# A kernel keeps the label and the node definition of its node.
-MAX_NODE_NAME = 128
-
 
 @dataclass(frozen=True)
 class NodeInterface(Record):

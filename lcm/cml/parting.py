@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from lcm.cml.errors import Problems
 from lcm.cml.loading import load_mapping
+from lcm.cml.writing import write_yaml
 
 
 @dataclass(frozen=True)
@@ -47,4 +46,4 @@ def part_topology(text: str, groups: Sequence[Sequence[str]]) -> Parting:
 
 
 def _written(root: Mapping[str, Any], nodes: list[Any], links: list[Any]) -> str:
-    return str(yaml.safe_dump({**root, "nodes": nodes, "links": links}, sort_keys=False, allow_unicode=True))
+    return write_yaml({**root, "nodes": nodes, "links": links})

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from lcm.cml.fields import Section, short_text
+from lcm.cml.limits import MAX_TAG, MAX_TAGS
 from lcm.cml.ports import PortTag, TagError, parse_tag
 
 
@@ -21,11 +22,11 @@ class PortLedger:
 def read_tags(section: Section, label: str, ledger: PortLedger) -> tuple[str, ...]:
     """The tags of a node; one that names a port must be readable and its outside port free."""
     tags = []
-    for index, item in enumerate(section.items("tags")):
+    for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
         path = f"{section.place('tags')}[{index}]"
         if item is None:
             section.problems.add(path, "A tag must be text, not null.")
-        elif tag := short_text(item, path, section.problems):
+        elif tag := short_text(item, path, section.problems, limit=MAX_TAG):
             tags.append(tag)
             if problem := _port_problem(tag, f"{label or 'a node'} ({path})", ledger):
                 section.problems.add(path, problem)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from lcm.cml.epoch import topology_epoch
 from lcm.cml.errors import FieldError, Problems, TopologyError
 from lcm.cml.fields import Section
+from lcm.cml.limits import MAX_DESCRIPTION, MAX_NODES, MAX_NOTES, MAX_TITLE
 from lcm.cml.links import read_links
 from lcm.cml.loading import MAX_BYTES, load_mapping
 from lcm.cml.model import NodeInterface, Requirements, Topology, TopologyLink, TopologyNode
-from lcm.cml.nodes import MAX_NODES, read_nodes
+from lcm.cml.nodes import read_nodes
 from lcm.cml.ports import port_template
 from lcm.cml.requirements import assumptions, estimate, unknown_definitions
 
@@ -67,11 +68,12 @@ def _read_lab(root: Section) -> _Lab:
     """The lab block: `lab.title` and so on, or `lab_title` in files of older controllers."""
     block = root.section("lab")
 
-    def either(key: str) -> str:
+    def either(key: str, limit: int) -> str:
         places = ((block, key), (block, f"lab_{key}"), (root, f"lab_{key}"))
-        return next((text for section, name in places if (text := section.free_text(name))), "")
+        return next((text for section, name in places if (text := section.free_text(name, limit=limit))), "")
 
-    lab = _Lab(either("title").strip(), either("description"), either("notes"), block.free_text("version"))
+    title, description = either("title", MAX_TITLE).strip(), either("description", MAX_DESCRIPTION)
+    lab = _Lab(title, description, either("notes", MAX_NOTES), block.free_text("version", limit=MAX_TITLE))
     if not lab.title:
         root.problems.warn("The topology has no title.")
     if lab.version and lab.version not in KNOWN_SCHEMAS:

@@ -59,6 +59,10 @@ class Transport:
         self.worker = worker
         self._given = transport
         self._opened: httpx.AsyncClient | None = None
+        self._is_closed = False
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def _http(self) -> httpx.AsyncClient:
         """Made at the first call: a certificate file that is missing is a failure of that call."""
@@ -75,11 +79,18 @@ class Transport:
         return self._opened
 
     async def aclose(self) -> None:
+        """Refuse further exchanges, wait for those under way, which have a deadline, and close."""
+        self._is_closed = True
+        await self._idle.wait()
         if self._opened is not None:
             await self._opened.aclose()
 
     async def exchange(self, call: Call, *, token: str | None, seconds: float) -> Answer:
         """Send a call and read its answer; raises CmlError when there is none."""
+        if self._is_closed:
+            raise CmlUnreachable(self.worker.name, call.name, "the client of this worker has been closed")
+        self._under_way += 1
+        self._idle.clear()
         try:
             async with asyncio.timeout(seconds):
                 return await self._exchange(call, token)
@@ -88,6 +99,10 @@ class Transport:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             reason = str(error) or type(error).__name__
             raise CmlUnreachable(self.worker.name, call.name, reason) from error
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
     async def _exchange(self, call: Call, token: str | None) -> Answer:
         headers = {"Authorization": f"Bearer {token}"} if token else {}

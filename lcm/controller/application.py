@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,8 @@ from lcm.controller.work_queue import WorkQueue
 from lcm.controller.world import World
 
 logger = logging.getLogger(__name__)
+
+UNCHANGED_SECONDS = 1.0
 
 
 class Controller:
@@ -51,12 +52,13 @@ class Controller:
         self.outbox = Outbox(spool, self.client, self._hear_of)
         self.follower = Follower(config, self.client, self.world)
         self.desk = Desk(
-            config, self.world, self.outbox, self.metrics, lambda: datetime.now(UTC), self.follower.refresh
+            config, self.world, self.outbox, self.metrics, self.client.clock, self.follower.refresh
         )
         self.reconciler = Reconciler(self.desk, self.leases)
         self.heartbeats = Heartbeats(self.desk, self.leases, self.client)
         self.survey = Survey(self.desk, self.leases, self.client, self.heartbeats, self.queue.add)
         self.statistics = Statistics(self.desk, self.leases, self.queue.add)
+        self._clock_problem = ""
         self._stopping = asyncio.Event()
         self._to_refresh: asyncio.Queue[str] = asyncio.Queue()
 
@@ -100,10 +102,22 @@ class Controller:
 
     async def _renew(self) -> None:
         gained = await self.leases.renew()
+        self._check_clock()
         self.metrics.held.set(len(self.leases.pools))
         for session in self.world.sessions.values():
             if session.pool in gained:
                 self.queue.add(session.id)
+
+    def _check_clock(self) -> None:
+        """Export how far this machine's clock is off, and log when that becomes or stops being a problem."""
+        clock, before = self.client.clock, self._clock_problem
+        self.metrics.clock_steady.set(clock.is_steady)
+        if (skew := clock.skew()) is not None:
+            self.metrics.clock_skew.set(skew)
+        self._clock_problem = clock.problem()
+        if bool(before) != bool(self._clock_problem):
+            level = logging.WARNING if self._clock_problem else logging.INFO
+            logger.log(level, "clock: %s", self._clock_problem or "it agrees with LCM's again")
 
     def _hear_of(self, session_id: str) -> None:
         self._to_refresh.put_nowait(session_id)
@@ -112,9 +126,11 @@ class Controller:
         """Read sessions again of which LCM thinks otherwise than we did."""
         while True:
             session_id = await self._to_refresh.get()
+            known = self.world.sessions.get(session_id)
             try:
-                await self.follower.refresh(session_id)
-                self.queue.add(session_id)
+                fresh = await self.follower.refresh(session_id)
+                # LCM may refuse the same step again: not in a hot loop.
+                self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
             except LcmError as error:
                 logger.info("session %s is read again later: %s", session_id[:8], error)
                 await asyncio.sleep(1)
@@ -130,7 +146,7 @@ class Controller:
                 logger.info("%s", error)
             except Exception:
                 logger.exception("a round failed")
-            self.metrics.spooled.set(len(self.outbox.spool))
+            self.metrics.spooled.set(self.outbox.depth())
             self.metrics.sessions.set(len(self.world.sessions))
             due = max(due + seconds, time.monotonic())
             await asyncio.sleep(due - time.monotonic())

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from lcm.cml.call_errors import CmlError
 from lcm.cml.observation import ResourceObservation
 from lcm.cml.observe import observe_lab
 from lcm.cml.observed_together import observed_together
 from lcm.cml.results import Entries, LinkEnds, Node
 from lcm.controller.backoff import Backoff
+from lcm.controller.clock import LcmClock
 from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmError
 from lcm.controller.marks import Mark
@@ -61,7 +63,8 @@ class Memory:
     labs: dict[str, LabMemory] = field(default_factory=dict)
     # From then on no import is under way that nobody waits for; None: one before us may have begun some.
     settled_at: datetime | None = None
-    observed: bool = False
+    # The end of the timeslot at which the lab was observed last: after an extension that happens again.
+    observed_end: datetime | None = None
     why_missing: str = ""
     answered_request: str | None = None
     failing_call: str = ""
@@ -77,7 +80,7 @@ class Desk:
     world: World
     outbox: Outbox
     metrics: Metrics
-    now: Callable[[], datetime]
+    clock: LcmClock
     refresh: Callable[[str], Awaitable[Session | None]]
     memories: dict[tuple[str, int], Memory] = field(default_factory=dict)
 
@@ -88,12 +91,17 @@ class Desk:
         self.memories = {key: value for key, value in self.memories.items() if key[0] != session_id}
         self.metrics.utilization.remove(session_id)
 
+    def now(self) -> datetime:
+        """LCM's time, not that of this machine."""
+        return self.clock.now()
+
     def age(self, session: Session) -> float:
-        """Seconds in its present status."""
-        return (self.now() - session.status_since).total_seconds()
+        """Seconds in its present status; 0 while LCM's time is in doubt, so that no time limit is over."""
+        return (self.now() - session.status_since).total_seconds() if self.clock.is_steady else 0.0
 
     def is_over(self, session: Session, for_seconds: float = 0) -> bool:
-        return (self.now() - session.ends_at).total_seconds() >= for_seconds
+        """Whether its timeslot is over; no timeslot is while LCM's time is in doubt."""
+        return self.clock.is_steady and (self.now() - session.ends_at).total_seconds() >= for_seconds
 
     async def still_over(self, session: Session) -> bool | None:
         """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
@@ -105,14 +113,11 @@ class Desk:
 
     async def move(self, session: Session, to: str, reason: str = "") -> bool:
         """One step; whether LCM took it. A step that LCM cannot take now is kept and sent later."""
-        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
-        body = {
-            "from_status": session.status,
-            "to_status": to,
-            "attempt": session.attempt,
-            "reason": reason[:500],
-        }
-        return await self._tell(session, "transitions", body, f"{session.status} {to} {reason}")
+        return await self._move(session, to, reason, {})
+
+    async def end(self, session: Session, to: str, reason: str) -> bool:
+        """One step because the timeslot is over: LCM refuses it if the session was extended meanwhile."""
+        return await self._move(session, to, reason, {"ends_at": session.ends_at.isoformat()})
 
     async def fail(self, session: Session, reason: str, *, lab_is_gone: bool) -> bool:
         """What went wrong; LCM decides what follows."""
@@ -181,6 +186,14 @@ class Desk:
         ]
         return found if len(found) == len(places) else []
 
+    async def labs_are_gone(self, session: Session, places: Sequence[Place]) -> bool:
+        """Whether all its workers say that they have no lab for this attempt."""
+        mark = Mark(session.id, session.attempt)
+        try:
+            return not any([await place.worker.labs_of(mark) for place in places])
+        except CmlError:
+            return False
+
     async def remove_labs(self, session: Session, places: Sequence[Place]) -> None:
         """Everything on its workers that is for this attempt."""
         for place in places:
@@ -192,12 +205,20 @@ class Desk:
         self.metrics.observations.labels("missing").inc()
         return why
 
+    async def _move(self, session: Session, to: str, reason: str, decided_on: Mapping[str, str]) -> bool:
+        logger.info("session %s: %s → %s %s", session.short, session.status, to, reason)
+        body = {
+            "from_status": session.status,
+            "to_status": to,
+            "attempt": session.attempt,
+            "reason": reason[:500],
+            **decided_on,
+        }
+        name = " ".join([session.status, to, reason, *decided_on.values()])
+        return await self._tell(session, "transitions", body, name)
+
     async def _tell(self, session: Session, path: str, body: dict[str, Any], name: str) -> bool:
-        try:
-            outcome = await self._post(session, path, body, name)
-        except SpoolFull as error:
-            logger.error("session %s: %s", session.short, error)
-            return False
+        outcome = await self._post(session, path, body, name)
         if isinstance(outcome.answer, dict) and "status" in outcome.answer:
             self.world.put(Session.read(outcome.answer))
         return outcome.answer is not None

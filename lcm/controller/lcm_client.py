@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from lcm.controller.clock import HEADER as TIME_HEADER
+from lcm.controller.clock import LcmClock
 from lcm.controller.config import Config, ConfigError
 from lcm.controller.model import Session, Slot
 
@@ -64,8 +66,15 @@ class Lease:
 class LcmClient:
     """Raises LcmUnavailable or LcmRefused, nothing else."""
 
-    def __init__(self, config: Config, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: LcmClock | None = None,
+    ) -> None:
         self._config = config
+        self.clock = clock or LcmClock()
         verify: ssl.SSLContext | bool = True
         if config.lcm_ca_file:
             verify = ssl.create_default_context(cafile=config.lcm_ca_file)
@@ -105,10 +114,12 @@ class LcmClient:
         return int(answer["revision"]), [Change(each["kind"], each["id"]) for each in answer["changes"]]
 
     async def hold(self, holder: str) -> list[Lease]:
-        """Take or renew the leases of our pools, and say where we can be scraped."""
-        body = {"holder": holder}
+        """Take or renew the leases of our pools, and say where we can be scraped and what our clock shows."""
+        body: dict[str, Any] = {"holder": holder}
         if address := self._config.scraped_at():
             body["metrics_address"] = address
+        if (skew := self.clock.skew()) is not None:
+            body["clock_skew_seconds"] = round(skew, 3)
         rows = await self._call("POST", "leases/hold", json=body)
         return [Lease(row["pool"], row["held"], row["holder"]) for row in rows]
 
@@ -141,7 +152,9 @@ class LcmClient:
     async def _call(self, method: str, path: str, **options: Any) -> Any:
         try:
             headers = {"Authorization": f"Bearer {self._config.key()}", **options.pop("headers", {})}
+            sent = self.clock.monotonic()
             response = await self._http.request(method, path, headers=headers, **options)
+            self.clock.note(response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic())
             if response.is_success:
                 return response.json() if response.content else None
         except ConfigError as error:

@@ -130,6 +130,12 @@ class Metrics:
         self.orphans = self._counter("lcm_controller_orphans_removed", "Labs removed that had no session.")
         self.spooled = self._gauge("lcm_controller_spool_depth", "Posts that LCM has not taken yet.")
         self.sessions = self._gauge("lcm_controller_sessions", "Sessions on our slots.")
+        self.clock_skew = self._gauge(
+            "lcm_controller_clock_skew_seconds", "How far this machine's clock is ahead of LCM's."
+        )
+        self.clock_steady = self._gauge(
+            "lcm_controller_clock_steady", "1: LCM's time is known; 0: no session is ended until it is."
+        )
         self.held = self._gauge("lcm_controller_pools_held", "Pools that this controller serves.")
 
     def note_call(self, record: CallRecord) -> None:

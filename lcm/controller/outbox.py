@@ -1,4 +1,7 @@
-"""Everything the controller tells LCM about sessions goes through here: kept on disk, sent in order."""
+"""Everything the controller tells LCM about sessions goes through here: kept on disk, sent in order.
+
+A post that cannot be written to disk is sent from memory, and lost if the process ends before.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ logger = logging.getLogger(__name__)
 KEYS = uuid.UUID("6f0f3a0e-8f56-4d7c-9a63-2b1f4a1d5c11")
 SENDERS = 8
 PATIENCE = 10.0
+MOST_IN_MEMORY = 500
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class Outcome:
 class _Line:
     """The posts of one session, in order: a later one waits for those before it."""
 
-    posts: deque[tuple[int, Post, asyncio.Future[Outcome] | None]] = field(default_factory=deque)
+    # The number is that of the file; None: in memory only.
+    posts: deque[tuple[int | None, Post, asyncio.Future[Outcome] | None]] = field(default_factory=deque)
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -59,11 +64,16 @@ class Outbox:
         line = self._lines.get(session_id)
         return [post for _, post, _ in line.posts] if line else []
 
+    def depth(self) -> int:
+        """How many posts LCM has not taken yet."""
+        return sum(len(line.posts) for line in self._lines.values())
+
     async def send(
         self, session_id: str, attempt: int, path: str, body: dict[str, Any], name: str
     ) -> Outcome:
         """Keep a post and send it; comes back when LCM answered, or after a while when it does not.
 
+        Raises SpoolFull when there is no room for it, neither on disk nor in memory.
         `name` says which post of the attempt this is: a repeat under the same name is the same post.
         """
         key = str(uuid.uuid5(KEYS, f"{session_id} {attempt} {name}"))
@@ -80,16 +90,29 @@ class Outbox:
             for _ in range(SENDERS):
                 group.create_task(self._sender())
 
-    async def _write(self, post: Post) -> int:
-        number, data = self.spool.reserve(post)
+    async def _write(self, post: Post) -> int | None:
+        """Write a post to disk; None when it can only be kept in memory."""
+        try:
+            number, data = self.spool.reserve(post)
+        except SpoolFull as error:
+            self._check_memory(post, error)
+            return None
         try:
             await asyncio.to_thread(self.spool.write, number, data)
         except OSError as error:
             self.spool.remove(number)
-            raise SpoolFull(f"the post cannot be kept: {error}") from error
+            self._check_memory(post, error)
+            return None
         return number
 
-    def _append(self, number: int, post: Post, done: asyncio.Future[Outcome] | None) -> None:
+    def _check_memory(self, post: Post, why: Exception) -> None:
+        """Raise SpoolFull unless memory has room for a post that cannot be written."""
+        kept = sum(number is None for line in self._lines.values() for number, _, _ in line.posts)
+        if kept >= MOST_IN_MEMORY:
+            raise SpoolFull(f"there is no room for the post, neither on disk nor in memory: {why}") from why
+        logger.warning("%s is kept in memory only: %s", post.path, why)
+
+    def _append(self, number: int | None, post: Post, done: asyncio.Future[Outcome] | None) -> None:
         line = self._lines.setdefault(post.session_id, _Line())
         line.posts.append((number, post, done))
         if len(line.posts) == 1:
@@ -132,12 +155,13 @@ class Outbox:
         self,
         session_id: str,
         line: _Line,
-        number: int,
+        number: int | None,
         done: asyncio.Future[Outcome] | None,
         outcome: Outcome,
     ) -> None:
         line.posts.popleft()
-        self.spool.remove(number)
+        if number is not None:
+            self.spool.remove(number)
         if not line.posts:
             del self._lines[session_id]
         _settle(done, outcome)

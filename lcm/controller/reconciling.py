@@ -10,6 +10,7 @@ from lcm.cml.call_errors import CmlError
 from lcm.controller.desk import Desk, Place
 from lcm.controller.leasing import Leases
 from lcm.controller.model import Session
+from lcm.controller.spool import SpoolFull
 from lcm.controller.stages import CHANGING, STAGES
 
 logger = logging.getLogger(__name__)
@@ -46,10 +47,14 @@ class Reconciler:
             return self._desk.config.running_check_seconds
         begun, result = time.monotonic(), "failed"
         try:
-            again = await stage(self._desk, session, places)
-            result = "done"
-        except CmlError as error:
-            again = await self._trouble(session, places, error)
+            try:
+                again = await stage(self._desk, session, places)
+                result = "done"
+            except CmlError as error:
+                again = await self._trouble(session, places, error)
+        except SpoolFull as error:
+            logger.error("LCM cannot be told of session %s: %s", session.short, error)
+            again = self._pause(session, "outbox")
         finally:
             seconds = time.monotonic() - begun
             self._desk.metrics.reconciles.labels(session.status, result).observe(seconds)
@@ -62,8 +67,12 @@ class Reconciler:
             await self._desk.fail(session, f"its worker does not answer: {error}", lab_is_gone=False)
             return None
         logger.info("session %s, %s: %s", session.short, session.status, error)
+        return self._pause(session, error.call)
+
+    def _pause(self, session: Session, call: str) -> float:
+        """Seconds until the next try: longer each time the same call fails."""
         memory = self._desk.memory(session)
-        if memory.failing_call != error.call:
-            memory.failing_call = error.call
+        if memory.failing_call != call:
+            memory.failing_call = call
             memory.backoff.reset()
         return memory.backoff.next()

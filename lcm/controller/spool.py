@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -67,14 +68,19 @@ class Spool:
         return number, data
 
     def write(self, number: int, data: bytes) -> None:
-        """Safe against a crash once it returns; may run in a thread."""
+        """Safe against a crash once it returns; may run in a thread. A failure leaves no file."""
         path = self._path(number)
         new = path.with_suffix(".new")
-        with new.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(path)
+        try:
+            with new.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            new.rename(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
 
     def put(self, post: Post) -> int:
         number, data = self.reserve(post)
@@ -82,7 +88,11 @@ class Spool:
         return number
 
     def remove(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)
+        """A file that cannot be removed is sent again by the next run, which LCM takes for a repeat."""
+        try:
+            self._path(number).unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning("spooled post %d cannot be removed: %s", number, error)
         self._total -= self._sizes.pop(number, 0)
 
     def _path(self, number: int) -> Path:

@@ -28,8 +28,10 @@ LCM_AWAY = 5.0
 async def scheduled(desk: Desk, session: Session, places: Places) -> float | None:
     """Begin when the timeslot is near; LCM's consent comes before anything is done."""
     if desk.is_over(session):
-        await desk.move(session, model.CANCELLED, f"{OVER} before it could start")
+        await desk.end(session, model.CANCELLED, f"{OVER} before it could start")
         return None
+    if not desk.clock.is_steady:
+        return LCM_AWAY
     early = (session.starts_at - desk.now()).total_seconds() - desk.config.start_lead_seconds
     if early > 0:
         return early
@@ -61,7 +63,7 @@ async def instantiating(desk: Desk, session: Session, places: Places) -> float |
 async def _end_early(desk: Desk, session: Session, reason: str) -> float | None:
     if not await desk.still_over(session):
         return LCM_AWAY
-    await desk.move(session, model.STOPPING, reason)
+    await desk.end(session, model.STOPPING, reason)
     return None
 
 
@@ -173,17 +175,18 @@ async def _collect(desk: Desk, session: Session, places: Places) -> float | None
     except CmlError as error:
         if not desk.is_over(session, for_seconds=desk.config.observe_seconds):
             raise
-        memory.observed, memory.why_missing, labs = True, str(error), []
+        memory.observed_end, memory.why_missing, labs = session.ends_at, str(error), []
     over = await desk.still_over(session)
     if over is False:
         return SOON
-    if over is None and memory.observed:
+    is_observed = memory.observed_end == session.ends_at
+    if over is None and is_observed:
         return LCM_AWAY
-    seen = None if memory.observed else await desk.observe(session, labs)
-    if over and not await desk.move(session, model.COLLECTING, OVER) and not desk.outbox.waiting(session.id):
+    seen = None if is_observed else await desk.observe(session, labs)
+    if over and not await desk.end(session, model.COLLECTING, OVER) and not desk.outbox.waiting(session.id):
         return SOON
-    if not memory.observed:
-        memory.observed = True
+    if not is_observed:
+        memory.observed_end = session.ends_at
         memory.why_missing = await desk.post_observation(session, seen, _last(session))
     return SOON if over else LCM_AWAY
 
@@ -198,7 +201,8 @@ async def collecting(desk: Desk, session: Session, places: Places) -> float | No
 
 async def stopping(desk: Desk, session: Session, places: Places) -> float | None:
     """Take the lab down; one that was called off while it ran is observed first."""
-    if desk.age(session) > desk.config.stop_timeout_seconds:
+    is_late = desk.age(session) > desk.config.stop_timeout_seconds
+    if is_late and not await desk.labs_are_gone(session, places):
         why = f"the lab could not be taken down within {desk.config.stop_timeout_seconds:g} s"
         await desk.fail(session, _and_unobserved(desk, session, why), lab_is_gone=False)
         return None
@@ -213,7 +217,7 @@ async def stopping(desk: Desk, session: Session, places: Places) -> float | None
 async def _observe_once(desk: Desk, session: Session, places: Places) -> None:
     """The last observation of a lab that runs, or why there is none; teardown goes on in any case."""
     memory = desk.memory(session)
-    if memory.observed:
+    if memory.observed_end == session.ends_at:
         return
     try:
         labs = await desk.labs_of(session, places)
@@ -223,7 +227,7 @@ async def _observe_once(desk: Desk, session: Session, places: Places) -> None:
         return
     if memory.why_missing:
         return
-    memory.observed = True
+    memory.observed_end = session.ends_at
     seen = await desk.observe(session, labs)
     memory.why_missing = await desk.post_observation(session, seen, _last(session))
 
@@ -254,7 +258,7 @@ async def _still_there(desk: Desk, session: Session, places: Places) -> float | 
     if not await desk.labs_of(session, places):
         return await _lost(desk, session)
     left = (session.ends_at - desk.now()).total_seconds()
-    return max(0.0, min(left, desk.config.running_check_seconds))
+    return min(left if left > 0 else SOON, desk.config.running_check_seconds)
 
 
 async def _lost(desk: Desk, session: Session) -> float | None:

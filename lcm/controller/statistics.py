@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 
 from lcm.cml.call_errors import CmlError, CmlNotFound
@@ -55,7 +54,7 @@ class Statistics:
                 logger.info("session %s has no figures: %s", session.short, error)
                 samples = []
         if session.id in self._desk.world.sessions:
-            self._desk.metrics.utilization.put(session.id, samples, time.time())
+            self._desk.metrics.utilization.put(session.id, samples, self._desk.now().timestamp())
 
     async def _samples(self, session: Session, place: Place) -> list[Sample]:
         memory, worker = self._desk.memory(session).on(place), place.worker

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any, NoReturn
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from lcm.access import ControllerScope
 from lcm.models.base import IdModel
 from lcm.models.people import User
 
@@ -71,6 +73,8 @@ class ChangeLog(models.Model):
 
 # How the scopes begin that name a pool.
 POOL_SCOPE = "pool:"
+# How the scope begins that limits a worker's key to its slot.
+SLOT_SCOPE = "slot:"
 
 
 class TokenKind(models.TextChoices):
@@ -118,10 +122,17 @@ class ApiToken(IdModel):
         return [scope.removeprefix(POOL_SCOPE) for scope in self.scopes if scope.startswith(POOL_SCOPE)]
 
     @property
+    def scope(self) -> ControllerScope:
+        """What a controller sees and changes with it."""
+        slots = [scope.removeprefix(SLOT_SCOPE) for scope in self.scopes if scope.startswith(SLOT_SCOPE)]
+        return ControllerScope(tuple(self.pools), UUID(slots[0]) if slots else None)
+
+    @property
     def scope_words(self) -> list[str]:
-        """What a controller may see, in words: names of pools, and “Prometheus targets”."""
-        others = (scope for scope in self.scopes if not scope.startswith(POOL_SCOPE))
-        return [*self.pools, *(scope.replace(":", " ").capitalize() for scope in others)]
+        """What a controller may see, in words: names of pools, “one slot” and “Prometheus targets”."""
+        others = [scope for scope in self.scopes if not scope.startswith((POOL_SCOPE, SLOT_SCOPE))]
+        slot = ["one slot"] if self.scope.slot_id else []
+        return [*self.pools, *slot, *(scope.replace(":", " ").capitalize() for scope in others)]
 
     @property
     def state(self) -> str:

@@ -8,20 +8,21 @@ from typing import Any
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.templatetags.static import static
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.models import ChangeLog, Theme, User
 from lcm.pages.lists import CHANGES
-from lcm.roles import Role
+from lcm.roles import Role, role_of
 from lcm.selectors import names
+from lcm.selectors.organisation import values_are_for_admins
 from lcm.throttling import note_failure, wait_after_failures
-from lcm.web.access import public, role_required
+from lcm.web.access import is_local_address, public, role_required
 from lcm.web.changes import differences_of
+from lcm.web.known_browser import remember_browser
 from lcm.web.lists import list_page
 from lcm.web.objects import link_objects
 
@@ -55,9 +56,20 @@ class LoginForm(AuthenticationForm):
             raise
 
 
-log_in = public(
-    LoginView.as_view(form_class=LoginForm, template_name="login.html", redirect_authenticated_user=True)
-)
+class SignIn(LoginView):
+    """The sign-in page; it marks the browser of a person who has signed in."""
+
+    form_class = LoginForm
+    template_name = "login.html"
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        response = super().form_valid(form)
+        remember_browser(self.request, response, form.cleaned_data["username"])
+        return response
+
+
+log_in = public(SignIn.as_view())
 log_out = public(LogoutView.as_view())
 
 
@@ -74,7 +86,7 @@ def set_theme(request: HttpRequest) -> HttpResponseBase:
     """Remember how this browser and this person want the pages."""
     theme = request.POST.get("theme", "")
     back = request.POST.get("next", "")
-    if not url_has_allowed_host_and_scheme(back, {request.get_host()}):
+    if not is_local_address(request, back):
         back = reverse("home")
     response = redirect(back)
     if theme in Theme.values:
@@ -121,5 +133,7 @@ def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
     change = get_object_or_404(ChangeLog, pk=pk)
     link_objects([change])
     crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
-    context = {"change": change, "rows": differences_of(change), "crumbs": crumbs}
+    is_hidden = values_are_for_admins(change) and role_of(request.user) < Role.ADMIN
+    rows = [] if is_hidden else differences_of(change)
+    context = {"change": change, "rows": rows, "is_hidden": is_hidden, "crumbs": crumbs}
     return render(request, "changes/detail.html", context)

@@ -53,13 +53,15 @@ def definition_list(request: HttpRequest) -> HttpResponseBase:
 @require_GET
 @role_required(Role.VIEWER)
 def definition_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    definition = _get(pk)
+    definition, role = _get(pk), role_of(request.user)
     context = {
         "definition": definition,
+        "topology": selectors.topology_text(definition, role),
+        "is_redacted": not selectors.shows_configurations(role),
         "revision": definition.current_revision,
         "now": timezone.now(),
         "revisions": selectors.revisions_to_list(definition)[:20],
-        "has_row_actions": _has_older(definition) and role_of(request.user) >= Role.ADMIN,
+        "has_row_actions": _has_older(definition) and role >= Role.ADMIN,
         "sessions": sessions().filter(definition=definition).order_by("-created_at", "-pk")[:8],
         "changes": changes_of(definition),
         "picture": picture_of(definition.nodes, definition.links),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
+from lcm.cml.redaction import redact_topology
 from lcm.models import DefinitionRevision, LabletDefinition
+from lcm.roles import Role
 
 
 def definitions() -> QuerySet[LabletDefinition]:
@@ -16,6 +18,17 @@ def definitions() -> QuerySet[LabletDefinition]:
 
 def definition_with_everything() -> QuerySet[LabletDefinition]:
     return LabletDefinition.objects.select_related("current_revision")
+
+
+def shows_configurations(role: Role) -> bool:
+    """Return whether a role may read node configurations, which can contain passwords of devices."""
+    return role >= Role.OPERATOR
+
+
+def topology_text(definition: LabletDefinition, role: Role) -> str:
+    """Return the topology as imported, or without node configurations for roles below Operator."""
+    text = definition.topology_yaml
+    return text if shows_configurations(role) else redact_topology(text)
 
 
 def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:

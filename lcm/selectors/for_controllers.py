@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from lcm.access import ControllerScope
 from lcm.cml.parting import part_topology
 from lcm.lifecycle import ON_A_SLOT, SessionStatus
-from lcm.models import Kernel, LabletSession
+from lcm.models import FeedKind, Kernel, LabletSession
 from lcm.models.definitions import Placement
+from lcm.selectors.feed import Change
 
 Part = Callable[[Sequence[UUID]], Mapping[UUID, Any]]
 # A slot and the labels of the nodes on it, for each slot of a session.
@@ -23,15 +25,40 @@ OpenRequests = Callable[[Sequence[UUID]], Mapping[UUID, datetime]]
 PARTS: dict[str, Part] = {}
 # Where the nodes of sessions are that may be on several slots.
 NODES_BY_SLOT: list[Callable[[Sequence[UUID]], Mapping[UUID, Spread]]] = []
+# The sessions that are on a slot and on no other, and those of some sessions that are or were on it.
+ON_SLOT: list[Callable[[UUID], Collection[UUID]]] = []
+EVER_ON_SLOT: list[Callable[[UUID, Sequence[UUID]], Collection[UUID]]] = []
 # What people ask of running sessions, by name: since when it waits to be done.
 REQUESTS: dict[str, OpenRequests] = {}
 # Later the lab is there, and the topology would only be sent for nothing.
 NEEDS_TOPOLOGY = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING)
 
 
-def sessions_on_slots(pools: Iterable[str]) -> QuerySet[LabletSession]:
-    """The sessions of these pools that a controller has something to do for."""
-    rows = LabletSession.objects.filter(pool__in=list(pools), status__in=ON_A_SLOT)
+def in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> QuerySet[LabletSession]:
+    """Of these sessions, those that a controller may see and change."""
+    rows = rows.filter(pool__in=scope.pools)
+    if scope.slot_id is None:
+        return rows
+    return rows.filter(pk__in=[key for read in ON_SLOT for key in read(scope.slot_id)])
+
+
+def changes_in_scope(changes: list[Change], scope: ControllerScope) -> list[Change]:
+    """Of these changes in the pools of a controller, those it may see.
+
+    A session that has left the slot is included: its controller has to learn that it left.
+    """
+    if scope.slot_id is None:
+        return changes
+    sessions = {change.id for change in changes if change.kind == FeedKind.SESSION}
+    known = (
+        {key for read in EVER_ON_SLOT for key in read(scope.slot_id, list(sessions))} if sessions else set()
+    )
+    return [change for change in changes if change.id in known or change.id == scope.slot_id]
+
+
+def sessions_on_slots(scope: ControllerScope) -> QuerySet[LabletSession]:
+    """The sessions that a controller has something to do for."""
+    rows = in_scope(LabletSession.objects.filter(status__in=ON_A_SLOT), scope)
     return rows.select_related("definition", "revision").defer("definition__nodes", "definition__links")
 
 

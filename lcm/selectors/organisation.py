@@ -12,6 +12,8 @@ from django.db.models.functions import Coalesce
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 from lcm.roles import GROUPS, Role
 
+_FOR_ADMINS = frozenset({"user", "group", "apitoken"})
+
 
 def domains() -> QuerySet[Domain]:
     return Domain.objects.annotate(project_count=Count("projects"))
@@ -92,6 +94,11 @@ def token_counts(now: datetime, *, within: timedelta) -> tuple[int, int]:
 
 def changes() -> QuerySet[ChangeLog]:
     return ChangeLog.objects.all()
+
+
+def values_are_for_admins(change: ChangeLog) -> bool:
+    """Return whether the changed values belong to an object whose own pages are for administrators."""
+    return change.object_type in _FOR_ADMINS
 
 
 def changes_of(obj: Model, limit: int = 20) -> list[ChangeLog]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -25,11 +24,6 @@ def sessions() -> QuerySet[LabletSession]:
         "revision__before",
         "revision__aggregate",
     )
-
-
-def sessions_in_pools(pools: Iterable[str]) -> QuerySet[LabletSession]:
-    """What a controller sees."""
-    return sessions().filter(pool__in=list(pools))
 
 
 def active_by_status() -> dict[str, int]:

@@ -34,7 +34,9 @@ def timeline_of(
         status = SessionStatus(step.to_status)
         following = steps[index + 1].at if index + 1 < len(steps) else None
         is_last = following is None
-        lasted = None if is_last and status in FINAL else (following or now) - step.at
+        # The clock of the process that made the step may be ahead of this one.
+        end = following or max(now, step.at)
+        lasted = None if is_last and status in FINAL else end - step.at
         state = "now" if is_last and status not in FINAL else "past"
         past.append(Step(status, step.at, lasted, state))
     return past + _to_come(session, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -55,22 +55,22 @@ def logging_statement(entry: ChangeLog) -> Statement[Any]:
     return inserting(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
 
 
-def log_same_change(model: type[models.Model], keys: Sequence[UUID], **change: Any) -> None:
-    """One change that many objects went through, as `log_change` takes it.
+def log_same_change(model: type[models.Model], times: Mapping[UUID, datetime], **change: Any) -> None:
+    """One change that many objects went through, each at its time, as `log_change` takes it.
 
     The objects are named by their ids, which is all that the words for them may need.
     """
-    if not keys:
+    if not times:
         return
-    any_of_them = model(pk=keys[0])
+    any_of_them = model(pk=next(iter(times)))
     entry = entry_for(any_of_them, **change)
     same = dict(zip(_FIELDS, _VALUES(entry), strict=True))
-    del same["object_id"], same["object_label"]
+    del same["object_id"], same["object_label"], same["at"]
     rows = []
-    for key in keys:
+    for key, at in times.items():
         any_of_them.pk = key
-        rows.append((str(key), str(any_of_them)[:200]))
-    insert_rows(ChangeLog, ["object_id", "object_label"], rows, same=same)
+        rows.append((str(key), str(any_of_them)[:200], at))
+    insert_rows(ChangeLog, ["object_id", "object_label", "at"], rows, same=same)
 
 
 def entry_for(

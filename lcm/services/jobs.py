@@ -23,6 +23,7 @@ from lcm.actors import Actor
 from lcm.errors import LcmError, StateConflict
 from lcm.models import Job, JobState
 from lcm.models.jobs import UNFINISHED
+from lcm.services.asking import bounded_connection
 from lcm.services.changelog import log_change
 
 logger = logging.getLogger(__name__)
@@ -129,7 +130,10 @@ def let_go(job: Job) -> None:
 def send(job: Job) -> None:
     """Tell a worker; when the broker cannot be reached, the next look for abandoned jobs does."""
     try:
-        current_app.send_task("lcm.tasks.run_job", args=(str(job.pk),), retry=False)
+        with bounded_connection() as connection:
+            current_app.send_task(
+                "lcm.tasks.run_job", args=(str(job.pk),), retry=False, connection=connection
+            )
     except (OperationalError, RedisError, OSError) as error:
         logger.warning("job_not_sent", extra={"job": str(job.pk), "error": str(error)})
 

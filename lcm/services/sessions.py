@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -35,6 +35,13 @@ from lcm.services.validation import clean
 from lcm.signals import session_created, sessions_moved
 
 START_GRACE = timedelta(minutes=15)
+
+
+class StepTaken(NamedTuple):
+    """A session's attempt after a step, and the time of the step."""
+
+    attempt: int
+    at: datetime
 
 
 def create_session(
@@ -71,7 +78,7 @@ def create_session(
         clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
-        _record({session.pk: 1}, old="", new=SessionStatus.PENDING, actor=actor, reason="", now=now)
+        _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason="")
         message = f"Asked for {definition} for {owner}"
         after = _described(session)
         log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
@@ -87,25 +94,29 @@ def transition_session(
     now: datetime,
     reason: str = "",
     lab_is_gone: bool = False,
+    ends_at: datetime | None = None,
 ) -> LabletSession:
     """Move a session one step; refused with what is allowed when the step is not in the table.
 
     The caller's copy says which status it believes in: whoever comes second changes nothing. `lab_is_gone`:
-    it is certain that a session which fails has left nothing on its worker.
+    it is certain that a session which fails has left nothing on its worker. `ends_at`: the end of the
+    timeslot that the step was decided on; the step is refused if the session was extended meanwhile.
     """
     old = SessionStatus(session.status)
     if not lifecycle.may_follow(old, to):
         raise _refused(session, old, to)
+    # Another process may have made the previous step, with a clock that is ahead or after `now` was read.
+    now = max(now, session.status_since)
     attempt = session.attempt + 1 if to == SessionStatus.PENDING else session.attempt
+    expected = LabletSession.objects.filter(pk=session.pk, status=old, attempt=session.attempt)
+    if ends_at is not None:
+        expected = expected.filter(ends_at=ends_at)
     with transaction.atomic():
-        moved = LabletSession.objects.filter(pk=session.pk, status=old, attempt=session.attempt).update(
-            status=to, status_since=now, attempt=attempt
-        )
-        if not moved:
-            raise _refused(session, old, to)
+        if not expected.update(status=to, status_since=now, attempt=attempt):
+            raise _refused(session, old, to, ends_at)
         session.status, session.status_since, session.attempt = to, now, attempt
         _move_kernels([session.pk], to=to, now=now)
-        _record({session.pk: attempt}, old=old, new=to, actor=actor, reason=reason, now=now)
+        _record({session.pk: (attempt, now)}, old=old, new=to, actor=actor, reason=reason)
         log_change(session, **_step(old, to), actor=actor, reason=reason, now=now)
         is_gone = lab_is_gone or to == SessionStatus.TERMINATED
         sessions_moved.send(
@@ -156,13 +167,18 @@ def move_sessions(
     actor: Actor,
     now: datetime,
     reason: str = "",
+    unless_extended: bool = False,
 ) -> list[LabletSession]:
-    """Move many sessions of one status one step together; those that moved on meanwhile stay out of it."""
+    """Move many sessions of one status one step together; those that moved on meanwhile stay out of it.
+
+    `unless_extended`: sessions whose end differs from the caller's copy stay out of it as well.
+    """
     ids = [session.pk for session in sessions]
-    attempts = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason)
-    moved = [session for session in sessions if session.pk in attempts]
+    ends = {session.pk: session.ends_at for session in sessions} if unless_extended else None
+    steps = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason, ends=ends)
+    moved = [session for session in sessions if session.pk in steps]
     for session in moved:
-        session.status, session.status_since, session.attempt = to, now, attempts[session.pk]
+        session.status, (session.attempt, session.status_since) = to, steps[session.pk]
     return moved
 
 
@@ -174,21 +190,33 @@ def step_sessions(
     actor: Actor,
     now: datetime,
     reason: str = "",
-) -> dict[UUID, int]:
-    """The same for ids, which need no objects; answers those that moved, with their attempt."""
+    ends: Mapping[UUID, datetime] | None = None,
+) -> dict[UUID, StepTaken]:
+    """The same for ids, which need no objects; returns the attempt and the time of each session that moved.
+
+    The time is `now`, but never before the session's previous step: a tick reads `now` when it begins, and
+    may place a session that was requested a moment later. `ends`: the end of each session's timeslot that the
+    step was decided on.
+    """
     if not lifecycle.may_follow(old, to):
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
         locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
         again = 1 if to == SessionStatus.PENDING else 0
-        moved = {key: attempt + again for key, attempt in locked.order_by("pk").values_list("pk", "attempt")}
+        rows = locked.order_by("pk").values_list("pk", "attempt", "status_since", "ends_at")
+        moved = {
+            key: StepTaken(attempt + again, max(since, now))
+            for key, attempt, since, end in rows
+            if ends is None or ends.get(key) == end
+        }
         ids = list(moved)
         LabletSession.objects.filter(pk__among=ids).update(
-            status=to, status_since=now, attempt=F("attempt") + again
+            status=to, status_since=Greatest(F("status_since"), Value(now)), attempt=F("attempt") + again
         )
         _move_kernels(ids, to=to, now=now)
-        _record(moved, old=old, new=to, actor=actor, reason=reason, now=now)
-        log_same_change(LabletSession, ids, **_step(old, to), actor=actor, reason=reason, now=now)
+        _record(moved, old=old, new=to, actor=actor, reason=reason)
+        times = {key: step.at for key, step in moved.items()}
+        log_same_change(LabletSession, times, **_step(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
         sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
         _count_when_committed(old, to, len(ids))
@@ -279,23 +307,21 @@ def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -
 
 
 def _record(
-    attempts: Mapping[UUID, int],
+    steps: Mapping[UUID, tuple[int, datetime]],
     *,
     old: str,
     new: SessionStatus,
     actor: Actor,
     reason: str,
-    now: datetime,
 ) -> None:
-    """The step in the history of each session, which is told with its attempt."""
+    """Add the step to the history of each session, with its attempt and time."""
     insert_rows(
         SessionTransition,
-        ["id", "session", "attempt"],
-        [(uuid4(), key, attempt) for key, attempt in attempts.items()],
+        ["id", "session", "attempt", "at"],
+        [(uuid4(), key, attempt, at) for key, (attempt, at) in steps.items()],
         same={
             "from_status": old,
             "to_status": new.value,
-            "at": now,
             "actor": actor.label,
             "reason": reason[:500],
         },
@@ -324,19 +350,26 @@ def _described(session: LabletSession) -> dict[str, Any]:
     }
 
 
-def _refused(session: LabletSession, believed: SessionStatus, to: SessionStatus) -> StateConflict:
+def _refused(
+    session: LabletSession, believed: SessionStatus, to: SessionStatus, ends_at: datetime | None = None
+) -> StateConflict:
     """Why a step was not taken, and what the session as it is now may become."""
-    fresh = SessionStatus(LabletSession.objects.values_list("status", flat=True).get(pk=session.pk))
+    status, end = LabletSession.objects.values_list("status", "ends_at").get(pk=session.pk)
+    fresh = SessionStatus(status)
     following = lifecycle.allowed(fresh)
     names = ", ".join(status.label.lower() for status in following)
     rest = f"it can become {names}" if names else "that is final"
+    details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}
     if fresh != believed:
         rest = f"it was {believed.label.lower()} when this was asked for; look at it again"
+    elif ends_at is not None and ends_at != end:
+        details["ends_at"] = end.astimezone(UTC).isoformat()
+        rest = f"its timeslot now ends at {details['ends_at']}; look at it again"
     elif to in following:
         rest = "it was changed a moment ago; look at it again"
     return StateConflict(
         f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
-        details={"status": fresh.value, "allowed": [status.value for status in following]},
+        details=details,
     )
 
 

@@ -14,6 +14,7 @@ from lcm.actors import Actor
 from lcm.compiled import Given, Reading
 from lcm.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
+from lcm.models.records import POOL_SCOPE, SLOT_SCOPE
 from lcm.services.changelog import log_change
 from lcm.services.validation import need_reason, save_checked
 
@@ -21,6 +22,7 @@ PREFIX = "lcm_"
 MAX_LIFE = timedelta(days=730)
 USED_AT_MOST_EVERY = timedelta(minutes=1)
 _SCOPE = re.compile(r"^[a-z]+:[a-z0-9][a-z0-9-]*$")
+_SLOT = re.compile(rf"{SLOT_SCOPE}[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}")
 
 
 def create_token(
@@ -132,7 +134,15 @@ def _check(
     bad = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if bad:
         errors["scopes"] = f"“{bad[0]}” is not a scope; write “pool:NAME”."
+    elif any(scope.startswith(SLOT_SCOPE) for scope in scopes) and not _names_one_slot(scopes):
+        errors["scopes"] = "A scope “slot:ID” needs the id of one slot and, beside it, only “pool:NAME”."
     if not now < expires_at <= now + MAX_LIFE:
         errors["expires_at"] = f"A token ends between now and {MAX_LIFE.days} days from now."
     if errors:
         raise InvalidInput(errors)
+
+
+def _names_one_slot(scopes: Sequence[str]) -> bool:
+    pools = [scope for scope in scopes if scope.startswith(POOL_SCOPE)]
+    slots = [scope for scope in scopes if _SLOT.fullmatch(scope)]
+    return len(scopes) == 2 and len(pools) == 1 and len(slots) == 1

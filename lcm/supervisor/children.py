@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lcm.supervisor.backoff import Backoff
@@ -40,6 +40,8 @@ class Child:
     argv: Sequence[str]
     env: Mapping[str, str]
     stops_last: bool = False
+    # A command that ends by itself: called with its exit code instead of a restart.
+    on_end: Callable[[int], None] | None = None
     backoff: Backoff = field(default_factory=Backoff)
     restart_at: float | None = None
     _process: subprocess.Popen[bytes] | None = None

@@ -1,10 +1,13 @@
-"""A Prometheus beside the demo: the machine's own program, told by LCM what to scrape."""
+"""A Prometheus beside the demo, configured by LCM: the machine's own program or a downloaded package."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -13,38 +16,46 @@ from django.conf import settings
 
 from lcm.supervisor.address import Address
 from lcm.supervisor.children import Child
+from lcm.supervisor.packages import PROMETHEUS, can_download
 
 PORT = 9090
 SCRAPE_SECONDS = 5
 RULES = "deploy/prometheus/lcm.rules.yml"
 HOW_TO_ADD = (
-    "There is no Prometheus in the PATH, so pages show no live statistics. "
-    "On Debian and Ubuntu: apt install prometheus, then start LCM again."
+    "Without Prometheus, pages show no live statistics. Install Prometheus so that it is in the PATH "
+    "(Debian and Ubuntu: apt install prometheus) and start LCM again."
 )
+DOWNLOADING = "LCM is downloading Prometheus; live statistics start when the download is complete"
+STARTING = "Prometheus is starting; live statistics appear in a few seconds"
+NOT_DOWNLOADED = f"Prometheus could not be downloaded; the output of LCM says why. {HOW_TO_ADD}"
 
 
 @dataclass(frozen=True)
 class Prometheus:
     """Only ever started with DEMO, and never beside one that PROMETHEUS_URL names."""
 
-    program: str
     web: Address
     address: Address
     folder: Path
+    programs: Path
 
     @classmethod
     def planned(cls, web: Address, data_dir: Path) -> Self | None:
-        """None when there is no such program."""
-        program = shutil.which("prometheus")
-        if program is None:
-            return None
-        return cls(program, web, Address.any_local(PORT), data_dir / "prometheus")
+        """Return None if there is no program and none can be downloaded."""
+        planned = cls(web, Address.any_local(PORT), data_dir / "prometheus", data_dir / "programs")
+        return planned if planned.program or can_download() else None
+
+    @property
+    def program(self) -> str | None:
+        """Return the machine's own program, else the one that was downloaded."""
+        return shutil.which("prometheus") or _text(PROMETHEUS.find(self.programs))
 
     @property
     def settings(self) -> dict[str, str]:
         """What LCM has to know of it, as environment variables."""
         return {
             "PROMETHEUS_URL": f"http://{self.address}",
+            "PROMETHEUS_STATUS_FILE": str(self._status),
             "PROMETHEUS_SCRAPE_INTERVAL": str(SCRAPE_SECONDS),
             "LIVE_STATS_STEP": str(SCRAPE_SECONDS),
             "SERVICE_DISCOVERY_INTERVAL": str(SCRAPE_SECONDS),
@@ -53,6 +64,15 @@ class Prometheus:
     @property
     def _key(self) -> Path:
         return self.folder / "token"
+
+    @property
+    def _status(self) -> Path:
+        return self.folder / "status"
+
+    def set_status(self, text: str) -> None:
+        """Set what pages and the API say while Prometheus does not answer."""
+        with suppress(OSError):
+            self._status.write_text(text)
 
     def prepare(self) -> None:
         """Its configuration, and a key to the list of targets."""
@@ -65,7 +85,12 @@ class Prometheus:
         # JSON is YAML, too.
         (self.folder / "prometheus.yml").write_text(json.dumps(self._configuration(), indent=2))
 
-    def child(self) -> Child:
+    def download(self, on_end: Callable[[int], None]) -> Child:
+        """Return the process that downloads the program; `on_end` gets its exit code."""
+        argv = [sys.executable, "-m", "lcm.supervisor.packages", str(self.programs)]
+        return Child("download of Prometheus", argv, os.environ, on_end=on_end)
+
+    def child(self, program: str) -> Child:
         options = {
             "config.file": self.folder / "prometheus.yml",
             "storage.tsdb.path": self.folder / "data",
@@ -73,7 +98,7 @@ class Prometheus:
             "web.listen-address": self.address,
             "log.level": "error",
         }
-        argv = [self.program, *(f"--{name}={value}" for name, value in options.items())]
+        argv = [program, *(f"--{name}={value}" for name, value in options.items())]
         return Child("prometheus", argv, os.environ)
 
     def _configuration(self) -> dict[str, object]:
@@ -98,3 +123,7 @@ class Prometheus:
     def _job(self, name: str, kinds: str, discovery: dict[str, object]) -> dict[str, object]:
         keep = {"source_labels": ["__meta_lcm_kind"], "regex": kinds, "action": "keep"}
         return {"job_name": name, "http_sd_configs": [discovery], "relabel_configs": [keep]}
+
+
+def _text(path: Path | None) -> str | None:
+    return str(path) if path else None

@@ -34,9 +34,12 @@ class Supervisor:
 
     def look_after(self, now: float) -> None:
         """Plan a restart for each child that ended and start each whose time has come."""
-        for child in self.children:
+        for child in list(self.children):
             code = child.reap()
-            if code is not None:
+            if code is not None and child.on_end is not None:
+                self.children.remove(child)
+                child.on_end(code)
+            elif code is not None:
                 delay = child.plan_restart(now)
                 self.say(f"{child.name} {describe_exit(code)}; it starts again in {delay:.0f} s")
             elif child.restart_at is not None and child.restart_at <= now:

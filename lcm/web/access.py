@@ -10,6 +10,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
 from lcm.access import PUBLIC, Rule
@@ -42,6 +43,11 @@ def _to_login(request: HttpRequest) -> HttpResponseBase:
         return redirect_to_login(request.get_full_path())
     here = request.htmx.current_url_abs_path or reverse("home")  # type: ignore[attr-defined]
     return HttpResponseClientRedirect(redirect_to_login(here).url)
+
+
+def is_local_address(request: HttpRequest, address: str) -> bool:
+    """Return whether an address is on this host, and on HTTPS if the request is secure."""
+    return url_has_allowed_host_and_scheme(address, {request.get_host()}, require_https=request.is_secure())
 
 
 def public(view: View) -> View:

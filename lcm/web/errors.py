@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 
+from lcm.errors import RETRY_SECONDS, DatabaseAway
 from lcm.logs import request_id
 from lcm.web.access import public
+
+logger = logging.getLogger(__name__)
+
+# The database is away, refuses connections, is locked or ended the connection.
+DATABASE_ERRORS = (OperationalError, InterfaceError)
 
 
 def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
@@ -40,18 +49,29 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Nothing here may fail in turn: no database, no context processors."""
+    error = sys.exception()
+    if isinstance(error, DATABASE_ERRORS):
+        logger.error("database_error", exc_info=error)
+        return unavailable(request)
     text = "It has been written down. Try again; if it stays, tell an administrator the number below."
+    return _bare_page(request, 500, "server_error", "Something went wrong", text, {"id": request_id.get()})
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """503 without a query; the session and the signed-in user cannot be read now."""
+    away = DatabaseAway()
+    response = _bare_page(request, away.status, away.code, "LCM is not available now", away.message, {})
+    response["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def _bare_page(
+    request: HttpRequest, status: int, code: str, title: str, text: str, details: dict[str, Any]
+) -> HttpResponse:
     if request.path.startswith("/api/"):
-        return JsonResponse(
-            {"code": "server_error", "message": text, "details": {"id": request_id.get()}}, status=500
-        )
-    context = {
-        "title": "Something went wrong",
-        "text": text,
-        "request_id": request_id.get(),
-        "theme": "system",
-    }
-    return render(None, "errors/500.html", context, status=500)
+        return JsonResponse({"code": code, "message": text, "details": details}, status=status)
+    context = {"title": title, "text": text, "request_id": request_id.get(), "status": status}
+    return render(None, "errors/500.html", context, status=status)
 
 
 def _page(request: HttpRequest, status: int, code: str, title: str, text: str) -> HttpResponse:

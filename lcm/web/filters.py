@@ -9,6 +9,7 @@ from uuid import UUID
 import django_filters as df
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
+from drf_spectacular.utils import extend_schema_field
 
 from lcm.errors import InvalidInput
 from lcm.lifecycle import ACTIVE, SessionStatus
@@ -37,6 +38,7 @@ from lcm.web.moments import asked_at
 from lcm.web.typed_filters import LogInFilter, MomentFilter
 
 SEARCHED_CHANGES = 100_000
+UUID_PATTERN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
 _LENGTH = {
     "1h": timedelta(hours=1),
@@ -69,6 +71,7 @@ class ChoicesFilter(df.MultipleChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{f"{self.field_name}__in": value}) if value else qs
 
 
+@extend_schema_field({"type": "boolean"})
 class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Yes or no; anything else is an error, not everything."""
 
@@ -79,6 +82,7 @@ class FlagFilter(df.ChoiceFilter):  # type: ignore[misc]
         return qs.filter(**{self.field_name: value == "true"}) if value else qs
 
 
+@extend_schema_field({"type": "boolean"})
 class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Whether it is over. Its address asks the other way round: `active=true` for what is not."""
 
@@ -86,6 +90,7 @@ class EndedFilter(df.ChoiceFilter):  # type: ignore[misc]
         super().__init__(choices=[("false", "Yes"), ("true", "No")], label="Ended", **kwargs)
 
 
+@extend_schema_field({"type": "string", "enum": list(PERIODS)})
 class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
     """Not longer ago than the chosen period."""
 
@@ -164,6 +169,7 @@ class ControllerSessionFilter(SessionFilter):
     most_ids = 200
     ids = df.CharFilter(label="Ids", method="with_ids")
 
+    @extend_schema_field({"type": "string", "pattern": f"^{UUID_PATTERN}(?:,{UUID_PATTERN}){{0,199}}$"})
     def with_ids(self, qs: QuerySet[LabletSession], name: str, value: str) -> QuerySet[LabletSession]:
         texts = value.split(",")
         if len(texts) > self.most_ids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -14,9 +15,19 @@ from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase
+from django.middleware.security import SecurityMiddleware
 from django.urls import set_script_prefix
 
+from lcm.errors import DatabaseAway
+from lcm.web.database_health import health, while_database_answers
+from lcm.web.errors import unavailable
+from lcm.web.middleware import RequestContextMiddleware
+
 logger = logging.getLogger(__name__)
+
+ALIVE = "/healthz"
+# These answer while all request threads wait for the database.
+WITHOUT_DATABASE = ("/static/", "/readyz")
 
 
 class Handler(ASGIHandler):
@@ -47,6 +58,8 @@ class OneThread(Handler):
     def __init__(self) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(settings.CONFIG["WEB_THREADS"], thread_name_prefix="request")
+        self._spare_threads = ThreadPoolExecutor(4, thread_name_prefix="spare")
+        self._refusal = RequestContextMiddleware(SecurityMiddleware(unavailable))
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -56,14 +69,36 @@ class OneThread(Handler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        # Whoever leaves meanwhile: what was begun is brought to its end.
-        loop = asyncio.get_running_loop()
-        response = await loop.run_in_executor(self._threads, self._answer, scope, body)
+        response = await self._answered(scope, body)
         try:
             await self.send_response(response, send)
         finally:
             if response.streaming:
                 await sync_to_async(response.close)()
+
+    async def _answered(self, scope: Any, body: Any) -> HttpResponseBase:
+        """The answer from a thread; if the caller leaves meanwhile, the thread still finishes its work."""
+        if scope["path"] == ALIVE:
+            return self._answer(scope, body)
+        loop = asyncio.get_running_loop()
+        if scope["path"].startswith(WITHOUT_DATABASE):
+            return await loop.run_in_executor(self._spare_threads, self._answer, scope, body)
+        try:
+            response = await while_database_answers(
+                lambda: loop.run_in_executor(self._threads, self._answer, scope, body)
+            )
+        except DatabaseAway:
+            return self._refuse(scope)
+        if response.status_code == 503:
+            health.repair_pool_soon()
+        return response
+
+    def _refuse(self, scope: Any) -> HttpResponseBase:
+        """503 without a thread, with the headers and the log line of every answer."""
+        request, refusal = self.create_request(scope, BytesIO())
+        response = self._refusal(request) if request else refusal
+        assert response is not None
+        return response
 
     def _answer(self, scope: Any, body: Any) -> HttpResponseBase:
         """All that is synchronous, with the thread's connection given back at the end."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -12,11 +13,22 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from lcm import metrics
 from lcm.models import Heartbeat
+from lcm.scraping import scrape_refusal
 from lcm.web.access import public
+from lcm.web.database_health import probe_database
+
+# One attempt of a second: /readyz answers within three.
+BROKER_LIMITS: dict[str, Any] = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "retry": Retry(NoBackoff(), 0),
+}
 
 
 @require_safe
@@ -31,6 +43,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Everything a request or task needs is there; 503 names what is not."""
     problems = {name: check() for name, check in CHECKS.items()}
+    problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
     ready = not any(problems.values())
     parts = {name: problem or "ok" for name, problem in problems.items()}
     return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
@@ -39,26 +52,30 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @public
 def prometheus(request: HttpRequest) -> HttpResponse:
-    """Metrics for Prometheus; with METRICS_TOKEN set, only for who knows it."""
-    wanted = f"Bearer {settings.METRICS_TOKEN}"
-    given = request.headers.get("Authorization", "")
-    if settings.METRICS_TOKEN and not hmac.compare_digest(given.encode(), wanted.encode()):
-        return HttpResponse("METRICS_TOKEN is asked for", status=401, headers={"WWW-Authenticate": "Bearer"})
+    """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
+    if refusal := scrape_refusal(request.META):
+        is_token_set = bool(settings.METRICS_TOKEN)
+        headers = {"WWW-Authenticate": "Bearer"} if is_token_set else {}
+        return HttpResponse(
+            refusal, status=401 if is_token_set else 403, content_type="text/plain", headers=headers
+        )
     return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
 
 
 def database_problem() -> str:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError as error:
-        return f"the database does not answer: {_first_line(error)}"
-    return ""
+    problem = asyncio.run(probe_database())
+    if not problem:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+        except DatabaseError as error:
+            problem = _first_line(error)
+    return f"the database does not answer: {problem}" if problem else ""
 
 
 def broker_problem() -> str:
     try:
-        with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
+        with Redis.from_url(settings.REDIS_URL, **BROKER_LIMITS) as broker:
             broker.ping()
     except (RedisError, OSError) as error:
         return f"the broker does not answer: {_first_line(error)}"
@@ -81,7 +98,6 @@ def beat_problem() -> str:
 CHECKS: dict[str, Callable[[], str]] = {
     "database": database_problem,
     "broker": broker_problem,
-    "beat": beat_problem,
 }
 
 

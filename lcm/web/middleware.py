@@ -7,7 +7,7 @@ import re
 import time
 import uuid
 import zoneinfo
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -18,6 +18,7 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from lcm import metrics
 from lcm.logs import request_id
+from lcm.web.client_address import client_address
 
 logger = logging.getLogger("lcm.requests")
 
@@ -64,6 +65,9 @@ class RequestContextMiddleware:
 
     def after(self, request: HttpRequest, response: HttpResponseBase, before: float) -> HttpResponseBase:
         response["X-Request-ID"] = request_id.get()
+        if request.path.startswith("/api/"):
+            # Controllers go by LCM's time.
+            response["X-LCM-Time"] = datetime.now(UTC).isoformat()
         is_docs = request.path == "/api/docs"
         response.headers.setdefault("Content-Security-Policy", FOR_API_DOCS if is_docs else SELF_ONLY)
         response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
@@ -82,6 +86,7 @@ class RequestContextMiddleware:
             extra={
                 "method": request.method,
                 "path": request.path,
+                "client": client_address(request),
                 "status": response.status_code,
                 "ms": round(seconds * 1000, 1),
             },

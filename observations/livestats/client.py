@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ class PrometheusClient:
 
     def __init__(self, options: Options, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._seconds = options.timeout
+        self._status_file = options.status_file
         headers = {"Authorization": f"Bearer {options.token}"} if options.token else {}
         self._http = httpx.AsyncClient(
             base_url=f"{options.url}/api/v1/",
@@ -62,6 +64,8 @@ class PrometheusClient:
                     status, content = await self._post(path, form)
             except TimeoutError:
                 raise PrometheusError(f"it did not answer within {self._seconds:g} s") from None
+            except httpx.ConnectError as error:
+                raise PrometheusError(_status(self._status_file) or str(error)) from error
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise PrometheusError(str(error) or type(error).__name__) from error
         body = _json(content)
@@ -80,6 +84,14 @@ class PrometheusClient:
                     raise PrometheusError(f"its answer is larger than {LARGEST_ANSWER // 2**20} MB")
                 parts.append(part)
             return response.status_code, b"".join(parts)
+
+
+def _status(file: str) -> str:
+    """Return what `manage.py up` says about its own Prometheus while that does not run."""
+    try:
+        return Path(file).read_text() if file else ""
+    except OSError:
+        return ""
 
 
 def _json(content: bytes) -> Any:

@@ -20,6 +20,7 @@ class Options:
     """Everything in seconds unless it says otherwise; no address means that there is no Prometheus."""
 
     url: str = ""
+    status_file: str = ""
     token: str = field(default="", repr=False)
     user: str = ""
     password: str = field(default="", repr=False)
@@ -39,6 +40,7 @@ class Options:
         config = settings.CONFIG
         return cls(
             url=config["PROMETHEUS_URL"].rstrip("/"),
+            status_file=config["PROMETHEUS_STATUS_FILE"],
             token=config["PROMETHEUS_TOKEN"],
             user=config["PROMETHEUS_USER"],
             password=config["PROMETHEUS_PASSWORD"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from lcm.models import ApiToken
 from lcm.models.base import IdModel
 
 
@@ -16,12 +17,19 @@ class TargetKind(models.TextChoices):
 
 
 class Presence(IdModel):
-    """A process that was heard of, and where its metrics are."""
+    """A process that was heard of, and where its metrics are; without an address it has none.
+
+    The name of a controller belongs to the token that it was reported with. LCM's own processes have none.
+    """
 
     kind = models.CharField(max_length=10, choices=TargetKind)
     name = models.CharField(max_length=200)
-    address = models.CharField(max_length=200)
+    # Empty: it offers no metrics.
+    address = models.CharField(max_length=200, blank=True)
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
     seen_at = models.DateTimeField()
+    # Seconds its clock is ahead of LCM's; controllers measure it.
+    clock_skew = models.DecimalField(max_digits=12, decimal_places=3, null=True)
 
     class Meta:
         ordering = ["kind", "name"]

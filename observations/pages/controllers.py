@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
@@ -56,6 +57,10 @@ def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -
     silent = [each.name for each in seen if each.state == "silent"]
     if silent:
         return f"Not heard of for more than a minute: {', '.join(silent)}."
+    for each in seen:
+        if each.clock_skew:
+            side = "ahead of" if each.clock_skew > timedelta() else "behind"
+            return f"The clock of {each.name} is {duration_text(each.clock_skew)} {side} LCM's."
     alone = [each.pool.name for each in pools if each.state == "unserved" and each.workers]
     if alone:
         return f"Nobody serves {', '.join(alone)}."

@@ -12,11 +12,14 @@ from observations.models import Presence, TargetKind
 from observations.selectors.discovery import HEARD_WITHIN
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.selectors.fleet import is_silent
+from scheduling.services.controller_leases import ON_WORKERS
 
 # Names of pools by the controller that holds their lease.
 Served = Mapping[str, Sequence[str]]
 # One that has been silent for longer will not come back under its name.
 REMEMBERED = timedelta(days=1)
+# A controller's clock may differ from LCM's by less than this without a warning.
+SKEW_WARNED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class SeenController:
     address: str = ""
     seen_at: datetime | None = None
     pools: tuple[str, ...] = ()
+    # How far its clock is ahead of LCM's, if that deserves a warning.
+    clock_skew: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,9 @@ def controllers_seen(served: Served, now: datetime) -> list[SeenController]:
             address=heard[name].address if name in heard else "",
             seen_at=heard[name].seen_at if name in heard else None,
             pools=tuple(served.get(name, ())),
+            clock_skew=_wrong_clock(heard.get(name), now),
         )
-        for name in sorted({*served, *heard})
+        for name in sorted({*served, *heard} - {ON_WORKERS})
     ]
 
 
@@ -86,6 +92,14 @@ def heartbeats_by_pool(served: Served, now: datetime) -> list[PoolHeartbeats]:
         )
         for pool in Pool.objects.order_by(F("enabled").desc(), "name")
     ]
+
+
+def _wrong_clock(heard: Presence | None, now: datetime) -> timedelta | None:
+    """What a controller that lives told of its clock, if that deserves a warning."""
+    if heard is None or heard.clock_skew is None or heard.seen_at <= now - HEARD_WITHIN:
+        return None
+    skew = timedelta(seconds=float(heard.clock_skew))
+    return skew if abs(skew) >= SKEW_WARNED else None
 
 
 def _state(serves: bool, heard: Presence | None, now: datetime) -> str:

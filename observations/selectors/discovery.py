@@ -13,7 +13,7 @@ from lcm.models import Kernel
 from lcm.models.sessions import KernelStatus
 from observations.models import Presence, ScrapeTarget, TargetKind
 from scheduling.models import Lease, Phase, Pool, Reservation, Slot, SlotState
-from scheduling.services.controller_leases import LEASE_PREFIX
+from scheduling.services.controller_leases import LEASE_PREFIX, SLOT_LEASE_PREFIX
 
 # Processes tell every 15 s at most, controllers of their workers every 10 s.
 HEARD_WITHIN = timedelta(seconds=60)
@@ -47,19 +47,29 @@ def http_sd_targets() -> list[dict[str, object]]:
 
 
 def _processes(kind: TargetKind, now: datetime) -> Iterator[Candidate]:
-    heard = Presence.objects.filter(kind=kind, seen_at__gt=now - HEARD_WITHIN).order_by("name")
+    valid = Q(token=None) | Q(token__revoked_at=None, token__expires_at__gt=now)
+    lately = Presence.objects.filter(valid, kind=kind, seen_at__gt=now - HEARD_WITHIN)
+    heard = lately.exclude(address="").order_by("name")
     served = served_pools(now) if kind == TargetKind.CONTROLLER else {}
     for row in heard:
         yield Candidate(row.name, row.address, _labels(served.get(row.name, ())))
 
 
 def served_pools(now: datetime) -> dict[str, list[str]]:
-    """The pools of each controller, by its leases."""
+    """The pools of each controller, by its leases; the holder of the pool's own lease comes last."""
     found: dict[str, list[str]] = {}
-    leases = Lease.objects.filter(name__startswith=LEASE_PREFIX, expires_at__gt=now).order_by("name")
-    for name, holder in leases.values_list("name", "holder"):
-        found.setdefault(holder, []).append(name.removeprefix(LEASE_PREFIX))
+    holders = dict(_leases(SLOT_LEASE_PREFIX, now))
+    slots = Slot.objects.filter(pk__in=list(holders)) if holders else Slot.objects.none()
+    for key, pool in slots.order_by("pool__name").values_list("pk", "pool__name"):
+        found.setdefault(holders[str(key)], []).append(pool)
+    for name, holder in _leases(LEASE_PREFIX, now):
+        found.setdefault(holder, []).append(name)
     return found
+
+
+def _leases(prefix: str, now: datetime) -> list[tuple[str, str]]:
+    rows = Lease.objects.filter(name__startswith=prefix, expires_at__gt=now).order_by("name")
+    return [(name.removeprefix(prefix), holder) for name, holder in rows.values_list("name", "holder")]
 
 
 def _labels(pools: Iterable[str]) -> dict[str, str]:

@@ -1,19 +1,70 @@
-"""Who is there to be scraped: processes say so themselves."""
+"""Which processes run and where Prometheus can scrape them, as the processes report it."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
+from lcm.errors import StateConflict
+from lcm.models import ApiToken
 from observations.models import Presence
+from scheduling.services.controller_leases import LENGTH
 
 
-def note_presence(*, kind: str, name: str, address: str, now: datetime) -> None:
-    """A process lives, and its metrics are at this address."""
-    Presence.objects.update_or_create(
-        kind=kind, name=name[:200], defaults={"address": address[:200], "seen_at": now}
+def note_presence(
+    *,
+    kind: str,
+    name: str,
+    address: str,
+    token: ApiToken | None,
+    now: datetime,
+    clock_skew: Decimal | None = None,
+) -> None:
+    """Record that a process runs; raise StateConflict if its name belongs to another token.
+
+    `clock_skew`: seconds by which its clock is ahead of LCM's.
+    """
+    fields = {"address": address[:200], "token": token, "seen_at": now, "clock_skew": clock_skew}
+    row, is_new = Presence.objects.select_related("token").get_or_create(
+        kind=kind, name=name[:200], defaults=fields
     )
+    if is_new:
+        return
+    same = Presence.objects.filter(pk=row.pk, token=row.token_id)
+    if row.token_id != (token and token.pk):
+        _need_free_name(row, token, now)
+        # The former token may have renewed its claim meanwhile.
+        same = same.filter(seen_at=row.seen_at)
+    if not same.update(**fields):
+        raise _taken(name)
 
 
-def forget_presence(*, kind: str, name: str) -> None:
-    """A process has ended."""
-    Presence.objects.filter(kind=kind, name=name[:200]).delete()
+def forget_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
+    """Record that a process has ended; raise StateConflict if its name belongs to another token."""
+    row = Presence.objects.select_related("token").filter(kind=kind, name=name[:200]).first()
+    if row is None:
+        return
+    if row.token_id != (token and token.pk):
+        _need_free_name(row, token, now)
+    Presence.objects.filter(pk=row.pk, token=row.token_id).delete()
+
+
+def _need_free_name(row: Presence, token: ApiToken | None, now: datetime) -> None:
+    """Refuse a name whose token is still valid, unless its controller is silent and shares a pool.
+
+    A new token of the same controller takes the name over at once after a rotation, and otherwise when the
+    leases of the former one have ended. A token for other pools never does.
+    """
+    former = row.token
+    if former is None or former.revoked_at is not None or former.expires_at <= now:
+        return
+    shares_a_pool = token is not None and set(former.pools) & set(token.pools)
+    if row.seen_at > now - LENGTH or not shares_a_pool:
+        raise _taken(row.name)
+
+
+def _taken(name: str) -> StateConflict:
+    return StateConflict(
+        f"The name “{name}” belongs to the token of another controller. Give this controller another name, "
+        "or revoke that token."
+    )

@@ -12,12 +12,14 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet, UUIDField
 
+from lcm.access import ControllerScope
 from lcm.actors import Actor
 from lcm.cml.observation import ResourceObservation
 from lcm.compiled import Given, Json, Reading, Statement, inserting, run, updating, values_of
 from lcm.errors import NotFound, StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
+from lcm.selectors.for_controllers import in_scope
 from lcm.services.changelog import entry_for, logging_statement
 from observations import metrics
 from observations.arithmetic.drift import DriftItem, after_part, counted, worst_first
@@ -91,18 +93,18 @@ def record_observation(
     body: Any,
     actor: Actor,
     now: datetime,
-    pools: Sequence[str] | None = None,
+    scope: ControllerScope | None = None,
     text: str = "",
 ) -> Recorded:
     """Store an observation, count it once, compare it with the plan, and let it count for the definition.
 
-    `pools` are those of the controller that posts: of other sessions there is nothing for it. `text` is the
+    `scope` is that of the controller that posts: a session outside it is not found. `text` is the
     body as it came, if there is one: then it need not be written anew.
     """
     observation = read_observation(body, now=now)
     fingerprint = _fingerprint(observation)
     with transaction.atomic():
-        found = _locked(session_id, pools)
+        found = _locked(session_id, scope)
         session, row = found.session, found.row
         if row is not None and fingerprint in row.seen:
             return Recorded(session, _items(row), was_new=False)
@@ -182,7 +184,7 @@ _ROW = Reading(
 )
 
 
-def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
+def _locked(session_id: UUID, scope: ControllerScope | None) -> Found:
     """Locked first, then looked at: each statement sees what was committed before it began."""
     sessions, rows, *others = run(
         _SESSION.of(session=session_id),
@@ -190,7 +192,7 @@ def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
         STEPS.of(session=session_id),
         *asking_for_plans(session_id),
     )
-    if not sessions or (pools is not None and sessions[0].pool not in pools):
+    if not sessions or (scope is not None and not _is_in(scope, sessions[0])):
         raise NotFound("There is nothing here, or nothing for you.")
     fresh: LabletSession = sessions[0]
     if fresh.status not in ACCEPTED:
@@ -200,6 +202,12 @@ def _locked(session_id: UUID, pools: Sequence[str] | None) -> Found:
             details={"status": fresh.status, "allowed": [status.value for status in ACCEPTED]},
         )
     return Found(fresh, rows[0] if rows else None, *others)
+
+
+def _is_in(scope: ControllerScope, session: LabletSession) -> bool:
+    if scope.slot_id is None:
+        return session.pool in scope.pools
+    return in_scope(LabletSession.objects.filter(pk=session.pk), scope).exists()
 
 
 def _new_row(session: LabletSession, observation: ResourceObservation, now: datetime) -> SessionObservation:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.validators import MaxValueValidator, MinValueValidator
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lcm.models import Priority
@@ -11,8 +13,18 @@ from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
 from scheduling.selectors.capacity import POOL_STATES
 from scheduling.services.pools import EDITABLE
-from scheduling.services.reservations import DEFAULT_TTL
+from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL
 
+
+def limits_of(name: str) -> dict[str, Any]:
+    """The least and the largest value that a whole number of a pool may have."""
+    field: Any = Pool._meta.get_field(name)
+    least = [each.limit_value for each in field.validators if isinstance(each, MinValueValidator)]
+    largest = [each.limit_value for each in field.validators if isinstance(each, MaxValueValidator)]
+    return {"min_value": max(least), "max_value": min(largest)}
+
+
+MOST_SLOTS = limits_of("max_slots")["max_value"]
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 
@@ -84,25 +96,27 @@ class PoolChangeSerializer(StrictSerializer):
         trim_whitespace=False,
         help_text="Actions and plugins as YAML; empty for the usual ones.",
     )
-    min_slots = serializers.IntegerField(required=False)
-    warm_slots = serializers.IntegerField(required=False)
-    max_slots = serializers.IntegerField(required=False)
-    max_leases = serializers.IntegerField(required=False)
-    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
-    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
-    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
-    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, required=False)
-    first_port = serializers.IntegerField(required=False)
-    last_port = serializers.IntegerField(required=False)
-    idle_seconds = serializers.IntegerField(required=False)
+    min_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
+    warm_slots = serializers.IntegerField(required=False, min_value=0, max_value=MOST_SLOTS)
+    max_slots = serializers.IntegerField(required=False, **limits_of("max_slots"))
+    max_leases = serializers.IntegerField(required=False, **limits_of("max_leases"))
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
+    gpu = serializers.DecimalField(max_digits=6, decimal_places=2, min_value=0, required=False)
+    first_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
+    last_port = serializers.IntegerField(required=False, min_value=1024, max_value=65_535)
+    idle_seconds = serializers.IntegerField(required=False, **limits_of("idle_seconds"))
     promised_wait = serializers.IntegerField(
-        required=False, help_text="Seconds; whoever waits longer is shown on the overview."
+        required=False,
+        help_text="Seconds; whoever waits longer is shown on the overview.",
+        **limits_of("promised_wait"),
     )
-    launch_timeout = serializers.IntegerField(required=False)
-    boot_timeout = serializers.IntegerField(required=False)
-    binding_timeout = serializers.IntegerField(required=False)
-    drain_timeout = serializers.IntegerField(required=False)
-    terminate_timeout = serializers.IntegerField(required=False)
+    launch_timeout = serializers.IntegerField(required=False, **limits_of("launch_timeout"))
+    boot_timeout = serializers.IntegerField(required=False, **limits_of("boot_timeout"))
+    binding_timeout = serializers.IntegerField(required=False, **limits_of("binding_timeout"))
+    drain_timeout = serializers.IntegerField(required=False, **limits_of("drain_timeout"))
+    terminate_timeout = serializers.IntegerField(required=False, **limits_of("terminate_timeout"))
     reason = serializers.CharField(
         max_length=500,
         allow_blank=True,
@@ -210,14 +224,29 @@ class ControllerSlotSerializer(serializers.ModelSerializer[Slot]):
         fields = ["id", "name", "pool", "state", "endpoint", "version", "interruption_deadline"]
 
 
+# A host name, an IPv4 address or an IPv6 address in brackets, and a port: no other part of a URL.
+METRICS_ADDRESS = (
+    r"^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+    r":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$"
+)
+
+
 class HolderSerializer(StrictSerializer):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
     metrics_address = serializers.RegexField(
-        r"^[^\s/]+:\d{1,5}$",
+        METRICS_ADDRESS,
         max_length=200,
         required=False,
         default="",
         help_text="Host and port at which Prometheus can scrape it.",
+    )
+    clock_skew_seconds = serializers.DecimalField(
+        max_digits=12,
+        decimal_places=3,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="How far its clock is ahead of LCM's, measured with the header `X-LCM-Time` of responses.",
     )
 
 
@@ -262,6 +291,11 @@ class ReservationSerializer(serializers.ModelSerializer[Reservation]):
         ]  # fmt: skip
 
 
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": MAX_TTL})
+class TtlField(serializers.IntegerField):
+    """Seconds; the service refuses others."""
+
+
 class ReservationRequestSerializer(StrictSerializer):
     holder = serializers.CharField(
         max_length=100, required=False, help_text="Who holds it; the caller, if left out."
@@ -271,7 +305,7 @@ class ReservationRequestSerializer(StrictSerializer):
     )
     system = serializers.CharField(max_length=30, allow_blank=True, default="")
     resources = ResourcesSerializer()
-    ttl = serializers.IntegerField(default=DEFAULT_TTL, help_text="Seconds until it has to be renewed.")
+    ttl = TtlField(default=DEFAULT_TTL, help_text="Seconds until it has to be renewed.")
     priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
 
 

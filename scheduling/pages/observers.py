@@ -7,12 +7,11 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from lcm.errors import LcmError, NotFound
 from lcm.roles import Role
-from lcm.web.access import role_required
+from lcm.web.access import is_local_address, role_required
 from lcm.web.form_pages import Done, go
 from lcm.web.lists import list_page
 from lcm.web.wording import duration_text
@@ -73,8 +72,7 @@ def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
 def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     """Have a worker run it soon, and go back to where one was."""
     wanted = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()})
-    back = wanted if safe else reverse("observer_list")
+    back = wanted if is_local_address(request, wanted) else reverse("observer_list")
     try:
         found = observed_one(name, timezone.now())
         ask_for_run(found.kind, name)

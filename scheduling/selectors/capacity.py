@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from lcm.access import ControllerScope
 from lcm.lifecycle import FINAL
 from lcm.models import LabletSession
 from lcm.selectors.names import SUGGESTIONS
@@ -169,9 +170,10 @@ def search_slots(rows: QuerySet[Slot], text: str, *, also: Q | None = None) -> Q
     return rows.filter(found)
 
 
-def slots_in_pools(names: Iterable[str]) -> QuerySet[Slot]:
-    """What a controller sees."""
-    return slots().filter(pool__name__in=list(names))
+def slots_in_scope(scope: ControllerScope) -> QuerySet[Slot]:
+    """The slots that a controller may see and report on."""
+    rows = slots().filter(pool__name__in=scope.pools)
+    return rows if scope.slot_id is None else rows.filter(pk=scope.slot_id)
 
 
 def reservations() -> QuerySet[Reservation]:

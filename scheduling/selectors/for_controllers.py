@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
+from lcm.access import ControllerScope
 from scheduling.models import LIVE, Phase, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.selectors.capacity import slots_in_scope
 
 
 def slots_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
@@ -47,7 +49,20 @@ def ports_of_sessions(session_ids: Sequence[UUID]) -> dict[UUID, dict[str, int]]
     return found
 
 
-def live_slots(pools: Iterable[str]) -> QuerySet[Slot]:
+def live_slots(scope: ControllerScope) -> QuerySet[Slot]:
     """Slots with a worker that can be spoken to, or soon can."""
-    rows = Slot.objects.select_related("pool").filter(pool__name__in=list(pools), state__in=LIVE)
+    rows = slots_in_scope(scope).filter(state__in=LIVE)
     return rows.exclude(endpoint="")
+
+
+def sessions_on_slot(slot_id: UUID) -> list[UUID]:
+    """The sessions that are on this slot and on no other; a spread session may be on several."""
+    rows = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, session__isnull=False)
+    elsewhere = ReservationPart.objects.filter(reservation=OuterRef("pk")).exclude(slot_id=slot_id)
+    return list(rows.exclude(Exists(elsewhere)).values_list("session_id", flat=True))
+
+
+def sessions_ever_on_slot(slot_id: UUID, session_ids: Sequence[UUID]) -> list[UUID]:
+    """Of these sessions, those that are or were on this slot."""
+    rows = Reservation.objects.filter(session_id__in=session_ids, slot_id=slot_id)
+    return list(rows.values_list("session_id", flat=True))

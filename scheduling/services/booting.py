@@ -13,10 +13,12 @@ from django.utils.crypto import constant_time_compare
 from lcm.actors import SYSTEM
 from lcm.errors import NotFound
 from lcm.models import TokenKind
+from lcm.models.records import POOL_SCOPE, SLOT_SCOPE
 from lcm.services.changelog import log_change
 from lcm.services.tokens import create_token
 from scheduling.launching import boot_token
 from scheduling.models import LIVE, AttemptOutcome, LaunchAttempt, Slot
+from scheduling.services.worker_keys import key_name
 
 REFUSED = "This boot token is unknown, was used, or is over."
 
@@ -31,28 +33,30 @@ class BootKey:
 
 
 def redeem_boot_token(*, slot_id: UUID, token: str, now: datetime) -> BootKey:
-    """Exchange the token of the newest launch of a slot for a controller's key; works once."""
-    with transaction.atomic():
-        attempt = (
-            LaunchAttempt.objects.select_for_update()
-            .filter(
-                slot_id=slot_id,
-                slot__state__in=LIVE,
-                outcome__in=(AttemptOutcome.OPEN, AttemptOutcome.LAUNCHED),
-            )
-            .order_by("-requested_at", "-pk")
-            .first()
+    """Exchange the token of the newest launch of a slot for a key to that slot alone; works once."""
+    attempt = (
+        LaunchAttempt.objects.filter(
+            slot_id=slot_id, outcome__in=(AttemptOutcome.OPEN, AttemptOutcome.LAUNCHED)
         )
-        if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
+        .order_by("-requested_at", "-pk")
+        .first()
+    )
+    # Without a lock: anybody may call this, and a wrong token must not hold up anything.
+    if attempt is None or attempt.redeemed_at or not constant_time_compare(boot_token(attempt), token):
+        raise NotFound(REFUSED)
+    with transaction.atomic():
+        # Whatever ends the instance updates this row and then revokes the keys of the slot.
+        slot = Slot.objects.select_for_update().filter(pk=slot_id, state__in=LIVE).first()
+        fresh = LaunchAttempt.objects.filter(pk=attempt.pk, redeemed_at=None)
+        if slot is None or not fresh.update(redeemed_at=now):
             raise NotFound(REFUSED)
-        slot = Slot.objects.select_related("pool").get(pk=slot_id)
-        name = f"worker {slot.name} {attempt.token[:8]}"
+        name = key_name(slot, attempt.token)
         expires_at = now + timedelta(days=settings.CONFIG["TOKEN_DAYS"])
-        scopes = [f"pool:{slot.pool.name}"]
+        scopes = [f"{POOL_SCOPE}{slot.pool.name}", f"{SLOT_SCOPE}{slot.pk}"]
         made, key = create_token(
             name=name, kind=TokenKind.CONTROLLER, scopes=scopes, expires_at=expires_at, actor=SYSTEM, now=now
         )
-        LaunchAttempt.objects.filter(pk=attempt.pk).update(redeemed_at=now, api_token=made)
+        LaunchAttempt.objects.filter(pk=attempt.pk).update(api_token=made)
         message = f"the worker of {slot} redeemed its boot token"
         log_change(slot, actor=SYSTEM, event="slot_boot_token", message=message, now=now)
     return BootKey(slot, key, expires_at)

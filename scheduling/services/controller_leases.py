@@ -1,17 +1,28 @@
-"""One controller a pool at a time: leases that controllers take, renew and give back."""
+"""One controller a pool at a time: leases that controllers take, renew and release.
+
+A controller on a worker has a key for that slot alone and holds the slot instead of the pool. All of them
+share the lease of the pool under one name, so that a pool is served either by a controller of the pool or by
+the controllers on its workers, never by both.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
 
+from lcm.errors import InvalidInput
+from lcm.models import ApiToken
 from lcm.signals import process_gone, process_seen
 from scheduling.leases import release, take_or_renew
 from scheduling.models import Lease, Pool
 
 LENGTH = timedelta(seconds=30)
 LEASE_PREFIX = "controller:"
+SLOT_LEASE_PREFIX = "controller-of-slot:"
+# Holds the lease of a pool for all controllers on its workers. No controller may take this name.
+ON_WORKERS = "controllers on workers"
 
 
 @dataclass(frozen=True)
@@ -25,17 +36,36 @@ class PoolLease:
 
 
 def hold_pools(
-    *, pools: Iterable[str], holder: str, now: datetime, metrics_address: str = ""
+    *,
+    token: ApiToken,
+    holder: str,
+    now: datetime,
+    metrics_address: str = "",
+    clock_skew_seconds: Decimal | None = None,
 ) -> list[PoolLease]:
-    """Take or renew the leases of these pools; those that another controller holds are told as not held.
+    """Take or renew the leases of the token's pools or slot; the leases of others are returned as not held.
 
-    `metrics_address`: where the controller can be scraped, whether it has a lease or stands by.
+    `metrics_address`: where Prometheus can scrape the controller, whether it has a lease or stands by.
+    `clock_skew_seconds`: how far its clock is ahead of LCM's. Raises StateConflict if the name belongs to the
+    token of another controller.
     """
-    names = sorted(Pool.objects.filter(name__in=list(pools)).values_list("name", flat=True))
+    _need_own_name(holder)
+    names = sorted(Pool.objects.filter(name__in=token.pools).values_list("name", flat=True))
+    if not names:
+        return []
+    process_seen.send(
+        sender=None,
+        kind="controller",
+        name=holder,
+        address=metrics_address,
+        token=token,
+        clock_skew=clock_skew_seconds,
+        now=now,
+    )
+    if (slot_id := token.scope.slot_id) is not None:
+        return _hold_slot(names[0], slot_id, holder, now)
     for name in names:
         take_or_renew(_name(name), holder=holder, length=LENGTH, now=now)
-    if metrics_address:
-        process_seen.send(sender=None, kind="controller", name=holder, address=metrics_address, now=now)
     rows = {lease.name: lease for lease in Lease.objects.filter(name__in=[_name(name) for name in names])}
     return [
         PoolLease(name, row.holder == holder, row.holder, row.expires_at)
@@ -44,12 +74,34 @@ def hold_pools(
     ]
 
 
-def release_pools(*, pools: Iterable[str], holder: str) -> None:
-    """Give back, so that another need not wait for the end."""
-    for name in pools:
-        release(_name(name), holder=holder)
-    process_gone.send(sender=None, kind="controller", name=holder)
+def release_pools(*, token: ApiToken, holder: str, now: datetime) -> None:
+    """Release the leases of this holder, so that another need not wait for their end."""
+    _need_own_name(holder)
+    process_gone.send(sender=None, kind="controller", name=holder, token=token, now=now)
+    scope = token.scope
+    mine = [_name(name) for name in scope.pools] if scope.slot_id is None else [_slot_name(scope.slot_id)]
+    for name in mine:
+        release(name, holder=holder)
+
+
+def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[PoolLease]:
+    """Serve one slot of the pool; if a controller of the pool serves it, or another this slot, stand by."""
+    name = _name(pool)
+    if take_or_renew(name, holder=ON_WORKERS, length=LENGTH, now=now):
+        name = _slot_name(slot_id)
+        take_or_renew(name, holder=holder, length=LENGTH, now=now)
+    rows = Lease.objects.filter(name=name)
+    return [PoolLease(pool, row.holder == holder, row.holder, row.expires_at) for row in rows]
+
+
+def _need_own_name(holder: str) -> None:
+    if holder == ON_WORKERS:
+        raise InvalidInput({"holder": f"“{ON_WORKERS}” is reserved. Give the controller another name."})
 
 
 def _name(pool: str) -> str:
     return f"{LEASE_PREFIX}{pool}"
+
+
+def _slot_name(slot_id: UUID) -> str:
+    return f"{SLOT_LEASE_PREFIX}{slot_id}"

@@ -11,6 +11,12 @@ from scheduling.models import Slot
 
 
 def revoke_worker_keys(*, slot: Slot, now: datetime) -> None:
-    """The instance is gone: what its worker was given is worth nothing any more."""
-    for token in ApiToken.objects.filter(launch_attempts__slot=slot, revoked_at=None):
+    """Revoke the keys of a slot whose instance is gone, also those that replaced one by rotation."""
+    named = ApiToken.objects.filter(name__startswith=key_name(slot, ""), revoked_at=None)
+    for token in [token for token in named if token.scope.slot_id == slot.pk]:
         revoke_token(token=token, actor=SYSTEM, now=now, reason=f"the instance of {slot} is gone")
+
+
+def key_name(slot: Slot, attempt: str) -> str:
+    """Return the name of the key that the worker of this launch attempt gets."""
+    return f"worker {slot.name} {attempt[:8]}"

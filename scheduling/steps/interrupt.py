@@ -20,6 +20,8 @@ def interrupt(tick: TickContext) -> None:
     )
     failed: list[Exception] = []
     for slot in noticed:
+        if not tick.still_mine():
+            break
         try:
             _take_away(slot, tick)
         except Exception as error:

@@ -78,4 +78,6 @@ def _idle(tick: TickContext) -> QuerySet[Slot]:
 
 def _drain(slot: Slot, tick: TickContext, reason: str) -> bool:
     """READY without a lease → DRAINING is one compare-and-set, in which a placement is noticed."""
-    return move_slot(slot=slot, to=SlotState.DRAINING, now=tick.now, reason=reason, unleased=True)
+    return tick.still_mine() and move_slot(
+        slot=slot, to=SlotState.DRAINING, now=tick.now, reason=reason, unleased=True
+    )

@@ -125,8 +125,8 @@ def test_a_name_is_needed_to_save(api, admin):
     assert (answer.status_code, list(answer.json()["details"])) == (400, ["name"])
 
 
-def test_the_detail_has_everything(api, viewer, path):
-    body = api(viewer).get(path).json()
+def test_the_detail_has_everything(api, operator, path):
+    body = api(operator).get(path).json()
     assert body["topology_yaml"] == LAB
     assert [len(body[each]) for each in ("nodes", "links", "port_template")] == [3, 2, 2]
     assert body["requirements"]["storage_gb"] == "7.00"

@@ -1,10 +1,12 @@
 """Every error has one form: {code, message, details}, whatever went wrong."""
 
 import pytest
+from django.db import InterfaceError, OperationalError
 
 from lcm.lifecycle import SessionStatus
 
 SESSIONS = "/api/lablet-sessions/"
+SESSION = "django.contrib.sessions.backends.db.SessionStore.load"
 
 
 def assert_error(answer, status, code):
@@ -53,6 +55,14 @@ def test_400_for_json_that_is_no_object(text, api, operator, session):
 def test_400_for_a_filter(api, viewer):
     body = assert_error(api(viewer).get(SESSIONS, {"colour": "red"}), 400, "invalid")
     assert body["details"] == {"colour": ["There is no such filter."]}
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/pools/{}/dry-run", "/api/pools/{}/", "/api/lablet-sessions/{}/cancel/"]
+)
+def test_404_for_36_characters_that_are_no_uuid(path, api, admin):
+    for text in ("-" * 36, "a" * 36, "0-" * 18):
+        assert_error(api(admin).post(path.format(text), {}), 404, "not_found")
 
 
 def test_401_says_how_to_log_in(api, db):
@@ -140,3 +150,23 @@ def test_a_body_larger_than_five_megabytes_is_refused(api, admin):
     huge = {"topology": "x" * (6 * 1024 * 1024), "name": "huge"}
     answer = api(admin).post("/api/lablet-definitions/import/", huge)
     assert_error(answer, 413, "too_large")
+
+
+@pytest.mark.parametrize("error", [OperationalError("database is locked"), InterfaceError("closed")])
+@pytest.mark.parametrize("part", ["lcm.api.authentication.TokenAuthentication.authenticate", SESSION])
+def test_a_database_that_does_not_answer_is_503(part, error, api, viewer, monkeypatch):
+    """Raised by the API, or by the session that a page reads before its view."""
+
+    def fail(*args, **kwargs):
+        raise error
+
+    client = api(viewer, raise_request_exception=False)
+    monkeypatch.setattr(part, fail)
+    if part == SESSION:
+        answer = client.get("/sessions/")
+        assert "The database does not answer." in answer.content.decode()
+    else:
+        answer = client.get("/api/users/")
+        text = "The database does not answer. Try again in a few seconds."
+        assert answer.json() == {"code": "unavailable", "message": text, "details": {}}
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")

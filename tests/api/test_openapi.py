@@ -67,6 +67,32 @@ def test_filters_and_paging_of_a_list_are_in_it(document):
 
 
 @pytest.mark.parametrize(
+    ("path", "name", "schema"),
+    [
+        ("/api/lablet-sessions/", "created", {"type": "string", "enum": ["1h", "24h", "30d", "7d"]}),
+        ("/api/lablet-sessions/", "drift", {"type": "boolean"}),
+        ("/api/slots/", "is_spot", {"type": "boolean"}),
+        ("/api/domains/", "sort", {"type": "string", "enum": ["name", "created_at", "-name", "-created_at"]}),
+    ],
+)
+def test_a_filter_is_described_as_it_is(path, name, schema, document):
+    found = {part["name"]: part for part in document["paths"][path]["get"]["parameters"]}
+    assert found[name]["schema"] == schema
+    assert found[name]["allowEmptyValue"]
+
+
+def test_an_empty_reason_is_not_allowed(document):
+    reason = document["paths"]["/api/domains/{id}/"]["delete"]["parameters"][-1]
+    assert (reason["name"], reason["required"], reason["schema"]["minLength"]) == ("reason", True, 1)
+    cancel = document["components"]["schemas"]["ReasonRequest"]
+    assert (cancel["required"], cancel["properties"]["reason"]["minLength"]) == (["reason"], 1)
+
+
+def test_explain_may_answer_409(document):
+    assert "409" in document["paths"]["/api/lablet-sessions/{id}/explain"]["get"]["responses"]
+
+
+@pytest.mark.parametrize(
     ("path", "answer"),
     [
         (

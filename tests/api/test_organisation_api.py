@@ -101,8 +101,9 @@ def test_a_member_with_a_session_stays(api, admin, session):
     assert (answer.status_code, answer.json()["code"]) == (409, "in_use")
 
 
-def test_people_are_listed_with_their_role(api, viewer, operator, admin, stranger):
-    rows = api(viewer).get("/api/users/").json()["results"]
+def test_people_are_listed_with_their_role_for_admins(api, viewer, operator, admin, stranger):
+    assert api(operator).get("/api/users/").status_code == 403
+    rows = api(admin).get("/api/users/").json()["results"]
     assert [(row["username"], row["role"]) for row in rows] == [
         ("ada", "Admin"),
         ("otto", "Operator"),
@@ -112,9 +113,15 @@ def test_people_are_listed_with_their_role(api, viewer, operator, admin, strange
     assert not any("password" in row for row in rows)
 
 
-def test_people_of_a_project(api, viewer, admin, project):
-    rows = api(viewer).get("/api/users/", {"project": project.pk}).json()["results"]
+def test_people_of_a_project(api, admin, project):
+    rows = api(admin).get("/api/users/", {"project": project.pk}).json()["results"]
     assert [row["username"] for row in rows] == ["otto", "vera"]
+
+
+def test_an_operator_finds_the_owner_of_a_session_among_the_members(api, operator, project, viewer):
+    rows = api(operator).get(f"/api/projects/{project.pk}/members/").json()["results"]
+    assert [set(row) for row in rows] == [{"id", "username", "first_name", "last_name"}] * 2
+    assert str(viewer.pk) in [row["id"] for row in rows]
 
 
 def test_a_controller_s_token_is_made_and_works(api, admin, now):

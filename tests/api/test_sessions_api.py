@@ -186,6 +186,31 @@ def test_a_step_from_where_the_session_is_no_more_is_a_conflict(api, controller,
     assert session.status == S.COLLECTING
 
 
+def test_a_step_decided_on_an_end_that_was_extended_is_a_conflict(api, controller, session_in):
+    session = session_in(S.RUNNING)
+    end, client = session.ends_at, api(controller)
+    LabletSession.objects.filter(pk=session.pk).update(ends_at=end + timedelta(minutes=5))
+    answer = step(client, session, "COLLECTING", ends_at=end.isoformat())
+    new_end = (end + timedelta(minutes=5)).isoformat()
+    assert (answer.status_code, answer.json()["details"]["ends_at"]) == (409, new_end)
+    assert f"its timeslot now ends at {new_end}" in answer.json()["message"]
+    shown = client.get(f"/api/internal/lablet-sessions/{session.pk}").json()
+    assert shown["status"] == "RUNNING"
+    assert step(client, session, "COLLECTING", ends_at=shown["ends_at"]).status_code == 200
+
+
+def test_a_repeated_step_has_the_end_to_the_microsecond(api, controller, session_in):
+    session = session_in(S.RUNNING)
+    LabletSession.objects.filter(pk=session.pk).update(ends_at=session.ends_at.replace(microsecond=123456))
+    address = f"{INTERNAL}{session.pk}/transitions/"
+    client = api(controller)
+    first, second = (
+        client.post(address, {"to_status": "STOPPING"}, HTTP_IDEMPOTENCY_KEY="one") for _ in range(2)
+    )
+    assert second["Idempotency-Replayed"] == "true"
+    assert second.json() == first.json()
+
+
 def test_a_refusal_does_not_offer_what_it_refuses(api, controller, session_in):
     answer = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
     assert "it can become stopping" not in answer.json()["message"]

@@ -65,9 +65,19 @@ class ControlPlane:
     # Begins with nothing, as a newcomer does; else with a migrated database, which is quicker.
     from_nothing: bool = False
 
-    def start(self) -> None:
+    def load_demo(self) -> None:
+        """Fill the database with the demo fleet, which LCM itself does with DEBUG only."""
+        self._copy_prepared()
+        environment = {**self._environment(), "DEBUG": "true"}
+        manage = [sys.executable, "manage.py", "load_demo"]
+        subprocess.run(manage, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+    def _copy_prepared(self) -> None:
         if not self.from_nothing and not self.data_dir.exists():
             shutil.copytree(_prepared(), self.data_dir)
+
+    def start(self) -> None:
+        self._copy_prepared()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"],

@@ -1,9 +1,8 @@
-"""A Prometheus for the tests: the machine's own program, or Debian's when we may install it."""
+"""A Prometheus for the tests: the machine's own program, or the package that `make run` downloads."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -17,52 +16,24 @@ import httpx
 
 from lcm.supervisor.address import Address
 from lcm.supervisor.children import die_with_parent
-from tests.bench.control_plane import free_address, wait_until
+from lcm.supervisor.packages import PROMETHEUS, DownloadError
+from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.errors import Missing
 
-POLICY = Path("/usr/sbin/policy-rc.d")
-# What Debian's tools read as: no service may be started now.
-NO_SERVICES = "#!/bin/sh\nexit 101\n"
+PROGRAMS = ROOT / "var" / "programs"
 
 
 def prometheus() -> str:
-    """The folder of `prometheus` and `promtool`; raises Missing when they cannot be had."""
-    found = _find()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _install()
-        found = _find()
-    if found is None:
-        raise Missing("Prometheus: install prometheus (it brings promtool) so that both are in the PATH")
-    return found
-
-
-def _find() -> str | None:
-    programs = [shutil.which(name) for name in ("prometheus", "promtool")]
-    return str(Path(programs[0]).parent) if programs[0] and programs[1] else None
-
-
-def _install() -> None:
-    """Debian's package brings a service; it is neither started now nor at the next boot."""
-    print("Prometheus is missing: installing it with apt-get", flush=True)
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    with _no_services():
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", "prometheus"]):
-            subprocess.run(["apt-get", "-qq", *arguments], env=env, check=False)
-    if shutil.which("systemctl"):
-        subprocess.run(["systemctl", "disable", "--quiet", "prometheus"], check=False)
-
-
-@contextmanager
-def _no_services() -> Iterator[None]:
-    if POLICY.exists():
-        yield
-        return
-    POLICY.write_text(NO_SERVICES)
-    POLICY.chmod(0o755)
+    """Return the folder of `prometheus` and `promtool`; raise Missing if they cannot be downloaded either."""
+    found = [shutil.which(name) for name in ("prometheus", "promtool")]
+    if found[0] and found[1]:
+        return str(Path(found[0]).parent)
     try:
-        yield
-    finally:
-        POLICY.unlink()
+        return str(PROMETHEUS.download(PROGRAMS, say=print).parent)
+    except DownloadError as error:
+        raise Missing(
+            f"Prometheus: install prometheus and promtool so that both are in the PATH ({error})"
+        ) from error
 
 
 @dataclass

@@ -44,8 +44,9 @@ def test_only_root_tries_to_install_it(
 ) -> None:
     calls: list[str] = []
 
-    def note(argv: list[str], **options: Any) -> None:
+    def note(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         calls.append(argv[2])
+        return subprocess.CompletedProcess(argv, 100, "", "E: nothing can be installed")
 
     program(tmp_path, "apt-get")
     monkeypatch.setattr("os.geteuid", lambda: user)

@@ -19,7 +19,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.bench.chromium import chromium
+from tests.bench.chromium import chromium, driver_environment
 from tests.bench.control_plane import ControlPlane, wait_until
 from tests.bench.visiting import FLAGS, log_in, places
 from tests.benchmarks.measuring import Timing, print_table
@@ -52,6 +52,7 @@ ENTRIES = """() => ({
 
 
 def main() -> None:
+    os.environ.update(driver_environment())
     with running_plane(DEBUG="true", DEMO="true") as plane, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         settings: dict[str, Any] = {"base_url": f"http://{plane.address}"}

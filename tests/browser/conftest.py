@@ -35,8 +35,9 @@ def plain_settings() -> None:
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """LCM as in production (no DEBUG), with the demo fleet."""
     folder: Path = tmp_path_factory.mktemp("plane")
-    settings = {"DEMO": "true", "DEMO_LIVE": "false", "API_RATE": "10000/min"}
+    settings = {"DEMO_LIVE": "false", "API_RATE": "10000/min"}
     with control_plane(folder / "data", free_address(), **settings) as made:
+        made.load_demo()
         made.start_and_wait()
         yield made
 

@@ -20,11 +20,11 @@ def in_readme(words: str) -> str:
     return words
 
 
-def log_in_as_printed(page: Page, output: str) -> None:
-    """`make run` has printed where, as whom and with what."""
+def log_in_as_in_readme(page: Page, output: str) -> None:
+    """LCM prints its address, README has the names and passwords of the demo."""
     page.goto(re.search(r"LCM runs at (\S+)", output)[1])
     page.get_by_label("Name").fill("admin")
-    page.get_by_label("Password").fill(re.search(r"log in as admin with password (\S+):", output)[1])
+    page.get_by_label("Password").fill(re.search(r"\| `admin` \| `(\S+)` \|", README)[1])
     page.get_by_role("button", name="Log in").click()
 
 
@@ -39,7 +39,7 @@ def choose(page: Page, choice: Locator) -> None:
 
 def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane: ControlPlane):
     page = open_page(None)
-    log_in_as_printed(page, plane.output)
+    log_in_as_in_readme(page, plane.output)
     needs = page.get_by_role("region", name=in_readme("Needs you"))
     needs.get_by_role("link").filter(has_text=in_readme("to review")).click()
     page.locator("tbody").get_by_role("link").first.click()

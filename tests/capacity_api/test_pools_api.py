@@ -69,7 +69,8 @@ WRONG = [
     ({"name": "new", "min_slots": -1}, "min_slots", "greater than or equal to 0"),
     ({"name": "new", "max_slots": 10**30}, "max_slots", "less than or equal to 20000"),
     ({"name": "new", "cpu_cores": "lots"}, "cpu_cores", "number"),
-    ({"name": "new", "memory_gb": "-3"}, "__all__", "A slot needs CPU and memory."),
+    ({"name": "new", "memory_gb": "-3"}, "memory_gb", "greater than or equal to 0"),
+    ({"name": "new", "memory_gb": "0"}, "__all__", "A slot needs CPU and memory."),
     ({"name": "new", "runtime": "docker"}, "runtime", "There is no runtime “docker”"),
     (
         {"name": "new", "runtime_settings": {"boot_second": 1}},

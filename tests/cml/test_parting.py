@@ -36,3 +36,9 @@ def test_nothing_is_lost_but_the_links_between(path):
     nodes = [node for part in parts for node in part.nodes]
     assert sorted(nodes, key=lambda node: node.id) == sorted(whole.nodes, key=lambda node: node.id)
     assert sum(len(part.links) for part in parts) + len(parting.left_out) == len(whole.links)
+
+
+def test_odd_scalars_are_written_as_they_were_read():
+    dated = LAB.replace("version: 0.3.0", "version: 0.3.0, created: 2024-01-01")
+    (text,) = part_topology(dated, [["host", "r1", "r2"]]).topologies
+    assert "created: 2024-01-01" in text

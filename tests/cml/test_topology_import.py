@@ -306,6 +306,61 @@ def test_the_list_of_problems_ends_where_nobody_would_read_on():
     assert "only the first 100" in caught.value.errors[-1].message
 
 
+def lab(**values: str) -> str:
+    return f"lab: {{{', '.join(f'{name}: {value}' for name, value in values.items())}}}\n{node()}"
+
+
+def interfaces(count: int, label: str = "Gi0") -> str:
+    return f"[{', '.join(f'{{id: i{index}, label: {label}}}' for index in range(count))}]"
+
+
+def links(count: int, label: str = "") -> str:
+    ends = ", ".join(
+        f"{{id: l{index}, n1: n0, i1: a, n2: n0, i2: b, label: {label}}}" for index in range(count)
+    )
+    return f"{node()}\nlinks: [{ends}]"
+
+
+LIMITS = [
+    (lambda more: node(tags=f"[{'a, ' * (64 + more)}]"), "nodes[0].tags", "65 tags: at most 64"),
+    (
+        lambda more: node(tags=f"[{'a' * (64 + more)}]"),
+        "nodes[0].tags[0]",
+        f'tags[0] is longer than 64 characters: it has 65 and starts with "{"a" * 40}…"',
+    ),
+    (
+        lambda more: node(interfaces=interfaces(256 + more)),
+        "nodes[0].interfaces",
+        "257 interfaces: at most 256",
+    ),
+    (
+        lambda more: node(interfaces=interfaces(1, "x" * (128 + more))),
+        "nodes[0].interfaces[0].label",
+        "longer than 128 characters: it has 129",
+    ),
+    (
+        lambda more: f"nodes: [{{id: {'n' * (64 + more)}, label: R1, node_definition: iosv}}]",
+        "nodes[0].id",
+        "longer than 64 characters: it has 65",
+    ),
+    (lambda more: lab(title="x" * (250 + more)), "lab.title", "longer than 250 characters: it has 251"),
+    (lambda more: lab(description="x" * (4096 + more)), "lab.description", "longer than 4,096 characters"),
+    (lambda more: lab(notes="x" * (32_768 + more)), "lab.notes", "longer than 32,768 characters"),
+]
+
+
+@pytest.mark.parametrize(("make", "path", "said"), LIMITS)
+def test_what_reaches_a_limit_is_read_and_one_more_is_not(make, path, said):
+    assert parse_topology(make(0)).nodes
+    assert said in errors_of(make(1))[path][0]
+
+
+def test_links_and_their_labels_have_limits():
+    assert "10,001 links: at most 10,000" in errors_of(links(10_001))["links"][0]
+    assert "longer than 300 characters" in errors_of(links(1, "x" * 301))["links[0].label"][0]
+    assert "links[0].label" not in errors_of(links(1, "x" * 300))
+
+
 def test_a_thousand_nodes_are_read_and_one_more_is_not():
     def nodes(count: int) -> str:
         return "nodes:\n" + "".join(

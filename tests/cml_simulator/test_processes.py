@@ -85,7 +85,7 @@ def test_it_ends_with_its_owner_and_frees_the_port():
 
 def test_it_runs_by_the_management_command(free_port, tmp_path):
     command = [sys.executable, "manage.py", "simulate_cml", "--port", str(free_port), "--version", "2.9"]
-    env = {**os.environ, "SECRET_KEY": "x", "DATA_DIR": str(tmp_path)}
+    env = {**os.environ, "SECRET_KEY": "x" * 50, "DATA_DIR": str(tmp_path)}
     process = subprocess.Popen([*command, "--boot-seconds", "1"], env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == f"CML 2.9 simulated at http://127.0.0.1:{free_port}/\n"

@@ -38,6 +38,7 @@ class Lcm:
         self.sessions, self.feed, self.calls = {}, [], Counter()
         self.trouble = {}
         self.is_away = False
+        self.tells_time, self.now = True, lambda: datetime.now(UTC)
         self.posts = []
         self.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
         self.page = 200
@@ -50,6 +51,12 @@ class Lcm:
         self.feed.append({"revision": len(self.feed) + 1, "kind": "session", "id": key, "pool": "cml-eu"})
 
     async def __call__(self, request):
+        response = await self.answer(request)
+        if self.tells_time:
+            response.headers["X-LCM-Time"] = self.now().isoformat()
+        return response
+
+    async def answer(self, request):
         name = request.url.path.removeprefix("/api/internal/")
         self.calls[name] += 1
         status = self.trouble.get(name)
@@ -75,6 +82,8 @@ class Lcm:
             status, code = refusal
             return httpx.Response(status, json={"code": code, "message": "y", "details": {}})
         row = self.sessions[key]
+        if what == "transitions" and body.get("ends_at", row["ends_at"]) != row["ends_at"]:
+            return httpx.Response(409, json={"code": "state_conflict", "message": "extended", "details": {}})
         if what == "transitions":
             row["status"] = body["to_status"]
         if what == "failures":

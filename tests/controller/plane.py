@@ -31,16 +31,27 @@ QUICK = {
     "WORKER_PASSWORD": "simulated",
 }
 
+PROGRAM = """
+import sys, time
+real, ahead = time.time, float(sys.argv[1])
+if ahead:
+    time.time = lambda: real() + ahead
+from lcm.controller.__main__ import main
+sys.exit(main([]))
+"""
+
 
 @dataclass
 class ControllerProcess:
-    """`python -m lcm.controller`, to be started, killed and started again on the same folder."""
+    """A controller, to be started, killed and started again on the same folder."""
 
     folder: Path
     url: str
     key: str
     settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    # Seconds by which the clock of its machine is ahead.
+    clock_ahead: float = 0
 
     def start(self) -> ControllerProcess:
         self.folder.mkdir(exist_ok=True)
@@ -56,7 +67,7 @@ class ControllerProcess:
         env = {**os.environ, **{f"LCM_CONTROLLER_{name}": value for name, value in given.items()}}
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "lcm.controller"],
+                [sys.executable, "-c", PROGRAM, str(self.clock_ahead)],
                 cwd=ROOT,
                 env=env,
                 stdout=log,
@@ -136,10 +147,11 @@ class Plane:
             if controller.is_running:
                 controller.kill()
 
-    def controller(self, name: str, pool: str = "cml-eu", **settings: str) -> ControllerProcess:
-        made = ControllerProcess(
-            self.folder / name, self.url, self.known["controllers"][pool], {"NAME": "under-test", **settings}
-        )
+    def controller(
+        self, name: str, pool: str = "cml-eu", *, clock_ahead: float = 0, **settings: str
+    ) -> ControllerProcess:
+        key, named = self.known["controllers"][pool], {"NAME": "under-test", **settings}
+        made = ControllerProcess(self.folder / name, self.url, key, named, clock_ahead=clock_ahead)
         self._controllers.append(made)
         return made.start()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import httpx
 
@@ -29,17 +30,22 @@ TEMPLATE = [
 class Scene:
     """One session on one worker, looked at by hand."""
 
-    def __init__(self, folder, simulator, worker, **settings):
+    def __init__(self, folder, simulator, worker, machine=None, **settings):
+        """`machine`: its clocks are used in place of a time that a test sets."""
         self.simulator, self.worker, self.lcm = simulator, worker, Lcm()
         kept = {"data_dir": str(folder), "name": "me", **settings}
         self.config = Config(token="lcm_x", workers=Credentials(password="simulated"), **kept)
-        self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm))
+        clock = machine.clock if machine else None
+        if machine:
+            self.lcm.now = machine.lcm_now
+        self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm), clock=clock)
         self.world = World(self.config, lambda _: None)
         spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
         self.outbox = Outbox(spool, self.client, lambda _: None)
         follower = Follower(self.config, self.client, self.world)
-        self.now = datetime.now(UTC)
-        self.desk = Desk(self.config, self.world, self.outbox, Metrics(), lambda: self.now, follower.refresh)
+        self.now = machine.lcm_now() if machine else datetime.now(UTC)
+        self.clock = clock or SimpleNamespace(now=lambda: self.now, is_steady=True)
+        self.desk = Desk(self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh)
         self.leases = Leases(self.client, "me")
         self.reconciler = Reconciler(self.desk, self.leases)
         address = simulator.admin.address_of(worker)

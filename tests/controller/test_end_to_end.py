@@ -3,12 +3,13 @@
 import re
 import time
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 
 from lcm.cml.simulator.edits import HIGHEST
+from lcm.cml.simulator.faults import Fault, FaultKind
 from tests.bench.control_plane import wait_until
 from tests.factories import LAB
 
@@ -38,6 +39,11 @@ def controller(plane):
 def nothing_left(plane, session):
     assert plane.labs(session) == []
     assert plane.ports_of(session) == []
+
+
+def collected_at(plane, session):
+    steps = {step["to_status"]: step["at"] for step in plane.session(session)["transitions"]}
+    return datetime.fromisoformat(steps["COLLECTING"])
 
 
 def place_of(plane, session):
@@ -161,17 +167,20 @@ def test_a_session_that_is_spread_has_a_lab_on_each_of_its_workers(plane):
     assert controller.stop() == 0
 
 
-def test_an_extension_is_kept_to(plane, controller):
-    session = plane.run(seconds=7, left=3)
-    ends = datetime.fromisoformat(plane.session(session)["ends_at"])
-    new = (ends + timedelta(seconds=4)).isoformat()
-    assert plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new}).status_code == 200
-    until = datetime.fromisoformat(new).timestamp()
-    # An answer that comes after the end says nothing.
-    while (status := plane.status(session)) and time.time() < until:
-        assert status in ("READY", "RUNNING")
-        time.sleep(0.3)
+def test_an_extension_while_the_end_is_being_observed_is_kept_to(plane, controller):
+    """LCM has confirmed to the controller that the timeslot is over, and is then asked to extend it."""
+    session = plane.run(seconds=7, left=2)
+    worker, _ = place_of(plane, session)
+    slow = Fault(FaultKind.LATENCY, "layer3_addresses", "GET", times=1, seconds=6)
+    plane.simulator.admin.fail(worker, slow)
+    wait_until(lambda: not plane.workers()[worker]["faults"], "it is being observed", 60, plane.logs)
+    new_end = datetime.now(UTC) + timedelta(seconds=10)
+    answer = plane.call("POST", f"lablet-sessions/{session}/extend", {"ends_at": new_end.isoformat()})
+    assert answer.status_code == 200, answer.text
     assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+    assert f"LCM refuses lablet-sessions/{session}/transitions: 409" in controller.log
+    assert plane.steps(session) == WHOLE_LIFE
+    assert collected_at(plane, session) >= new_end
 
 
 def test_heartbeats_bring_version_and_capacity(plane, controller):
@@ -207,8 +216,8 @@ def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plan
     assert "somebody's" in titles
 
 
-def test_a_second_controller_stands_by_and_takes_over(plane, controller):
-    second = plane.controller("stand-by", NAME="stand-by")
+def test_a_second_controller_with_a_wrong_clock_stands_by_and_takes_over(plane, controller):
+    second = plane.controller("stand-by", NAME="stand-by", clock_ahead=600)
     try:
         wait_until(lambda: "cml-eu is served by under-test" in second.log, "it knows its place", 60)
         session = plane.run(seconds=6)
@@ -218,5 +227,8 @@ def test_a_second_controller_stands_by_and_takes_over(plane, controller):
         after = plane.run(seconds=6)
         assert plane.until(after, "TERMINATED", "FAILED") == "TERMINATED"
         assert after[:8] in second.log
+        assert "clock: the clock of this machine is 600 s ahead of LCM's" in second.log
+        assert re.search(r"^lcm_controller_clock_skew_seconds (600|599)\.", second.metrics(), re.MULTILINE)
+        assert collected_at(plane, after) >= datetime.fromisoformat(plane.session(after)["ends_at"])
     finally:
         assert second.stop() == 0

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -12,6 +14,7 @@ from lcm.controller.config import Config
 from lcm.controller.lcm_client import LcmClient
 from lcm.controller.outbox import Outbox
 from lcm.controller.spool import Post, Spool, SpoolFull
+from tests.bench.control_plane import ROOT
 
 
 def spool_in(folder, entries=100, size=10**6):
@@ -208,6 +211,51 @@ def test_a_refusal_is_told_and_does_not_block_what_follows(tmp_path, lcm):
 
     with_outbox(tmp_path, lcm, scene, news)
     assert news == ["s1"]
+
+
+FULL_DISK = """
+import asyncio, json, resource, sys
+from pathlib import Path
+from lcm.controller import outbox as module
+from tests.controller import test_outbox as t
+
+async def scene(outbox):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+    taken = await outbox.send("s1", 1, "x", {"n": 1}, "one")
+    lcm.answers = ["down"] * 3
+    kept = [(await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept for n in (2, 3)]
+    depth = outbox.depth()
+    module.MOST_IN_MEMORY = 2
+    try:
+        await outbox.send("s2", 1, "x", {}, "one")
+        full = ""
+    except t.SpoolFull as error:
+        full = str(error)
+    while outbox.waiting("s1"):
+        await asyncio.sleep(0.05)
+    after = await outbox.send("s2", 1, "x", {"n": 4}, "one")
+    files = [path.name for path in folder.iterdir()]
+    print(json.dumps([bool(taken.answer), kept, depth, full, bool(after.answer), files]))
+
+module.PATIENCE = 0.3
+folder, lcm = Path(sys.argv[1]), t.Lcm()
+t.with_outbox(folder, lcm, scene)
+print(json.dumps([body["n"] for _, body, _ in lcm.seen]))
+"""
+
+
+def test_a_full_disk_delays_no_post_and_leaves_no_files(tmp_path):
+    """A process that may write 64 bytes to a file: that is a full disk for root as well."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    result, sent = map(json.loads, done.stdout.splitlines())
+    taken, kept, depth, full, after, files = result
+    assert (taken, kept, depth, after, files) == (True, [True, True], 2, True, [])
+    assert "neither on disk nor in memory" in full
+    assert "File too large" in full
+    assert list(dict.fromkeys(sent)) == [1, 2, 3, 4], "in order"
 
 
 def test_one_session_s_trouble_is_not_another_s(tmp_path, lcm):

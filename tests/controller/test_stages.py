@@ -1,6 +1,7 @@
 """What is done in each status, against a real simulator and an LCM in memory."""
 
 import asyncio
+import shutil
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +12,7 @@ from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.marks import title_for
 from lcm.controller.model import Session, Slot
 from tests.controller.scene import PORTS
+from tests.controller.test_clock import CLOCKS, Machine
 
 
 def test_from_scheduled_to_running_and_to_its_end(play):
@@ -154,6 +156,96 @@ def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
         await scene.look(3)
         assert scene.steps()[-1] == "RUNNING"
         assert scene.said("resource-observations") == []
+
+    play(part)
+
+
+def extend(scene, **by):
+    """Extend the session in LCM without telling the controller."""
+    scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(**by)).isoformat()
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING"])
+def test_an_extension_after_the_last_check_wins(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1)
+        if status != "SCHEDULED":
+            await scene.import_lab(title_for(scene.key, 1, "campus"))
+
+        async def confirm_and_extend(session):
+            extend(scene, minutes=2)
+            return True
+
+        check, scene.desk.still_over = scene.desk.still_over, confirm_and_extend
+        if status == "SCHEDULED":
+            extend(scene, minutes=2)
+        await scene.look()
+        assert len(scene.steps()) == 1
+        assert scene.lcm.sessions[scene.key]["status"] == status
+        scene.desk.still_over = check
+        await scene.desk.refresh(scene.key)
+        await scene.until("RUNNING")
+        assert len(scene.labs()) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert scene.labs() == {}
+        assert len(scene.said("resource-observations")) == 1
+
+    play(part)
+
+
+def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.is_away = True
+        await scene.look()
+        extend(scene, minutes=2)
+        scene.lcm.is_away = False
+        while scene.outbox.waiting(scene.key):
+            await asyncio.sleep(0.05)
+        await scene.look(2)
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        assert len(scene.said("resource-observations")) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 2
+
+    play(part)
+
+
+@pytest.mark.parametrize("wall", CLOCKS)
+def test_a_session_ends_by_lcm_s_time(play, wall):
+    machine = Machine(CLOCKS[wall])
+
+    async def part(scene):
+        scene.put("INSTANTIATING", ends_in=60)
+        await scene.until("RUNNING")
+        machine.passed += 55
+        assert 0 < await scene.look() <= 5
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        machine.passed += 6
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert seen["observed_at"] == scene.lcm.now().isoformat()
+
+    play(part, machine=machine)
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "STOPPING"])
+def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
+        scene.simulator.admin.fail(scene.worker, delete)
+        scene.clock.is_steady = False
+        assert await scene.look() >= 0.5
+        assert (scene.lcm.posts, len(scene.labs())) == ([], 1)
+        scene.clock.is_steady = True
+        await scene.look(2)
+        assert len(scene.lcm.posts) >= 1
 
     play(part)
 
@@ -360,9 +452,59 @@ def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
 def test_what_takes_too_long_is_given_up(play, status, since, reason):
     async def part(scene):
         scene.put(status, since=since)
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
         await scene.look()
         (failure,) = scene.said("failures")
         assert reason in failure["reason"]
+
+    play(part)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_lab_that_is_gone_was_taken_down_however_late(play, is_told):
+    async def part(scene):
+        scene.put("STOPPING", since=901)
+        if not is_told:
+            scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
+        await scene.look()
+        assert (scene.steps(), len(scene.said("failures"))) == ((["TERMINATED"], 0) if is_told else ([], 1))
+
+    play(part)
+
+
+def break_disk(scene):
+    """Put a file where the folder of the spool was: nothing can be written, not even by root."""
+    shutil.rmtree(scene.outbox.spool.folder)
+    scene.outbox.spool.folder.write_text("")
+
+
+def test_a_session_lives_its_whole_life_without_a_disk(play):
+    async def part(scene):
+        break_disk(scene)
+        scene.put("SCHEDULED")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert (scene.said("failures"), scene.labs()) == ([], {})
+
+    play(part)
+
+
+def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
+    async def part(scene):
+        break_disk(scene)
+        monkeypatch.setattr("lcm.controller.outbox.MOST_IN_MEMORY", 0)
+        scene.put("STOPPING")
+        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        pauses = [await scene.look() for _ in range(4)]
+        assert (scene.labs(), scene.lcm.posts) == ({}, [])
+        assert all(pause and pause <= 15 for pause in pauses)
+        assert pauses[-1] > pauses[0]
+        scene.outbox.spool.folder.unlink()
+        scene.outbox.spool.folder.mkdir()
+        await scene.look()
+        assert scene.steps() == ["TERMINATED"]
 
     play(part)
 

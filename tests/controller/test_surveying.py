@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from lcm.cml.call_errors import CmlUnreachable
+from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.heartbeats import Heartbeats, Looked
 from lcm.controller.surveying import Survey
+from tests.controller.fake_lcm import until
 
 
 def surveying(scene):
@@ -66,6 +71,28 @@ def test_a_look_counts_from_its_beginning(play):
         await survey.look_over()
         (looked,) = heartbeats.looked.values()
         assert looked.as_body()["looked_seconds_ago"] >= 0.5
+
+    play(part)
+
+
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened):
+    """The round holds the worker: a call under way is answered, the next one finds the client closed."""
+
+    async def part(scene):
+        worker = scene.world.worker("slot-1")
+        slow = Fault(FaultKind.LATENCY, "system_information", times=1, seconds=0.3)
+        scene.simulator.admin.fail(scene.worker, slow)
+        heartbeats, survey = surveying(scene)
+        if is_opened:
+            rounds = asyncio.gather(heartbeats.beat(), survey.look_over())
+            await until(lambda: scene.simulator.admin.calls(scene.worker))
+        scene.world.replace_slots([])
+        if is_opened:
+            await rounds
+        await scene.world.aclose()
+        with pytest.raises(CmlUnreachable, match="has been closed"):
+            await worker.cml.system_stats()
 
     play(part)
 

@@ -59,6 +59,25 @@ def test_a_handler_leaves_other_statuses_alone(name, session_in, clock):
     assert [status_of(session) for session in others] == before
 
 
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("expire-pending", S.PENDING), ("no-show-ready", S.READY), ("end-running", S.RUNNING)],
+)
+def test_a_session_extended_after_its_handler_read_it_goes_on(name, status, session_in, clock, monkeypatch):
+    session = session_in(status)
+    clock.advance(minutes=140)
+    handler = coordinator.handlers[name]
+    decide = handler.execute
+
+    def extend_and_decide(sessions, now):
+        LabletSession.objects.filter(pk=session.pk).update(ends_at=now + HOUR)
+        return decide(sessions, now)
+
+    monkeypatch.setattr(handler, "execute", extend_and_decide)
+    assert coordinator.process_handler(name, clock).success_count == 0
+    assert status_of(session) == status
+
+
 def test_a_session_that_returned_to_the_queue_has_its_grace_again(session_in, clock):
     session = session_in(S.SCHEDULED)
     clock.advance(minutes=80)

@@ -8,9 +8,20 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
 
 import lcm
-from lcm.config import GROUPS, SQLITE_OPTIONS, Setting, as_markdown, database_from, read_settings
+from lcm.config import (
+    GROUPS,
+    POOL_OPTIONS,
+    POSTGRES_OPTIONS,
+    SQLITE_OPTIONS,
+    Setting,
+    as_markdown,
+    database_from,
+    read_settings,
+    refuse_unsafe,
+)
 
 ROOT = Path(lcm.__file__).parent.parent
 ALL = {setting.name: setting for group in GROUPS.values() for setting in group}
@@ -33,6 +44,7 @@ WRONG = [
     ("BEAT_HEARTBEAT_MAX_AGE", "0.5"),
     ("CLEANUP_INTERVAL", "inf"),
     ("CLEANUP_INTERVAL", "5min"),
+    ("TRUSTED_PROXIES", "10.0.0.1,proxy.example.org"),
 ]
 
 
@@ -128,14 +140,13 @@ def test_documented_settings_are_used():
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 
 
-@pytest.mark.parametrize(
-    ("size", "pool"), [(0, {}), (8, {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}})]
-)
+@pytest.mark.parametrize(("size", "pool"), [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}})])
 def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool(size, pool, tmp_path):
     url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
     found = database_from(url, tmp_path, size)
     assert found["PASSWORD"] == "p@ss"
-    assert found["OPTIONS"] == {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem", **pool}
+    given = {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem"}
+    assert found["OPTIONS"] == {**POSTGRES_OPTIONS, **given, **pool}
 
 
 def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
@@ -148,8 +159,8 @@ def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
 
 def test_django_is_told_of_options_in_the_address_of_the_database(tmp_path):
     url = "postgres://lcm@db.example.org/lcm?sslmode=verify-full"
-    show = READ + "print(sorted(settings.DATABASES['default']['OPTIONS']))"
-    assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "['pool', 'sslmode']\n"
+    show = READ + "print(settings.DATABASES['default']['OPTIONS']['sslmode'])"
+    assert django(tmp_path, show, SECRET_KEY="x" * 50, DATABASE_URL=url).stdout == "verify-full\n"
 
 
 def test_without_a_secret_key_production_does_not_start(tmp_path):
@@ -158,6 +169,31 @@ def test_without_a_secret_key_production_does_not_start(tmp_path):
     assert "ImproperlyConfigured" in done.stderr
     assert "SECRET_KEY" in done.stderr
     assert not (tmp_path / "secret-key").exists()
+
+
+UNSAFE = [
+    ({"DEMO": "true", "SECRET_KEY": "x" * 50}, "DEMO is on and DEBUG is off"),
+    ({"SECRET_KEY": "x" * 31}, "at least 32 characters unless DEBUG is on; it has 31"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), UNSAFE)
+def test_production_does_not_start_with_unsafe_settings(given, said, tmp_path):
+    """Web, worker, beat and commands all read the settings first."""
+    done = django(tmp_path, "import lcm.celery; lcm.celery.app.finalize(); import lcm.asgi", **given)
+    assert done.returncode != 0
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_what_production_refuses_is_allowed_with_debug():
+    refuse_unsafe(debug=True, demo=True, secret_key="short")
+    refuse_unsafe(debug=False, demo=False, secret_key="x" * 32)
+
+
+def test_the_demo_is_loaded_with_debug_only(settings):
+    settings.DEBUG = False
+    with pytest.raises(CommandError, match="passwords of the demo are public"):
+        call_command("load_demo")
 
 
 def test_with_debug_a_secret_key_is_made_and_kept_for_its_owner(tmp_path):

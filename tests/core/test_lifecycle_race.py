@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -9,7 +10,7 @@ from lcm.actors import SYSTEM
 from lcm.errors import StateConflict
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
-from lcm.services.sessions import cancel_sessions, transition_session
+from lcm.services.sessions import cancel_sessions, extend_session, move_sessions, transition_session
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 ROUNDS = 5
@@ -46,6 +47,38 @@ def test_two_threads_racing_different_steps_take_only_one(again, session_in, now
     assert sum(isinstance(result, StateConflict) for result in results) == 1
     assert session.status == won
     assert session.transitions.filter(from_status=SessionStatus.INSTANTIATING).get().to_status == won
+
+
+def end_as_controller(session: LabletSession, now: datetime) -> object:
+    return transition_session(
+        session=session, to=SessionStatus.COLLECTING, ends_at=session.ends_at, actor=SYSTEM, now=now
+    )
+
+
+def end_as_handler(session: LabletSession, now: datetime) -> object:
+    given = {"old": SessionStatus.RUNNING, "to": SessionStatus.STOPPING, "actor": SYSTEM, "now": now}
+    return move_sessions(sessions=[session], **given, unless_extended=True)
+
+
+@pytest.mark.parametrize("end", [end_as_controller, end_as_handler])
+@pytest.mark.parametrize("again", range(ROUNDS))
+def test_of_an_extension_and_the_end_of_the_timeslot_one_wins(again, end, session_in, now, at_once):
+    session = session_in(SessionStatus.RUNNING)
+    seen, extended = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
+    later = session.ends_at + timedelta(hours=1)
+
+    ended, answer = at_once(
+        lambda: end(seen, now),
+        lambda: extend_session(session=extended, ends_at=later, actor=SYSTEM, now=now),
+    )
+
+    session.refresh_from_db()
+    if isinstance(answer, LabletSession):
+        assert (session.status, session.ends_at) == (SessionStatus.RUNNING, later)
+        assert ended == [] or isinstance(ended, StateConflict)
+    else:
+        assert isinstance(answer, StateConflict)
+        assert session.status != SessionStatus.RUNNING
 
 
 def test_two_bulk_cancels_of_the_same_sessions_cancel_each_once(session_in, now, at_once):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import sys
 from pathlib import Path
 
 import psycopg
@@ -16,18 +17,27 @@ from tests.docs.commands import commands_of, run
 BOTH_SESSIONS = 2
 
 
-@pytest.mark.skipif(
-    not shutil.which("sqlite3") and os.environ.get("CI") != "true", reason="the program sqlite3 is missing"
-)
-def test_sqlite_while_somebody_writes(tmp_path):
+@pytest.fixture
+def python_alone(tmp_path):
+    """A PATH with Python and the most common tools: a bare machine has no program `sqlite3`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(Path(sys.executable).resolve())
+    for name in ("sh", "rm", "cp"):
+        (folder / name).symlink_to(shutil.which(name))
+    return str(folder)
+
+
+def test_sqlite_while_somebody_writes(tmp_path, python_alone):
     """What is still in the write-ahead log is in the backup; what came later is not."""
-    env = {**os.environ, "DATA_DIR": str(tmp_path)}
+    env = {**os.environ, "DATA_DIR": str(tmp_path), "PATH": python_alone}
     back_up, restore = commands_of("backup.md", "SQLite")
     live = sqlite3.connect(tmp_path / "lcm.sqlite3", isolation_level=None)
     live.execute("PRAGMA journal_mode=WAL")
     live.execute("CREATE TABLE told (what TEXT)")
     live.execute("INSERT INTO told VALUES ('before')")
     assert run(back_up, tmp_path, env).strip() == "ok"
+    assert (tmp_path / "lcm-backup.sqlite3").stat().st_mode & 0o077 == 0
     live.execute("INSERT INTO told VALUES ('after')")
     live.close()
     run(restore, tmp_path, env)

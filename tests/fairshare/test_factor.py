@@ -322,7 +322,9 @@ def test_the_standing_in_words():
     assert standing_of(usage_ratio(5, 10, 0.5)) == 0.5
 
 
-@pytest.mark.parametrize("value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10])
+@pytest.mark.parametrize(
+    "value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10, 5e-324]
+)
 def test_weights_that_are_none(value):
     assert weight_problem(value)
 

@@ -24,7 +24,7 @@ from lcm.supervisor.address import Address
 from lcm.supervisor.children import die_with_parent
 from observations.models import ScrapeTarget
 from scheduling.fairness import Standing, standings_of
-from scheduling.models import ObserverRun
+from scheduling.models import Lease, ObserverRun, Pool, TickRun
 from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import Stage
@@ -131,6 +131,10 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
         "it runs again by itself",
         details=log,
     )
+    pool, now = Pool.objects.earliest("name"), timezone.now()
+    Lease.objects.create(name=f"tick:{pool.pk}", holder="dead", expires_at=now)
+    resumed = TickRun.objects.filter(pool=pool, started_at__gt=now)
+    wait_until(resumed.exists, "the tick of a dead holder is resumed", details=log)
     told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))
     wait_until(told.exists, "Prometheus is told of the worker", details=log)
     assert "lcm_tasks_total" in httpx.get(f"http://{metrics}/metrics", timeout=30).text

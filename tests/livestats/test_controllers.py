@@ -1,18 +1,23 @@
 """The page of controllers and heartbeats."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
+from html import unescape
 
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from lcm.lifecycle import SessionStatus
-from observations.models import Presence
+from lcm.models import ApiToken
+from observations.models import Presence, TargetKind
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
-from observations.selectors.discovery import served_pools
+from observations.selectors.discovery import candidates, served_pools
 from scheduling.models import Slot, SlotState
 from scheduling.selectors.fleet import fleet
 from scheduling.services.controller_leases import hold_pools, release_pools
+from tests.factories import make_controller
 from tests.observations.labs import on_slot
 
 HOLDER = "controller-eu:1"
@@ -33,8 +38,19 @@ def worker(session_in, now):
     return slot
 
 
-def hold(name, now, *pools, metrics="10.0.0.7:9108"):
-    hold_pools(pools=pools, holder=name, now=now, metrics_address=metrics)
+def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
+    """A controller with a token of its own, named after it, takes the leases of these pools."""
+    token = ApiToken.objects.filter(name=name).first()
+    if token is None:
+        token = make_controller(name, *(f"pool:{pool}" for pool in pools)).token
+    hold_pools(token=token, holder=name, now=now, metrics_address=metrics, clock_skew_seconds=skew)
+    return token
+
+
+def silent(name, now):
+    """A controller that was last heard of five minutes ago."""
+    address, seen_at = "10.0.0.8:9108", now - timedelta(minutes=5)
+    Presence.objects.create(kind="controller", name=name, address=address, seen_at=seen_at)
 
 
 def states(now):
@@ -42,15 +58,15 @@ def states(now):
 
 
 def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(worker, now):
-    hold("gone", now - timedelta(minutes=5))
-    hold(HOLDER, now, "cml-eu")
+    silent("gone", now)
+    token = hold(HOLDER, now, "cml-eu")
     hold("spare", now, "cml-eu")
     assert states(now) == {
         HOLDER: ("serving", ("cml-eu",)),
         "gone": ("silent", ()),
         "spare": ("standing by", ()),
     }
-    release_pools(pools=["cml-eu"], holder=HOLDER)
+    release_pools(token=token, holder=HOLDER, now=now)
     assert HOLDER not in states(now)
     assert "gone" not in states(now + timedelta(days=1))
 
@@ -58,7 +74,37 @@ def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(wor
 def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
     hold(HOLDER, now, "cml-eu", metrics="")
     (found,) = controllers_seen(served_pools(now), now)
-    assert (found.state, found.address, found.seen_at) == ("serving", "", None)
+    assert (found.state, found.address, found.seen_at) == ("serving", "", now)
+
+
+@pytest.mark.parametrize(
+    ("skew", "words"),
+    [
+        (None, ""),
+        ("-4.999", ""),
+        ("5", "The clock of controller-eu:1 is 5 s ahead of LCM's."),
+        ("600.25", "The clock of controller-eu:1 is 10 min ahead of LCM's."),
+        ("-7.5", "The clock of controller-eu:1 is 7 s behind LCM's."),
+    ],
+)
+@pytest.mark.parametrize("metrics", ["", "10.0.0.7:9108"])
+def test_a_clock_that_is_wrong_is_shown(page, worker, now, metrics, skew, words):
+    hold(HOLDER, now, "cml-eu", metrics=metrics, skew=skew and Decimal(skew))
+    shown = unescape(page())
+    assert words in shown
+    assert ("Clock off by" in shown) == bool(words)
+    assert [each.address for each in candidates(TargetKind.CONTROLLER, now)] == [metrics][: len(metrics)]
+
+
+def test_a_controller_tells_how_far_its_clock_is_off(api, controller, worker):
+    body = {"holder": HOLDER, "metrics_address": "10.0.0.7:9108", "clock_skew_seconds": 12.5}
+    answer = api(controller).post("/api/internal/leases/hold", body)
+    assert answer.status_code == 200
+    assert abs(datetime.fromisoformat(answer["X-LCM-Time"]) - timezone.now()) < timedelta(minutes=1)
+    assert Presence.objects.get(name=HOLDER).clock_skew == Decimal("12.5")
+    for wrong in ("NaN", "far", 1e12):
+        refused = api(controller).post("/api/internal/leases/hold", {**body, "clock_skew_seconds": wrong})
+        assert refused.status_code == 400
 
 
 def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now):
@@ -73,16 +119,18 @@ def test_a_pool_says_who_serves_it_and_what_was_heard_of_its_workers(worker, now
 
 
 @pytest.mark.parametrize(
-    ("made", "sentence"),
+    ("serves", "is_gone", "sentence"),
     [
-        ([], "Nobody serves cml-eu."),
-        ([(HOLDER, 0)], "1 controller serves 1 pool with 1 ready worker; none is silent."),
-        ([(HOLDER, 0), ("gone", 5)], "Not heard of for more than a minute: gone."),
+        (False, False, "Nobody serves cml-eu."),
+        (True, False, "1 controller serves 1 pool with 1 ready worker; none is silent."),
+        (True, True, "Not heard of for more than a minute: gone."),
     ],
 )
-def test_the_page_begins_with_what_matters(page, worker, now, made, sentence):
-    for name, minutes in made:
-        hold(name, now - timedelta(minutes=minutes), *(["cml-eu"] if not minutes else []))
+def test_the_page_begins_with_what_matters(page, worker, now, serves, is_gone, sentence):
+    if serves:
+        hold(HOLDER, now, "cml-eu")
+    if is_gone:
+        silent("gone", now)
     assert sentence in page()
     assert sentence in page("/controllers/board")
 

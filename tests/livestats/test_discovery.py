@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.lifecycle import SessionStatus
-from lcm.models import Kernel
+from lcm.models import ApiToken, Kernel
 from lcm.presence import reached_at, tell
 from observations.models import Presence, ScrapeTarget
 from observations.observers import ServiceDiscoveryObserver
@@ -101,25 +101,40 @@ def test_the_address_of_a_slot_is_that_of_its_worker(ready, now, endpoint, addre
     assert ScrapeTarget.objects.values_list("address", flat=True).first() == address
 
 
-def test_a_controller_is_listed_from_its_first_lease_to_its_last(api, prometheus_token, ready, now):
+def test_a_controller_is_listed_from_its_first_lease_to_its_last(
+    api, prometheus_token, controller, ready, now
+):
     Slot.objects.update(endpoint="")
-    hold_pools(pools=["cml-eu"], holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
     found = listed(api(prometheus_token))["eu-1"]
     assert found["targets"] == ["10.0.0.9:9108"]
     assert found["labels"]["pool"] == "cml-eu"
     assert found["labels"]["system"] == "cml"
-    release_pools(pools=["cml-eu"], holder="eu-1")
+    release_pools(token=controller.token, holder="eu-1", now=now)
     observe(now)
     assert listed(api(prometheus_token)) == {}
 
 
-def test_a_controller_that_is_not_heard_of_disappears(ready, now):
-    hold_pools(pools=["cml-eu"], holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
-    hold_pools(pools=["cml-eu"], holder="stand-by", metrics_address="10.0.0.8:9108", now=now)
+@pytest.mark.parametrize("ended", ["revoked_at", "expires_at"])
+def test_a_controller_is_not_scraped_when_its_token_has_ended(controller, ready, now, ended):
+    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    observe(now)
+    assert ScrapeTarget.objects.filter(name="eu-1").exists()
+    ApiToken.objects.update(**{ended: now})
+    observe(now)
+    assert not ScrapeTarget.objects.filter(name="eu-1").exists()
+
+
+def test_a_controller_that_is_not_heard_of_disappears(controller, ready, now):
+    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    hold_pools(token=controller.token, holder="stand-by", metrics_address="10.0.0.8:9108", now=now)
     assert observe(now).success_count == 3
     hold_pools(
-        pools=["cml-eu"], holder="stand-by", metrics_address="10.0.0.8:9108", now=now + timedelta(minutes=2)
+        token=controller.token,
+        holder="stand-by",
+        metrics_address="10.0.0.8:9108",
+        now=now + timedelta(minutes=2),
     )
     observe(now + timedelta(minutes=2))
     assert set(ScrapeTarget.objects.filter(kind="controller").values_list("name", flat=True)) == {"stand-by"}
@@ -137,8 +152,8 @@ def test_what_did_not_change_is_not_written(ready, now):
     assert (moved.pk, moved.address) == (before.pk, "elsewhere.example.org:443")
 
 
-def test_a_kind_that_cannot_be_read_leaves_the_others(ready, now, monkeypatch):
-    hold_pools(pools=["cml-eu"], holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+def test_a_kind_that_cannot_be_read_leaves_the_others(controller, ready, now, monkeypatch):
+    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
 
     def fail(now):

@@ -15,6 +15,7 @@ from observations.livestats.history import History
 from observations.livestats.states import State
 from observations.pages.live_wording import bytes_text, readings
 from observations.pages.sparklines import spark_of
+from tests.bench.control_plane import free_address
 from tests.livestats.stand_in import Says, always, gauge, grown, read_at, vector
 from tests.observations.labs import on_slot
 
@@ -118,6 +119,19 @@ def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
     assert "Prometheus does not answer" in text
     assert "These figures are 1 min 30 s old." in text
     assert "3.0 GB <small>of 6.0 GB" in text
+
+
+def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
+    """And keep asking, because it starts later."""
+    (tmp_path / "status").write_text("LCM is downloading Prometheus")
+    nobody = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
+    settings.CONFIG |= {**nobody, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
+    busiest = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    for text in (panel(viewer_client, running), busiest):
+        assert "LCM is downloading Prometheus" in text
+        assert "every " in text
+    (tmp_path / "status").write_text("")
+    assert "All connection attempts failed" in panel(viewer_client, running)
 
 
 def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus, a_moment_later):

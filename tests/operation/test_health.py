@@ -68,7 +68,7 @@ def test_a_database_that_is_down_is_named(client, broker_up, monkeypatch, beat_a
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_they_are_for_everybody_and_only_read(path, client, broker_up, beat_alive):
+def test_they_need_no_log_in_and_are_only_read(path, client, broker_up, beat_alive):
     assert client.get(path).status_code == 200
     assert client.post(path).status_code == 405
 

@@ -3,15 +3,20 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import lcm
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.services.sessions import transition_session
+from lcm.supervisor.address import Address
+from lcm.worker_metrics import metrics_server
 
 ROOT = Path(lcm.__file__).parent.parent
 
@@ -73,6 +78,62 @@ def test_with_a_token_set_others_are_refused(header, client, settings):
 def test_with_a_token_set_who_knows_it_is_let_in(client, settings, db):
     settings.METRICS_TOKEN = "secret"
     assert client.get("/metrics", HTTP_AUTHORIZATION="Bearer secret").status_code == 200
+
+
+LOCAL = {"REMOTE_ADDR": "127.0.0.1"}
+# Without METRICS_TOKEN: the caller as the web server sees it, and whether it gets metrics.
+CALLERS = [
+    (LOCAL, 200),
+    ({"REMOTE_ADDR": "127.0.1.1"}, 200),
+    ({"REMOTE_ADDR": "::1"}, 200),
+    ({"REMOTE_ADDR": "::ffff:127.0.0.1"}, 200),
+    (LOCAL | {"HTTP_HOST": "127.0.0.1:8000"}, 200),
+    (LOCAL | {"HTTP_HOST": "localhost"}, 200),
+    (LOCAL | {"HTTP_HOST": "[::1]:8000"}, 200),
+    ({"REMOTE_ADDR": "10.0.0.9"}, 403),
+    ({"REMOTE_ADDR": "::ffff:10.0.0.9"}, 403),
+    ({"REMOTE_ADDR": ""}, 403),
+    ({"REMOTE_ADDR": "10.0.0.9", "HTTP_HOST": "localhost"}, 403),
+    (LOCAL | {"HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 403),
+    (LOCAL | {"HTTP_X_FORWARDED_PROTO": "https"}, 403),
+    (LOCAL | {"HTTP_FORWARDED": "for=127.0.0.1"}, 403),
+    (LOCAL | {"HTTP_X_REAL_IP": "127.0.0.1"}, 403),
+    (LOCAL | {"HTTP_VIA": "1.1 proxy"}, 403),
+    (LOCAL | {"HTTP_HOST": "lcm.example.org"}, 403),
+    ({"REMOTE_ADDR": "10.0.0.9", "HTTP_AUTHORIZATION": "Bearer "}, 403),
+]
+
+
+@pytest.mark.parametrize(("caller", "status"), CALLERS)
+def test_without_a_token_only_this_machine_is_answered(caller, status, client, settings, db):
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.METRICS_TOKEN = ""
+    answer = client.get("/metrics", **caller)
+    assert answer.status_code == status
+    assert (b"METRICS_TOKEN" in answer.content) == (status == 403)
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "status"),
+    [
+        ("", {}, 200),
+        ("", {"X-Forwarded-For": "10.0.0.9"}, 403),
+        ("secret", {}, 401),
+        ("secret", {"Authorization": "Bearer secret", "Host": "worker:9109"}, 200),
+    ],
+)
+def test_a_worker_s_metrics_have_the_same_rule(token, headers, status, settings):
+    settings.METRICS_TOKEN = token
+    server = metrics_server(Address("127.0.0.1", 0), CollectorRegistry())
+    thread = threading.Thread(target=server.handle_request)
+    thread.start()
+    try:
+        assert (
+            httpx.get(f"http://127.0.0.1:{server.server_port}/metrics", headers=headers).status_code == status
+        )
+    finally:
+        thread.join()
+        server.server_close()
 
 
 COUNT = "from lcm import metrics; metrics.TASKS.labels(task='{task}', result='success').inc({times})"

@@ -1,5 +1,6 @@
 """Where pictures are taken: a demo, and a page of a browser on it."""
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from tests.bench.chromium import chromium
+from tests.bench.chromium import chromium, driver_environment
 from tests.bench.control_plane import control_plane, free_address
 from tests.bench.visiting import FLAGS
 
@@ -22,7 +23,7 @@ def demo(address: str, *, lives_seconds: float = 0) -> Iterator[str]:
         return
     with (
         tempfile.TemporaryDirectory(prefix="lcm-pictures-") as folder,
-        control_plane(Path(folder) / "data", free_address(), DEMO="true") as plane,
+        control_plane(Path(folder) / "data", free_address(), DEBUG="true", DEMO="true") as plane,
     ):
         plane.start_and_wait()
         time.sleep(lives_seconds)
@@ -32,6 +33,7 @@ def demo(address: str, *, lives_seconds: float = 0) -> Iterator[str]:
 @contextmanager
 def page_on(address: str, **settings: Any) -> Iterator[Page]:
     """A page in a browser without motion."""
+    os.environ.update(driver_environment())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield browser.new_context(

@@ -72,7 +72,7 @@ def test_what_cannot_be_replayed_is_said(document, tmp_path):
 def test_a_replay_needs_no_database(document):
     """In a process of its own, with a database that nobody answers for, from standard input."""
     environment = {
-        "PATH": os.environ["PATH"], "SECRET_KEY": "test",
+        "PATH": os.environ["PATH"], "SECRET_KEY": "x" * 50,
         "DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0",
     }  # fmt: skip
     done = subprocess.run(

@@ -51,7 +51,7 @@ def replay(folder: Path, world, config: str) -> subprocess.CompletedProcess[str]
         [sys.executable, "manage.py", "scheduler_replay", str(folder / "snapshot.json"), "--config",
          str(folder / "pool.yaml"), "--json"],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "SECRET_KEY": "test"},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "SECRET_KEY": "x" * 50},
     )  # fmt: skip
 
 

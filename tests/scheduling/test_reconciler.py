@@ -510,7 +510,7 @@ def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_
 
 def test_one_reconciler_a_pool_at_a_time(fleet):
     slot = fleet.slot(S.BOOTING)
-    with lease(f"reconcile:{fleet.pool.pk}", length=timedelta(minutes=2), clock=fleet.clock):
+    with lease(f"reconcile:{fleet.pool.pk}", length=timedelta(minutes=2)):
         assert reconcile_pool(fleet.pool, fleet.runtime, fleet.clock) is None
     assert state_of(slot) == S.BOOTING
 
@@ -540,31 +540,3 @@ def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
     assert calls.index("probe") > max(place for place, call in enumerate(calls) if call == "terminate")
     assert (calls.count("probe"), calls.count("terminate")) == (2, 2)
     assert (state_of(ending), state_of(boots)) == (S.ERROR, S.BINDING)
-
-
-def test_the_lease_is_kept_while_many_workers_are_asked(tuned, monkeypatch):
-    from scheduling import reconciler
-    from scheduling.models import Lease
-
-    monkeypatch.setattr(reconciler, "PROBES_AT_ONCE", 1)
-    fleet = tuned(max_slots=9)
-    for _ in range(9):
-        fleet.slot(S.BINDING)
-    real = fleet.runtime.probe
-
-    def slow(instance):
-        fleet.clock.advance(seconds=30)
-        return real(instance)
-
-    fleet.runtime.probe = slow
-    left = []
-    renew = reconciler.Hold.renew
-
-    def note(hold):
-        left.append(Lease.objects.get(name=hold.name).expires_at > fleet.clock())
-        return renew(hold)
-
-    monkeypatch.setattr(reconciler.Hold, "renew", note)
-    fleet.reconcile()
-    assert all(left)
-    assert fleet.states() == [S.READY] * 9

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from time import monotonic
 
 import pytest
+from django.utils import timezone
 
-from scheduling import tasks, tick
+from scheduling import leases, tasks, tick
 from scheduling.leases import lease
 from scheduling.models import Decision, LaunchAttempt, Lease, Phase, Reservation, SlotState, TickRun
 from scheduling.services.slots import note_interruption
@@ -55,7 +57,7 @@ def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypat
 
 def test_one_tick_a_pool_at_a_time(fleet):
     fleet.reservation()
-    with lease(f"tick:{fleet.pool.pk}", length=timedelta(minutes=1), clock=fleet.clock):
+    with lease(f"tick:{fleet.pool.pk}", length=timedelta(minutes=1)):
         assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
     assert not fleet.slots()
     assert len(fleet.tick().attempts) == 1
@@ -63,11 +65,12 @@ def test_one_tick_a_pool_at_a_time(fleet):
 
 
 def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
-    Lease.objects.create(
-        name=f"tick:{fleet.pool.pk}", holder="dead", expires_at=fleet.clock() + timedelta(seconds=60)
+    dead = Lease.objects.create(
+        name=f"tick:{fleet.pool.pk}", holder="dead", expires_at=timezone.now() + timedelta(hours=1)
     )
     assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
-    fleet.clock.advance(seconds=60)
+    dead.expires_at = timezone.now() - timedelta(seconds=1)
+    dead.save()
     assert fleet.tick() is not None
 
 
@@ -75,7 +78,8 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
     fleet = tuned(min_slots=2)
 
     def taken_over(context):
-        fleet.clock.advance(seconds=61)
+        frozen = monotonic() + 60
+        monkeypatch.setattr(leases, "monotonic", lambda: frozen)
         Lease.objects.update(holder="someone else")
 
     steps = tuple((name, taken_over if name == "place" else step) for name, step in STEPS)
@@ -252,3 +256,13 @@ def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkey
     report = fleet.tick()
     assert (len(report.attempts), list(report.errors)) == (2, ["record"])
     assert not Lease.objects.exists()
+
+
+def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):
+    fleet.slot()
+    begun = fleet.clock()
+    requested = fleet.clock.advance(milliseconds=67)
+    session = lab()
+    fleet.clock.now = begun
+    assert fleet.clean_tick().counts["placed"] == 1
+    assert set(session.transitions.values_list("at", flat=True)) == {requested}

@@ -15,6 +15,8 @@ from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
 from lcm.actors import SYSTEM
+from lcm.errors import Unavailable
+from lcm.services import asking
 from scheduling import tasks, wake
 from scheduling.models import SlotState
 from scheduling.services.heartbeats import note_heartbeat
@@ -149,10 +151,18 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
         backend = "django.core.cache.backends.redis.RedisCache"
         settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": silent_address, "OPTIONS": options}}
     reach = partial(current_app.connection_for_write, silent_address)
-    monkeypatch.setattr(wake, "current_app", SimpleNamespace(connection_for_write=reach))
+    monkeypatch.setattr(asking, "current_app", SimpleNamespace(connection_for_write=reach))
     begun = time.monotonic()
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(10):
             fleet.reservation()
     assert time.monotonic() - begun < 20
     assert warnings(caplog) == ["wake_failed"]
+
+
+def test_a_worker_cannot_be_asked_through_a_broker_that_never_answers(monkeypatch, silent_address):
+    reach = partial(current_app.connection_for_write, silent_address)
+    app = SimpleNamespace(connection_for_write=reach, send_task=current_app.send_task)
+    monkeypatch.setattr(asking, "current_app", app)
+    with pytest.raises(Unavailable):
+        asking.ask_worker("lcm.tasks.beat_heartbeat")

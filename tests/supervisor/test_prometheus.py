@@ -1,9 +1,11 @@
 """The Prometheus beside the demo."""
 
 import json
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import Mock
 
 import pytest
 from django.utils import timezone
@@ -12,8 +14,11 @@ from lcm.demo.workers import prometheus_key
 from lcm.management.commands import up
 from lcm.services.tokens import find_token
 from lcm.supervisor.address import Address
-from lcm.supervisor.prometheus import HOW_TO_ADD, Prometheus
+from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
+from lcm.supervisor.supervisor import Supervisor
+from tests.bench.control_plane import wait_until
 from tests.bench.test_chromium import program
+from tests.supervisor.apt import build_package, path_with_apt
 
 WEB = Address("127.0.0.1", 8000)
 
@@ -29,7 +34,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prometheus:
     return found
 
 
-def test_without_the_program_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_program_and_apt_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert Prometheus.planned(WEB, tmp_path) is None
 
@@ -69,7 +74,8 @@ def test_it_gets_the_token_of_the_metrics(planned: Prometheus, settings: SimpleN
 
 
 def test_it_listens_where_lcm_asks(planned: Prometheus) -> None:
-    child = planned.child()
+    assert planned.program is not None
+    child = planned.child(planned.program)
     assert child.argv[0].endswith("/prometheus")
     assert f"--web.listen-address={planned.address}" in child.argv
     assert planned.settings["PROMETHEUS_URL"] == f"http://{planned.address}"
@@ -92,10 +98,69 @@ def test_it_is_for_the_living_demo_alone(
     assert up._wants_prometheus() == wanted
 
 
-def test_without_it_people_are_told_how_to_add_one(settings: SimpleNamespace) -> None:
+@pytest.fixture
+def supervisor() -> Iterator[Supervisor]:
+    made = Supervisor(say=print)
+    yield made
+    made.stop()
+
+
+def welcome(supervisor: Supervisor, prometheus: Prometheus | None) -> list[str]:
+    """Return what people are told, now and later."""
+    command, said = up.Command(), list[str]()
+    command._say = said.append  # type: ignore[method-assign]
+    command._welcome(supervisor, WEB, prometheus)
+    return said
+
+
+def test_without_it_people_are_told_how_to_add_one(settings: SimpleNamespace, supervisor: Supervisor) -> None:
     settings.DEMO = True
     settings.CONFIG |= {"DEMO_LIVE": True, "PROMETHEUS_URL": ""}
-    command = up.Command()
-    command._say = Mock()  # type: ignore[method-assign]
-    command._announce(WEB, None)
-    assert f"  {HOW_TO_ADD}" in [call.args[0] for call in command._say.call_args_list]
+    assert f"  {HOW_TO_ADD}" in welcome(supervisor, None)
+
+
+def unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[Prometheus, Path]:
+    """Return a plan on a machine with this apt-get and without a Prometheus, and its status file."""
+    monkeypatch.setenv("PATH", path_with_apt(tmp_path, script))
+    planned = Prometheus.planned(WEB, tmp_path)
+    assert planned is not None
+    planned.folder.mkdir()
+    return planned, Path(planned.settings["PROMETHEUS_STATUS_FILE"])
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")
+def test_it_is_downloaded_in_the_background_and_started_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
+) -> None:
+    fake = '#!/bin/sh\ntest "$1" = --version || exec sleep 60\n'
+    archive = build_package(tmp_path, "prometheus", {"usr/bin/prometheus": fake})
+    waits = f"while ! test -e {tmp_path}/go; do sleep 0.05; done; cp {archive} prometheus_1_all.deb"
+    planned, status = unknown(tmp_path, monkeypatch, waits)
+    said = welcome(supervisor, planned)
+    assert status.read_text() == DOWNLOADING
+    assert "Prometheus is not installed. LCM downloads it" in said[-1]
+    (tmp_path / "go").touch()
+
+    def is_started() -> bool:
+        supervisor.look_after(time.monotonic())
+        return [child.name for child in supervisor.children] == ["prometheus"]
+
+    wait_until(is_started, "Prometheus is started")
+    assert supervisor.children[0].argv[0] == str(planned.programs / "prometheus" / "usr/bin/prometheus")
+    assert status.read_text() == STARTING
+    assert said[-1] == f"  Prometheus runs at http://{planned.address}/"
+
+
+def test_after_a_failed_download_people_are_told_how_to_add_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supervisor: Supervisor
+) -> None:
+    planned, status = unknown(tmp_path, monkeypatch, "exit 100")
+    said = welcome(supervisor, planned)
+
+    def is_over() -> bool:
+        supervisor.look_after(time.monotonic())
+        return not supervisor.children
+
+    wait_until(is_over, "the download has failed")
+    assert status.read_text() == NOT_DOWNLOADED
+    assert said[-1] == f"  {HOW_TO_ADD}"

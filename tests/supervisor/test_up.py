@@ -7,10 +7,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
 
+from lcm.local_state import embedded_socket
 from lcm.supervisor.address import Address
 from tests.bench import valkey_server
-from tests.bench.control_plane import control_plane, free_address, wait_until
+from tests.bench.control_plane import ControlPlane, control_plane, free_address, wait_until
+from tests.supervisor.apt import path_with_apt
 
 pytestmark = pytest.mark.integration
 
@@ -40,11 +46,55 @@ def first_migration(data_dir: Path) -> str:
         return when
 
 
+def last_heartbeat(data_dir: Path) -> str:
+    """When a worker last ran the task that beat sends every second."""
+    with sqlite3.connect(data_dir / "lcm.sqlite3", timeout=30) as database:
+        when: str = database.execute("SELECT at FROM lcm_heartbeat WHERE name = 'beat'").fetchone()[0]
+        return when
+
+
+def broker_pid(data_dir: Path) -> int | None:
+    """The process that answers as the embedded broker; None while no broker answers."""
+    with Redis(unix_socket_path=str(embedded_socket(data_dir)), retry=Retry(NoBackoff(), 0)) as broker:
+        try:
+            return int(broker.info("server")["process_id"])
+        except RedisError:
+            return None
+
+
+def restart_broker(plane: ControlPlane) -> None:
+    """Kill the broker and wait until its successor carries a task from beat to a worker."""
+    killed = broker_pid(plane.data_dir)
+    assert killed
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: broker_pid(plane.data_dir) not in (None, killed), "the broker is back")
+    before = last_heartbeat(plane.data_dir)
+    wait_until(
+        lambda: last_heartbeat(plane.data_dir) > before, "a worker runs tasks again", 60, lambda: plane.output
+    )
+
+
+def open_to_others(data_dir: Path) -> list[Path]:
+    """Return what other users could read; the web server shows static files and style sheets to all."""
+    public = ("static", "made")
+    private = [path for path in data_dir.rglob("*") if path.relative_to(data_dir).parts[0] not in public]
+    return [path for path in (data_dir, *private) if mode_of(path) & 0o077]
+
+
+def mode_of(path: Path) -> int:
+    """Return 0 for a file that is gone by now: SQLite removes its log with the last connection."""
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return 0
+
+
 def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
     data_dir: Path, address: Address, home: Path
 ) -> None:
     with control_plane(data_dir, address, from_nothing=True, HOME=str(home)) as plane:
         plane.start_and_wait()
+        assert open_to_others(data_dir) == []
         with control_plane(data_dir, address.at_port(1)) as second:
             second.start()
             assert second.wait() == 1
@@ -56,15 +106,28 @@ def test_it_serves_brings_back_a_dead_child_and_stops_cleanly(
         wait_until(lambda: plane.status("/healthz") == 200, "the web answers again")
         assert plane.leader("gunicorn") != killed
 
+        users = [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")]
+        restart_broker(plane)
+        restart_broker(plane)
+        assert [plane.leader("-A lcm.celery worker"), plane.leader("-A lcm.celery beat")] == users
+        assert "worker ended" not in plane.output
+
         plane.send(signal.SIGTERM)
         assert plane.wait() == 0
         assert plane.processes() == []
         assert list(home.iterdir()) == []
 
 
-def test_a_killed_supervisor_takes_all_along_and_the_data_stays(data_dir: Path, address: Address) -> None:
-    with control_plane(data_dir, address, DEBUG="true", DEMO="true") as plane:
+def test_a_killed_supervisor_takes_all_along_and_the_data_stays(
+    data_dir: Path, tmp_path: Path, address: Address
+) -> None:
+    """Even a download of Prometheus that hangs, which does not delay the start either."""
+    hanging = path_with_apt(tmp_path, "exec sleep 600")
+    with control_plane(data_dir, address, DEBUG="true", DEMO="true", PATH=hanging) as plane:
         plane.start_and_wait()
+        # What was made by an earlier release, readable for all.
+        assert open_to_others(data_dir) == []
+        wait_until(lambda: plane.processes("sleep 600"), "apt-get hangs")
         made = first_migration(data_dir)
         plane.send(signal.SIGKILL)
         plane.wait()

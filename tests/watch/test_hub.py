@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm.access import ControllerScope
 from lcm.api.watch import hub as hub_module
 from lcm.api.watch import waiting, window
 from lcm.api.watch.hub import Hub
@@ -16,6 +17,8 @@ from lcm.api.watch.waiting import watch
 from lcm.api.watch.window import Window
 from lcm.errors import Gone
 from lcm.selectors.feed import Change, Reach
+
+EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
 
 
 def change(revision, pool="eu"):
@@ -67,14 +70,14 @@ def run(work):
 
 def test_without_a_place_the_answer_is_where_the_feed_is(feed):
     feed.add()
-    answer = run(lambda: watch(Hub(), ["eu"], None, 5))
+    answer = run(lambda: watch(Hub(), EU, None, 5))
     assert (answer.revision, answer.changes) == (1, [])
 
 
 def test_what_is_there_is_answered_at_once(feed):
     for pool in ("eu", "us", "eu"):
         feed.add(pool)
-    answer = run(lambda: watch(Hub(), ["eu"], 1, 5))
+    answer = run(lambda: watch(Hub(), EU, 1, 5))
     assert (answer.revision, [each.revision for each in answer.changes]) == (3, [3])
 
 
@@ -82,8 +85,8 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
     async def scene():
         hub = Hub()
         feed.add()
-        mine = asyncio.create_task(watch(hub, ["eu"], 1, 5))
-        other = asyncio.create_task(watch(hub, ["us"], 1, 1.5))
+        mine = asyncio.create_task(watch(hub, EU, 1, 5))
+        other = asyncio.create_task(watch(hub, US, 1, 1.5))
         await asyncio.sleep(0.1)
         feed.add("eu")
         first, second = await mine, await other
@@ -96,7 +99,7 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
 
 def test_nothing_is_answered_when_the_time_is_over(feed):
     feed.add()
-    answer = run(lambda: watch(Hub(), ["eu"], 1, 0.2))
+    answer = run(lambda: watch(Hub(), EU, 1, 0.2))
     assert (answer.revision, answer.changes) == (1, [])
 
 
@@ -105,7 +108,7 @@ def test_many_who_wait_cost_one_look(feed):
         hub = Hub()
         feed.add()
         await hub.look()
-        watchers = [asyncio.create_task(watch(hub, ["eu"], 1, 5)) for _ in range(300)]
+        watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
         await asyncio.sleep(0.2)
         feed.looks = 0
         feed.add()
@@ -120,7 +123,7 @@ def test_many_who_wait_cost_one_look(feed):
 def test_the_first_change_of_all_wakes_too(feed):
     async def scene():
         hub = Hub()
-        mine = asyncio.create_task(watch(hub, ["eu"], 0, 5))
+        mine = asyncio.create_task(watch(hub, EU, 0, 5))
         await asyncio.sleep(0.1)
         feed.add()
         return await mine
@@ -134,7 +137,7 @@ def test_a_place_that_is_not_in_the_feed_is_gone(feed, since, forgotten):
         feed.add()
     feed.forgotten = forgotten
     with pytest.raises(Gone):
-        run(lambda: watch(Hub(), ["eu"], since, 1))
+        run(lambda: watch(Hub(), EU, since, 1))
 
 
 def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
@@ -144,7 +147,7 @@ def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
         await hub.window()
         feed.add()
         feed.add()
-        return await watch(hub, ["eu"], 3, 0.1)
+        return await watch(hub, EU, 3, 0.1)
 
     assert run(scene).revision == 3
 
@@ -159,7 +162,7 @@ def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypat
         for _ in range(8):
             feed.add()
         await hub.look()
-        return await watch(hub, ["eu"], 2, 1)
+        return await watch(hub, EU, 2, 1)
 
     assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
 
@@ -172,7 +175,7 @@ def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
         for _ in range(9):
             feed.add()
         while True:
-            answer = await watch(hub, ["eu"], since, 0.1)
+            answer = await watch(hub, EU, since, 0.1)
             if not answer.changes:
                 return seen
             assert len(answer.changes) <= 3
@@ -188,10 +191,10 @@ def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
     async def scene():
         hub = Hub()
         feed.add()
-        await watch(hub, ["eu"], 1, 0.05)
+        await watch(hub, EU, 1, 0.05)
         await asyncio.sleep(0.4)
         feed.add()
-        return await watch(hub, ["eu"], 1, 0.05)
+        return await watch(hub, EU, 1, 0.05)
 
     assert [each.revision for each in run(scene).changes] == [2]
 

@@ -387,9 +387,10 @@ def test_a_slot_without_an_instance_redeems_nothing(api, slot, launched):
 
 
 @pytest.mark.usefixtures("one_window")
-def test_guessing_is_slowed_down(api, slot, launched, settings):
+def test_guessing_boot_tokens_is_throttled_and_never_blocks_a_worker(api, slot, launched, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "2/min"
     assert [redeem(api, slot, "0" * 64).status_code for _ in range(3)] == [404, 404, 429]
+    assert redeem(api, slot, boot_token(launched)).status_code == 200
     assert redeem(api, slot, boot_token(launched)).status_code == 429
 
 

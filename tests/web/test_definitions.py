@@ -6,6 +6,7 @@ import csv
 import re
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -154,3 +155,13 @@ def test_neither_way_to_import_is_optional(as_, admin):
     assert " required" not in text
     assert "Choose a file or paste the topology." in client.post(here, {}).content.decode()
     assert "This is what LCM understood." in client.post(here, {"topology": LAB}).content.decode()
+
+
+def test_a_topology_over_a_limit_is_refused_alike_on_page_and_api(as_, api, admin):
+    text = LAB.replace("serial:5041", "x" * 65)
+    sentence = f'tags[0] is longer than 64 characters: it has 65 and starts with "{"x" * 40}…".'
+    shown = as_(admin).post(reverse("definition_import"), {"topology": text}).content.decode()
+    assert sentence in unescape(shown)
+    answer = api(admin).post("/api/lablet-definitions/import/", {"topology": text, "name": "long"})
+    assert answer.status_code == 400
+    assert answer.json()["details"] == {"topology.nodes[0].tags[0]": [sentence]}

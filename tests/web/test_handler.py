@@ -5,12 +5,17 @@ import threading
 
 import pytest
 from django.core import signals
+from django.db import OperationalError
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 
+from lcm.web import database_health
+from lcm.web.errors import server_error
 from lcm.web.handler import OneThread
+from lcm.web.health import healthz
 
 seen: list[str] = []
+blocked = threading.Event()
 
 
 def note(request):
@@ -30,7 +35,29 @@ def fail(request):
     raise RuntimeError("oh")
 
 
-urlpatterns = [path("note", note), path("stream", stream), path("fail", fail)]
+def block(request):
+    blocked.wait(30)
+    return HttpResponse("late")
+
+
+def locked(request):
+    raise OperationalError("database is locked")
+
+
+urlpatterns = [
+    path(name, view)
+    for name, view in {
+        "note": note,
+        "stream": stream,
+        "fail": fail,
+        "block": block,
+        "page": locked,
+        "api/locked": locked,
+        "healthz": healthz,
+        "static/note": note,
+    }.items()
+]
+handler500 = server_error
 pytestmark = pytest.mark.urls(__name__)
 
 
@@ -55,7 +82,7 @@ def finished():
     signals.request_finished.disconnect(end)
 
 
-async def ask(handler, where, body=b""):
+async def ask(handler, where, body=b"", method="POST"):
     """Status and body of an answer."""
     sent = []
     messages = [{"type": "http.request", "body": body, "more_body": False}]
@@ -67,7 +94,7 @@ async def ask(handler, where, body=b""):
         sent.append(message)
 
     headers = [(b"content-length", str(len(body)).encode())]
-    scope = {"type": "http", "method": "POST", "path": where, "headers": headers, "query_string": b""}
+    scope = {"type": "http", "method": method, "path": where, "headers": headers, "query_string": b""}
     await handler(scope, receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -101,3 +128,61 @@ def test_who_leaves_before_all_was_sent_gets_no_answer(handler, finished):
 
     asyncio.run(left())
     assert (seen, finished) == ([], [])
+
+
+@pytest.fixture
+def database(monkeypatch):
+    """A database whose probes find the problem in `problem[0]`; requests wait 50 ms before they probe."""
+    problem = ["it is away"]
+
+    async def probe():
+        return problem[0]
+
+    monkeypatch.setattr(database_health, "probe_database", probe)
+    monkeypatch.setattr(database_health, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(database_health, "RECOVERY_SECONDS", 0.01)
+    monkeypatch.setattr(database_health, "_check_pool", lambda: None)
+    blocked.clear()
+    yield problem
+    blocked.set()
+
+
+def test_requests_are_refused_while_the_database_is_away_and_never_run_later(handler, database):
+    async def scene():
+        waiting = [asyncio.create_task(ask(handler, path)) for path in ("/block", "/note")]
+        refused = [await each for each in waiting]
+        refused.append(await ask(handler, "/api/note"))
+        assert [status for status, _ in refused] == [503, 503, 503]
+        assert b"The database does not answer." in refused[0][1]
+        assert b'"code": "unavailable"' in refused[2][1]
+        assert await ask(handler, "/healthz", method="GET") == (200, b"ok")
+        assert (await ask(handler, "/static/note", b"x")) == (200, b"x")
+        seen.clear()
+        blocked.set()
+        database[0] = ""
+        while database_health.health.is_away:
+            await asyncio.sleep(0.01)
+        assert (await ask(handler, "/note", b"back")) == (200, b"back")
+        # The refused request that no thread had taken up was dropped.
+        assert len(seen) == 1
+
+    asyncio.run(scene())
+
+
+def test_a_long_request_is_not_cut_while_the_database_answers(handler, database):
+    async def scene():
+        database[0] = ""
+        waiting = asyncio.create_task(ask(handler, "/block"))
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        blocked.set()
+        assert await waiting == (200, b"late")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("where", ["/page", "/api/locked"])
+def test_a_database_error_is_503(handler, database, where):
+    database[0] = ""
+    status, body = asyncio.run(ask(handler, where))
+    assert (status, b"The database does not answer." in body) == (503, True)

@@ -204,3 +204,19 @@ def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
     settings.CONFIG["API_LOGIN_RATE"] = "1/min"
     client.get("/api/lablet-sessions/", HTTP_AUTHORIZATION="Bearer lcm_wrong")
     assert tries_to_log_in(client, "vera", PASSWORD).status_code == 302
+
+
+@pytest.mark.parametrize("name", ["set_theme", "login", "observer_run", "admin:login"])
+@pytest.mark.parametrize("target", ["http://testserver/sessions/", "https://testserver/sessions/"])
+def test_next_keeps_the_scheme(name, target, client, admin, monkeypatch):
+    """A secure page leads to secure pages only; an insecure one to both."""
+    monkeypatch.setattr("scheduling.pages.observers.ask_for_run", lambda *_: None)
+    admin.is_staff = True
+    admin.save()
+    client.force_login(admin)
+    args = ["usage-record"] if name == "observer_run" else []
+    call = client.get if name == "admin:login" else client.post
+    for secure in (False, True):
+        response = call(reverse(name, args=args), {"theme": "dark", "next": target}, secure=secure)
+        followed = response.headers["Location"] == target
+        assert followed == (not secure or target.startswith("https:")), (secure, response.headers["Location"])

@@ -20,7 +20,14 @@ from lcm.errors import InvalidInput
 M = TypeVar("M", bound=Model)
 # Not every client sends a body with a DELETE.
 deletion_schema = extend_schema(
-    parameters=[OpenApiParameter("reason", str, description="Why; has to be here or in the body, as JSON.")],
+    parameters=[
+        OpenApiParameter(
+            "reason",
+            {"type": "string", "minLength": 1, "maxLength": 500},
+            required=True,
+            description="Why, for the change log. A JSON body with `reason` may replace it.",
+        )
+    ],
     responses={204: None},
 )
 
@@ -30,7 +37,7 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
 
     access: dict[str, Rule]
     sorts: tuple[str, ...] = ("-created_at",)
-    lookup_value_regex = "[0-9a-f-]{36}"
+    lookup_value_regex = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @property
     def actor(self) -> Actor:

@@ -16,7 +16,7 @@ from lcm.api.views.base import LcmViewSet
 from lcm.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors import for_controllers
-from lcm.selectors.sessions import sessions_in_pools
+from lcm.selectors.sessions import sessions
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
 from lcm.web.filters import ControllerSessionFilter
@@ -24,7 +24,7 @@ from lcm.web.filters import ControllerSessionFilter
 
 @extend_schema(tags=["for controllers"])
 class InternalSessionViewSet(LcmViewSet[LabletSession]):
-    """The sessions on a controller's slots. Of other pools there is nothing to be seen."""
+    """The sessions on a controller's slots. Sessions outside its scope are not found."""
 
     queryset = LabletSession.objects.none()
     serializer_class = s.ControllerSessionSerializer
@@ -35,8 +35,8 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         if self.action == "list":
-            return for_controllers.sessions_on_slots(principal.pools)
-        return sessions_in_pools(principal.pools)
+            return for_controllers.sessions_on_slots(principal.scope)
+        return for_controllers.in_scope(sessions(), principal.scope)
 
     @extend_schema(responses=s.ControllerSessionSerializer(many=True))
     def list(self, request: Request) -> Response:
@@ -55,6 +55,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
             session=self._believed(data),
             to=SessionStatus(data["to_status"]),
             reason=data["reason"],
+            ends_at=data.get("ends_at"),
             actor=self.actor,
             now=self.now(),
         )

@@ -80,12 +80,13 @@ class ProjectViewSet(ReadViewSet[Project]):
         services.delete_project(project=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
-    @extend_schema(responses=s.UserSerializer(many=True), filters=False)
+    @extend_schema(responses=s.PersonNameSerializer(many=True), filters=False)
     @action(detail=True, filterset_class=None, sorts=("username", "date_joined"))
     def members(self, request: Request, pk: str) -> Response:
+        """List the ids and names of the members, such as the possible owners of a session."""
         people: Any = selectors.people().filter(memberships__project=self.get_object())
         rows: Any = self.paginate_queryset(people)
-        return self.get_paginated_response(s.UserSerializer(rows, many=True).data)
+        return self.get_paginated_response(s.PersonNameSerializer(rows, many=True).data)
 
     @extend_schema(request=s.MemberSerializer, responses={204: None})
     @members.mapping.post
@@ -108,7 +109,7 @@ class UserViewSet(ReadViewSet[User]):
     serializer_class = s.UserSerializer
     filterset_class = UserFilter
     sorts = ("username", "date_joined")
-    access = {"list": VIEWER, "retrieve": VIEWER}
+    access = {"list": ADMIN, "retrieve": ADMIN}
 
     def get_queryset(self) -> QuerySet[User]:
         return selectors.people()
@@ -158,7 +159,7 @@ class ChangeViewSet(ReadViewSet[ChangeLog]):
     queryset = ChangeLog.objects.none()
     serializer_class = s.ChangeSerializer
     filterset_class = ChangeFilter
-    lookup_value_regex = "[0-9]+"
+    lookup_value_regex = "[0-9]{1,18}"
     sorts = ("-at",)
     access = {"list": VIEWER, "retrieve": VIEWER}
 

@@ -17,13 +17,14 @@ from lcm.api.authentication import Controller
 from lcm.api.views.base import ReadViewSet
 from lcm.models import LabletSession
 from lcm.selectors import sessions as selectors
+from lcm.selectors.for_controllers import in_scope
 from lcm.services import sessions as services
 from lcm.services.session_reports import note_arrival
 from lcm.web.filters import SessionFilter
 
 
 class ScopedSessions(ReadViewSet[LabletSession]):
-    """People see all sessions, a controller those in its pools."""
+    """People see all sessions, a controller those in its scope."""
 
     queryset = LabletSession.objects.none()
     filterset_class = SessionFilter
@@ -32,7 +33,7 @@ class ScopedSessions(ReadViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         rows = (
-            selectors.sessions_in_pools(principal.pools)
+            in_scope(selectors.sessions(), principal.scope)
             if isinstance(principal, Controller)
             else selectors.sessions()
         )

@@ -18,9 +18,11 @@ from django.db import DatabaseError, close_old_connections
 
 from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import Window
+from lcm.errors import DatabaseAway
 from lcm.selectors import feed
 from lcm.selectors.feed import Change, Reach
 from lcm.services.feed import number_entries
+from lcm.web.database_health import while_database_answers
 
 logger = logging.getLogger(__name__)
 
@@ -63,22 +65,30 @@ class Hub:
             self._is_current = False
             # In a context of its own: it outlives the request that started it.
             self._task = asyncio.create_task(self._keep_looking(), context=contextvars.Context())
-        return self._window if self._window and self._is_current else await self.look()
+        if self._window is None or not self._is_current:
+            async with self._look:
+                # Another watcher may have read the feed while this one waited for its turn.
+                if self._window is None or not self._is_current:
+                    return await self._read()
+        return self._window
 
     async def look(self) -> Window:
         """Read what is new and wake those whom it concerns."""
         async with self._look:
-            seen = self._window.reach.revision if self._window else None
-            changes, reach = await asyncio.to_thread(_read_after, seen)
-            if changes is None or self._window is None:
-                self._window = Window(reach)
-            else:
-                self._window.add(changes, reach)
-            for pool in {change.pool for change in changes or ()}:
-                for event in self.waiting.get(pool, ()):
-                    event.set()
-            self._is_current = True
-            return self._window
+            return await self._read()
+
+    async def _read(self) -> Window:
+        seen = self._window.reach.revision if self._window else None
+        changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, seen))
+        if changes is None or self._window is None:
+            self._window = Window(reach)
+        else:
+            self._window.add(changes, reach)
+        for pool in {change.pool for change in changes or ()}:
+            for event in self.waiting.get(pool, ()):
+                event.set()
+        self._is_current = True
+        return self._window
 
     async def _keep_looking(self) -> None:
         async with Subscription(self._wake.set) as subscription:
@@ -94,7 +104,7 @@ class Hub:
                 idle = 0.0
                 try:
                     await self.look()
-                except DatabaseError as error:
+                except (DatabaseError, DatabaseAway) as error:
                     logger.warning("watch_look_failed", extra={"error": str(error)})
 
 

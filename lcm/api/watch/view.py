@@ -11,23 +11,25 @@ from asgiref.sync import SyncToAsync, sync_to_async
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from lcm.access import CONTROLLER
+from lcm.access import CONTROLLER, ControllerScope
+from lcm.api.schema import ErrorSerializer
 from lcm.api.watch.hub import hub
 from lcm.api.watch.waiting import watch
-from lcm.errors import InvalidInput, LcmError
+from lcm.errors import RETRY_SECONDS, InvalidInput, LcmError
 from lcm.models import FeedKind
+from lcm.web.database_health import while_database_answers
 
 T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
 USUAL_WAIT = 25.0
+LONGEST_REVISION = 18  # digits
 
 
 class FeedChangeSerializer(serializers.Serializer[Any]):
@@ -46,7 +48,7 @@ class WatchSerializer(serializers.Serializer[Any]):
 class Asked:
     """A request that may be answered."""
 
-    pools: frozenset[str]
+    scope: ControllerScope
     since: int | None
     wait: float
 
@@ -64,11 +66,17 @@ class WatchView(APIView):
         operation_id="internal_watch",
         parameters=[
             OpenApiParameter(
-                "since", OpenApiTypes.INT64, description="Left out: answers at once where the feed is."
+                "since",
+                {"type": "integer", "format": "int64", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
+                description="Left out: answers at once where the feed is.",
             ),
-            OpenApiParameter("wait", OpenApiTypes.FLOAT, description="Seconds, 0 to 30; 25 if left out."),
+            OpenApiParameter(
+                "wait",
+                {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+                description="Seconds; 25 if left out.",
+            ),
         ],
-        responses={200: WatchSerializer},
+        responses={200: WatchSerializer, 410: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
         """For the schema, and for synchronous servers: without waiting there is nothing to hold."""
@@ -77,11 +85,11 @@ class WatchView(APIView):
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
         async def answer(request: HttpRequest) -> HttpResponseBase:
-            asked = await _in_thread(cls(**initkwargs).admit, request)
-            if isinstance(asked, HttpResponseBase):
-                return asked
             try:
-                found = await watch(hub(), asked.pools, asked.since, asked.wait)
+                asked = await while_database_answers(lambda: _in_thread(cls(**initkwargs).admit, request))
+                if isinstance(asked, HttpResponseBase):
+                    return asked
+                found = await watch(hub(), asked.scope, asked.since, asked.wait)
             except LcmError as error:
                 return _refusal(error)
             changes = [vars(change) for change in found.changes]
@@ -113,9 +121,9 @@ class WatchView(APIView):
 def _asked(request: Request) -> Asked:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
-    if since is not None and not (since.isascii() and since.isdigit() and len(since) < 19):
+    if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
-    return Asked(frozenset(principal.pools), None if since is None else int(since), _seconds(wait))
+    return Asked(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
 def _seconds(text: str | None) -> float:
@@ -130,7 +138,10 @@ def _seconds(text: str | None) -> float:
 
 def _refusal(error: LcmError) -> JsonResponse:
     body = {"code": error.code, "message": error.message, "details": error.details}
-    return _json(body, status=error.status)
+    response = _json(body, status=error.status)
+    if error.status == 503:
+        response["Retry-After"] = str(RETRY_SECONDS)
+    return response
 
 
 def _json(body: dict[str, Any], status: int = 200) -> JsonResponse:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from lcm.demo.fleet import count_usage, is_empty, load_demo
 
 
 class Command(BaseCommand):
-    help = "Load the demo fleet; does nothing when there already are definitions or projects."
+    help = "Load the demo fleet; does nothing when there already are definitions or projects. Needs DEBUG."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.DEBUG:
+            raise CommandError("The passwords of the demo are public: load it with DEBUG=true only.")
         if is_empty():
             self.stdout.write("Loading the demo fleet …")
             load_demo(now=timezone.now(), live=settings.CONFIG["DEMO_LIVE"])

@@ -11,10 +11,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
-from lcm.supervisor import lock, services, valkey
+from lcm.supervisor import data_folder, lock, services, valkey
 from lcm.supervisor.address import Address, AddressError, answers
 from lcm.supervisor.demo import DemoFleet
-from lcm.supervisor.prometheus import HOW_TO_ADD, Prometheus
+from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 
 
@@ -32,7 +32,8 @@ class Command(BaseCommand):
         if options["quiet_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
-        data_dir.mkdir(parents=True, exist_ok=True)
+        for path in data_folder.make_private(data_dir):
+            self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
             with lock.hold(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
@@ -93,21 +94,42 @@ class Command(BaseCommand):
 
     def _welcome(self, supervisor: Supervisor, address: Address, prometheus: Prometheus | None) -> None:
         """LCM answers: what asks it can start, and people can be told."""
-        if prometheus:
-            supervisor.start(prometheus.child())
-        self._announce(address, prometheus)
+        self._announce(address)
+        if prometheus is None:
+            if _wants_prometheus():
+                self._say(f"  {HOW_TO_ADD}")
+        elif not self._start_prometheus(supervisor, prometheus):
+            self._download(supervisor, prometheus)
 
-    def _announce(self, address: Address, prometheus: Prometheus | None) -> None:
+    def _start_prometheus(self, supervisor: Supervisor, prometheus: Prometheus) -> bool:
+        """Start Prometheus and return True if its program is there."""
+        program = prometheus.program
+        if program is None:
+            return False
+        prometheus.set_status(STARTING)
+        supervisor.start(prometheus.child(program))
+        self._say(f"  Prometheus runs at http://{prometheus.address}/")
+        return True
+
+    def _download(self, supervisor: Supervisor, prometheus: Prometheus) -> None:
+        """Download Prometheus in the background and start it then."""
+
+        def finish(code: int) -> None:
+            if code or not self._start_prometheus(supervisor, prometheus):
+                prometheus.set_status(NOT_DOWNLOADED)
+                self._say(f"  {HOW_TO_ADD}")
+
+        prometheus.set_status(DOWNLOADING)
+        self._say(f"  Prometheus is not installed. LCM downloads it (19 MB) into {prometheus.programs}")
+        supervisor.start(prometheus.download(finish))
+
+    def _announce(self, address: Address) -> None:
         self._say(f"\nLCM runs at {address.url} (Ctrl-C stops it)")
         if settings.DEMO:
             from lcm.demo.people import DEMO_LOGINS
 
             for name, password, role in DEMO_LOGINS:
                 self._say(f"  log in as {name} with password {password}: {role}")
-        if prometheus:
-            self._say(f"  Prometheus runs at http://{prometheus.address}/")
-        elif _wants_prometheus():
-            self._say(f"  {HOW_TO_ADD}")
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

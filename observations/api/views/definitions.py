@@ -27,6 +27,7 @@ from observations.services.previewing import preview_change
 from observations.services.setting_aside import dismiss_review, snooze_review
 
 AGGREGATE = OpenApiTypes.OBJECT
+LONGEST_REVISION = 9  # digits
 
 
 @extend_schema(tags=["observations"])
@@ -52,7 +53,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         parameters=[
             OpenApiParameter(
                 "revision",
-                int,
+                {"type": "integer", "minimum": 0, "maximum": 10**LONGEST_REVISION - 1},
                 description="Only sessions of this revision. Class, flags and waste stay the definition's.",
             ),
             OpenApiParameter(
@@ -137,7 +138,7 @@ def _asked(request: Request) -> dict[str, Any]:
         name: f"This is one of {', '.join(BASES)}." for name, each in bases.items() if each not in BASES
     }
     revision = given.get("revision", "")
-    if "revision" in given and (not revision.isdecimal() or len(revision) > 9):
+    if "revision" in given and (not revision.isdecimal() or len(revision) > LONGEST_REVISION):
         wrong["revision"] = "This is the number of a revision."
     if given.get("by", "") not in ("", "node"):
         wrong["by"] = "This is “node”."

@@ -18,6 +18,7 @@ from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet
 from lcm.errors import NotFound, Unprocessable
 from lcm.models import LabletSession
+from lcm.selectors.for_controllers import in_scope
 from observations.api import serializers as s
 from observations.models import SessionObservation
 from observations.selectors.requests import last_request
@@ -28,7 +29,7 @@ from observations.services.requests import request_observation
 
 
 class ScopedSessions(LcmViewSet[LabletSession]):
-    """People see all sessions, a controller those in its pools."""
+    """People see all sessions, a controller those in its scope."""
 
     queryset = LabletSession.objects.none()
     serializer_class = s.RecordedSerializer
@@ -38,7 +39,7 @@ class ScopedSessions(LcmViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         rows = LabletSession.objects.all()
-        return rows.filter(pool__in=principal.pools) if isinstance(principal, Controller) else rows
+        return in_scope(rows, principal.scope) if isinstance(principal, Controller) else rows
 
 
 @extend_schema(tags=["for controllers"])
@@ -58,7 +59,7 @@ class InternalObservationViewSet(ScopedSessions):
         principal: Any = request.user
         recorded = record_observation(
             session_id=_id(pk),
-            pools=principal.pools,
+            scope=principal.scope,
             body=body,
             text=getattr(request, "json_text", ""),
             actor=self.actor,

@@ -9,7 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.access import VIEWER
+from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
+from lcm.errors import InvalidInput
 from lcm.models import LabletSession
 from scheduling.api import scheduler_serializers as s
 from scheduling.filters import DecisionFilter
@@ -42,9 +44,11 @@ class SessionExplainViewSet(LcmViewSet[LabletSession]):
 
     @extend_schema(
         parameters=[OpenApiParameter("slots", bool, description="With all reasons, slot by slot.")],
-        responses=s.ExplanationSerializer,
+        responses={200: s.ExplanationSerializer, 409: ErrorSerializer},
     )
     def explain(self, request: Request, pk: str) -> Response:
-        by_slot = request.query_params.get("slots") == "true"
-        found = explain_session(self.get_object(), now=self.now(), by_slot=by_slot)
+        slots = request.query_params.get("slots", "")
+        if slots not in ("", "true", "false"):
+            raise InvalidInput({"slots": "This must be true or false."})
+        found = explain_session(self.get_object(), now=self.now(), by_slot=slots == "true")
         return Response(s.ExplanationSerializer(found).data)

@@ -38,7 +38,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
 
     def get_queryset(self) -> QuerySet[Slot]:
         principal: Any = self.request.user
-        return live_slots(principal.pools) if self.action == "list" else super().get_queryset()
+        return live_slots(principal.scope) if self.action == "list" else super().get_queryset()
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return s.ControllerSlotSerializer if self.action == "list" else s.SlotSerializer
@@ -65,7 +65,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
 
 @extend_schema(tags=["for controllers"])
 class LeaseViewSet(LcmViewSet[Lease]):
-    """Which of the caller's pools it serves: one controller a pool at a time."""
+    """Which of the caller's pools it serves: one controller a pool, or a slot, at a time."""
 
     queryset = Lease.objects.none()
     serializer_class = s.PoolLeaseSerializer
@@ -78,7 +78,7 @@ class LeaseViewSet(LcmViewSet[Lease]):
         """Take or renew; to be repeated well before the leases end."""
         principal: Any = request.user
         data = self.taken(s.HolderSerializer, request)
-        leases = hold_pools(pools=principal.pools, **data, now=self.now())
+        leases = hold_pools(token=principal.token, **data, now=self.now())
         return Response([asdict(lease) for lease in leases])
 
     @extend_schema(request=s.HolderSerializer, responses={204: None})
@@ -86,7 +86,7 @@ class LeaseViewSet(LcmViewSet[Lease]):
     def release(self, request: Request) -> Response:
         principal: Any = request.user
         holder = self.taken(s.HolderSerializer, request)["holder"]
-        release_pools(pools=principal.pools, holder=holder)
+        release_pools(token=principal.token, holder=holder, now=self.now())
         return Response(status=204)
 
 
@@ -104,11 +104,13 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
     @extend_schema(request=s.BootTokenSerializer, responses={200: s.BootKeySerializer}, auth=[])
     def create(self, request: Request) -> Response:
         data = self.taken(s.BootTokenSerializer, request)
-        if (wait := wait_after_failures(request)) is not None:
-            raise Throttled(wait=wait)
         try:
             made = redeem_boot_token(**data, now=self.now())
-        except NotFound:
+        except NotFound as error:
+            # The token is checked first: behind a proxy, failures of others must not stop a worker.
+            wait = wait_after_failures(request)
             note_failure(request)
+            if wait is not None:
+                raise Throttled(wait=wait) from error
             raise
         return Response(s.BootKeySerializer(made).data)

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.access import OPERATOR, VIEWER
+from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
 from scheduling.models import ObserverRun, RunKind
 from scheduling.selectors.observing import STATES, Observed, observed, observed_one, runs_of
@@ -72,7 +73,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     def retrieve(self, request: Request, name: str) -> Response:
         return Response(ObserverDetailSerializer(observed_one(name, self.now())).data)
 
-    @extend_schema(request=None, responses={202: ObserverSerializer})
+    @extend_schema(request=None, responses={202: ObserverSerializer, 503: ErrorSerializer})
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
         """Have a worker run it soon."""

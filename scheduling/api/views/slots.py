@@ -26,7 +26,7 @@ ATTEMPTS_SHOWN = 20
 
 
 class ScopedSlots(LcmViewSet[Slot]):
-    """People see all slots, a controller those of its pools."""
+    """People see all slots, a controller those in its scope."""
 
     queryset = Slot.objects.none()
     serializer_class = s.SlotSerializer
@@ -34,7 +34,7 @@ class ScopedSlots(LcmViewSet[Slot]):
     def get_queryset(self) -> QuerySet[Slot]:
         principal: Any = self.request.user
         if isinstance(principal, Controller):
-            return capacity.slots_in_pools(principal.pools)
+            return capacity.slots_in_scope(principal.scope)
         return capacity.slots()
 
     def plain(self, slot: Slot) -> Response:

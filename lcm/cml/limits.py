@@ -1,0 +1,16 @@
+"""How much a topology may hold; texts as in CML's own schema, link labels and titles more generous."""
+
+MAX_NODES = 1_000
+MAX_LINKS = 10_000
+MAX_INTERFACES = 256  # of a node
+MAX_TAGS = 64  # of a node
+
+# Characters.
+MAX_TAG = 64
+MAX_ID = 64
+MAX_NODE_NAME = 128  # a kernel keeps the label and the node definition of its node
+MAX_INTERFACE_LABEL = 128
+MAX_LINK_LABEL = 300
+MAX_TITLE = 250
+MAX_DESCRIPTION = 4_096
+MAX_NOTES = 32_768

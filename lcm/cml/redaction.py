@@ -1,0 +1,52 @@
+"""A topology without the texts in which people keep passwords of devices."""
+
+from collections.abc import Mapping
+
+from lcm.cml.errors import Problems, TopologyError
+from lcm.cml.loading import load_mapping
+from lcm.cml.writing import write_yaml
+
+REDACTED = "redacted (needs the role Operator)"
+# What a node is and where it stands. CML may add other keys to a node, so the rest is hidden by default.
+SHOWN_OF_NODE = frozenset(
+    {
+        "id", "label", "node_definition", "image_definition", "cpus", "cpu_limit", "ram", "boot_disk_size",
+        "data_volume", "tags", "x", "y", "interfaces", "hide_links",
+    }
+)  # fmt: skip
+HIDDEN_EVERYWHERE = frozenset({"configuration", "configurations"})
+
+
+def redact_topology(text: str) -> str:
+    """Return a topology as YAML without node configurations and comments; empty if it cannot be parsed."""
+    try:
+        root = load_mapping(text, Problems())
+    except TopologyError:
+        return ""
+    return write_yaml({key: _redact_root(key, value) for key, value in root.items()})
+
+
+def _redact_root(key: str, value: object) -> object:
+    if key == "nodes" and isinstance(value, list):
+        return [_redact_node(node) for node in value]
+    return _hidden(value) if key in HIDDEN_EVERYWHERE else _redact(value)
+
+
+def _redact_node(node: object) -> object:
+    if not isinstance(node, Mapping):
+        return _hidden(node)
+    return {key: _redact(value) if key in SHOWN_OF_NODE else _hidden(value) for key, value in node.items()}
+
+
+def _redact(value: object) -> object:
+    """Hide configurations at any depth; the parser limits how deep a document can be."""
+    if isinstance(value, Mapping):
+        return {
+            key: _hidden(each) if key in HIDDEN_EVERYWHERE else _redact(each) for key, each in value.items()
+        }
+    return [_redact(each) for each in value] if isinstance(value, list) else value
+
+
+def _hidden(value: object) -> object:
+    """The placeholder; an empty value shows that there is nothing to hide."""
+    return REDACTED if value or value == 0 else value

@@ -1,0 +1,45 @@
+"""The rule for metrics: Prometheus shows METRICS_TOKEN, or the request comes from this machine."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from django.conf import settings
+
+LOCAL_ONLY = (
+    "Without METRICS_TOKEN, metrics are shown to requests from this machine only, not through a proxy. "
+    "Set METRICS_TOKEN and send it as a bearer token.\n"
+)
+NOT_SENT = "Send METRICS_TOKEN as a bearer token.\n"
+# Headers that proxies add. A local proxy forwards requests of other machines.
+_FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
+
+
+def scrape_refusal(meta: Mapping[str, Any]) -> str:
+    """Return why a request may not read metrics, from its CGI variables; empty if it may."""
+    token = settings.METRICS_TOKEN
+    if token:
+        given = str(meta.get("HTTP_AUTHORIZATION", ""))
+        return "" if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()) else NOT_SENT
+    return "" if _is_direct_and_local(meta) else LOCAL_ONLY
+
+
+def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:
+    """Whether both ends are loopback addresses; a proxy that adds no header still keeps the public name."""
+    host = str(meta.get("HTTP_HOST", "localhost"))
+    name = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
+    is_forwarded = any(header.startswith(_FORWARDED) for header in meta)
+    is_local_name = name == "localhost" or _is_loopback(name)
+    return is_local_name and not is_forwarded and _is_loopback(str(meta.get("REMOTE_ADDR", "")))
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

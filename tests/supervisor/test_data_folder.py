@@ -1,0 +1,68 @@
+"""The data folder is closed to other users of the machine."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lcm.supervisor.data_folder import make_private
+
+# Files of an earlier release.
+EARLIER = [
+    "lcm.sqlite3",
+    "lcm.sqlite3-wal",
+    "lcm.sqlite3-shm",
+    "secret-key",
+    "up.lock",
+    "celerybeat-schedule.db",
+    "valkey/appendonlydir/appendonly.aof.1.incr.aof",
+    "valkey/valkey.log",
+    "metrics/counter_1.db",
+    "controller/token",
+    "controller/spool/1.json",
+    "prometheus/data/wal/00000001",
+]
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_folder_and_new_files_are_private(tmp_path: Path) -> None:
+    assert make_private(tmp_path / "srv" / "lcm") == []
+    (tmp_path / "srv" / "lcm" / "new").touch()
+    assert mode(tmp_path / "srv" / "lcm") == 0o700
+    assert mode(tmp_path / "srv" / "lcm" / "new") == 0o600
+    assert mode(tmp_path / "srv") == 0o755, "only the data folder is LCM's own"
+
+
+def test_existing_files_are_closed(tmp_path: Path) -> None:
+    for name in EARLIER:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o664)
+    assert make_private(tmp_path) == []
+    assert {name: mode(tmp_path / name) for name in EARLIER} == dict.fromkeys(EARLIER, 0o600)
+    folders = [path for path in (tmp_path, *tmp_path.rglob("*")) if path.is_dir()]
+    assert {mode(path) for path in folders} == {0o700}
+
+
+def test_a_folder_for_all_users_and_the_target_of_a_link_stay_as_they_are(tmp_path: Path) -> None:
+    shared, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    elsewhere.mkdir()
+    elsewhere.chmod(0o755)
+    (shared / "valkey").symlink_to(elsewhere)
+    assert make_private(shared) == [shared]
+    assert mode(shared) == 0o1777
+    assert mode(elsewhere) == 0o755
