@@ -258,4 +258,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.argv[1:] != ["--help"]:
         enter_namespace()
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("Stopped; all processes of the run have ended")
+        sys.exit(130)
