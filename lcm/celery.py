@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from typing import Any
 
@@ -14,6 +15,8 @@ from kombu.connection import Connection
 from lcm import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
+
+logger = logging.getLogger(__name__)
 
 # Longest pause between two attempts to reach a broker that is away.
 RECONNECT_SECONDS = 3.0
@@ -40,6 +43,19 @@ class SurvivingConsumer(Consumer):  # type: ignore[misc]
         if self.task_consumer is not None:
             self.task_consumer.channel.do_restore = False
         super().on_connection_error_after_connected(exc)
+
+    def call_soon_ack(self, p: Any, *args: Any, **options: Any) -> Any:
+        # A task may end after the channel that delivered its message was closed. To acknowledge there raises
+        # an AttributeError, which ends the worker. The broker delivers the message again.
+        message = p.__self__
+
+        def acknowledge(*late: Any, **named: Any) -> None:
+            if message.channel.closed:
+                logger.warning("late_acknowledgement_dropped", extra={"delivery_tag": message.delivery_tag})
+            else:
+                p(*late, **named)
+
+        return super().call_soon_ack(acknowledge, *args, **options)
 
 
 app = Celery("lcm", amqp=BrokerConnections)

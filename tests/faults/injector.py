@@ -78,7 +78,9 @@ class Injector:
             self.say(f"the harness failed: {task.exception()!r}")
 
     @asynccontextmanager
-    async def _window(self, name: str, target: str, *, control_plane: bool) -> AsyncIterator[bool]:
+    async def _window(
+        self, name: str, target: str, *, control_plane: bool, death: bool = False
+    ) -> AsyncIterator[bool]:
         """Note the fault from here to the end of the block; False if the target is hit already."""
         if target in self._busy:
             yield False
@@ -90,7 +92,7 @@ class Injector:
             yield True
         finally:
             self._busy.discard(target)
-            self.windows.append(Window(name, start, time.time(), control_plane))
+            self.windows.append(Window(name, start, time.time(), control_plane, death))
             self.say(f"{name}: over after {time.time() - start:.1f} s")
 
     def _pick(self) -> ManagedProcess:
@@ -100,7 +102,8 @@ class Injector:
     async def _kill(self) -> None:
         process = self._pick()
         plane = not process.name.startswith("controller")
-        async with self._window(f"kill {process.name}", process.name, control_plane=plane) as free:
+        name = f"kill {process.name}"
+        async with self._window(name, process.name, control_plane=plane, death=True) as free:
             if free and process.is_running:
                 process.kill()
 
@@ -109,7 +112,8 @@ class Injector:
         process = self.stage.processes[f"{role}-{self.rng.randint(1, 2)}"]
         children = process.children() if process.is_running else []
         child = self.rng.choice(children) if children else 0
-        async with self._window(f"kill a child of {process.name}", process.name, control_plane=True) as free:
+        name = f"kill a child of {process.name}"
+        async with self._window(name, process.name, control_plane=True, death=True) as free:
             if free and child:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)

@@ -13,7 +13,12 @@ FINAL = frozenset({"TERMINATED", "CANCELLED", "EXPIRED", "FAILED"})
 ENDING = frozenset({"COLLECTING", "STOPPING", "TERMINATED", "CANCELLED", "EXPIRED", "FAILED"})
 # Two processes of one machine read the clock at slightly different moments.
 CLOCK_TOLERANCE = 0.05
+# Over a slow network a controller knows LCM's time to about a second.
+EARLY_TOLERANCE = 2.0
 CANCEL_TOLERANCE = 1.0
+# Seconds beyond its interval until a handler runs again; for the tick after the death of a process, fewer.
+RECOVERY = 15.0
+TICK, TICK_RECOVERY = "tick", 5.0
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,14 @@ class Window:
     """A fault from its start to the moment from which recovery counts.
 
     `control_plane`: it hits web, worker, beat, broker or database, so handlers may stand still until its end.
+    `death`: it kills a process and leaves the broker and the database alone.
     """
 
     name: str
     start: float
     end: float
     control_plane: bool = True
+    death: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ def ended_early(entries: Iterable[Entry], steps: Steps) -> list[str]:
         if entry.cancel_sent:
             continue
         first = next((step for step in steps.get(entry.session_id, ()) if step.to in ENDING), None)
-        if first is not None and first.at < entry.promised_end - CLOCK_TOLERANCE:
+        if first is not None and first.at < entry.promised_end - EARLY_TOLERANCE:
             early = entry.promised_end - first.at
             extended = " after an extension" if entry.extensions else ""
             found.append(
@@ -149,20 +156,20 @@ def overlapping_runs(runs: Iterable[Run]) -> list[str]:
 def late_runs(
     runs: Iterable[Run],
     faults: Sequence[Window],
-    limits: Mapping[str, float],
+    intervals: Mapping[str, float],
     *,
     observed_until: float,
 ) -> tuple[int, list[str]]:
     """Return how many recoveries were checked, and the names that did not run in time after a fault.
 
-    `limits`: seconds from the end of a fault to the start of the next run, by name. If another fault of the
-    control plane begins within the limit, the limit counts from the end of that one.
+    `intervals`: how often each name runs. If another fault of the control plane overlaps the time that is
+    allowed, the time counts from the end of that one.
     """
     starts = {name: sorted(run.started_at for run in own) for name, own in _by_name(runs).items()}
     checks, found = 0, []
     for fault in sorted(faults, key=lambda fault: fault.start):
-        for name, seconds in limits.items():
-            deadline = _deadline(fault, faults, seconds)
+        for name, interval in intervals.items():
+            deadline = _deadline(fault, faults, name, interval)
             if deadline > observed_until:
                 continue
             checks += 1
@@ -175,12 +182,16 @@ def late_runs(
     return checks, found
 
 
-def _deadline(fault: Window, faults: Sequence[Window], seconds: float) -> float:
-    deadline = fault.end + seconds
+def _deadline(fault: Window, faults: Sequence[Window], name: str, interval: float) -> float:
+    deadline = fault.end + interval + _recovery(fault, name)
     for other in sorted(faults, key=lambda fault: fault.start):
-        if other.control_plane and fault.start <= other.start <= deadline:
-            deadline = max(deadline, other.end + seconds)
+        if other.control_plane and other.end >= fault.start and other.start <= deadline:
+            deadline = max(deadline, other.end + interval + _recovery(other, name))
     return deadline
+
+
+def _recovery(fault: Window, name: str) -> float:
+    return TICK_RECOVERY if name == TICK and fault.death else RECOVERY
 
 
 def longest_gaps(runs: Iterable[Run], *, observed_until: float) -> dict[str, float]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+NEAR_SECONDS = 60
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -61,17 +63,19 @@ class Recorder:
 
 
 def at_minutes(samples: Iterable[Sample], minutes: Sequence[float]) -> list[list[str]]:
-    """Return one row a process with its private memory at the given minutes (the sample nearest to each)."""
+    """Return one row a process with its private memory at the given minutes; “–” where it did not run."""
     by_process: dict[tuple[str, int], list[Sample]] = defaultdict(list)
     for sample in samples:
         by_process[sample.role, sample.pid].append(sample)
     return [
-        [
-            f"{role} {pid}",
-            *(f"{min(found, key=lambda s: abs(s.seconds - m * 60)).private:.1f}" for m in minutes),
-        ]
+        [f"{role} {pid}", *(_private_at(found, minute * 60) for minute in minutes)]
         for (role, pid), found in sorted(by_process.items())
     ]
+
+
+def _private_at(samples: Sequence[Sample], seconds: float) -> str:
+    nearest = min(samples, key=lambda sample: abs(sample.seconds - seconds))
+    return f"{nearest.private:.1f}" if abs(nearest.seconds - seconds) <= NEAR_SECONDS else "–"
 
 
 def growth_by_hour(samples: Sequence[Sample], *, after: float) -> float:

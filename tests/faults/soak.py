@@ -220,4 +220,8 @@ def main(arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("Stopped; all processes of the soak have ended")
+        sys.exit(130)

@@ -38,14 +38,13 @@ HANDLERS = (
     "expire-pending", "requeue-scheduled", "requeue-instantiating", "no-show-ready", "end-running",
     "finish-stopping",
 )  # fmt: skip
-# Seconds from the end of a fault to the next run: the interval, and what issue 18 allows beyond it.
-LIMITS = {
-    "tick": INTERVALS["TICK_INTERVAL"] + 5,
-    **dict.fromkeys(HANDLERS, INTERVALS["LIFECYCLE_INTERVAL"] + 15),
-    "usage-record": INTERVALS["USAGE_RECORD_INTERVAL"] + 15,
-    "usage-aggregation": INTERVALS["USAGE_AGGREGATION_INTERVAL"] + 15,
-    "fair-share-calculation": INTERVALS["FAIR_SHARE_INTERVAL"] + 15,
-    "service-discovery": INTERVALS["SERVICE_DISCOVERY_INTERVAL"] + 15,
+RUN_INTERVALS = {
+    "tick": INTERVALS["TICK_INTERVAL"],
+    **dict.fromkeys(HANDLERS, INTERVALS["LIFECYCLE_INTERVAL"]),
+    "usage-record": INTERVALS["USAGE_RECORD_INTERVAL"],
+    "usage-aggregation": INTERVALS["USAGE_AGGREGATION_INTERVAL"],
+    "fair-share-calculation": INTERVALS["FAIR_SHARE_INTERVAL"],
+    "service-discovery": INTERVALS["SERVICE_DISCOVERY_INTERVAL"],
 }
 CONTROLLER = {
     "HEARTBEAT_SECONDS": "2",

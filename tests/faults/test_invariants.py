@@ -7,7 +7,7 @@ import pytest
 from tests.faults import invariants
 from tests.faults.invariants import Lab, LeaseChange, Run, Step, Window
 from tests.faults.ledger import Entry
-from tests.faults.memory import Sample, growth_by_hour
+from tests.faults.memory import Sample, at_minutes, growth_by_hour
 from tests.faults.monitor import ports_in
 
 RUNNING = [Step("PENDING", 0), Step("RUNNING", 10)]
@@ -29,7 +29,7 @@ EXTENDED = {"extensions": [(95.0, 150.0)]}
     ("fields", "to", "at", "violations"),
     [
         ({}, "COLLECTING", 100.0, 0),
-        ({}, "COLLECTING", 99.0, 1),
+        ({}, "COLLECTING", 97.0, 1),
         ({}, "STOPPING", 40.0, 1),
         ({}, "EXPIRED", 40.0, 1),
         (EXTENDED, "COLLECTING", 150.1, 0),
@@ -89,32 +89,40 @@ def test_two_runs_of_one_handler_must_not_overlap(runs, violations):
     assert len(invariants.overlapping_runs(runs)) == violations
 
 
-KILL = Window("kill worker-1", 100, 100)
+KILL = Window("kill worker-1", 100, 100, death=True)
 LATER = Window("restart the database", 110, 130)
+FROZEN = Window("freeze worker-2", 90, 130)
 CLOCK = Window("wrong clock", 110, 130, control_plane=False)
 
 
 @pytest.mark.parametrize(
-    ("starts", "faults", "violations"),
+    ("name", "starts", "faults", "violations"),
     [
-        ([95, 110], [KILL], 0),
-        ([95, 121], [KILL], 1),
-        ([95], [KILL], 1),
+        ("a", [95, 119], [KILL], 0),
+        ("a", [95, 121], [KILL], 1),
+        ("a", [95], [KILL], 1),
+        ("tick", [95, 109], [KILL], 0),
+        ("tick", [95, 111], [KILL], 1),
+        # Broker and database have more time, the tick as well.
+        ("tick", [95, 149], [LATER], 0),
         # The database went away before the handler was due: the time counts from its return.
-        ([95, 149], [KILL, LATER], 0),
-        ([95, 151], [KILL, LATER], 2),
+        ("a", [95, 149], [KILL, LATER], 0),
+        ("a", [95, 151], [KILL, LATER], 2),
+        # The other worker was frozen already.
+        ("a", [95, 149], [FROZEN, KILL], 0),
+        ("a", [95, 151], [FROZEN, KILL], 2),
         # A controller's clock is no excuse.
-        ([95, 149], [KILL, CLOCK], 1),
+        ("a", [95, 149], [KILL, CLOCK], 1),
     ],
 )
-def test_a_handler_must_run_again_in_time_after_each_fault(starts, faults, violations):
-    runs = [Run("a", start, start + 1) for start in starts]
-    checks, late = invariants.late_runs(runs, faults, {"a": 20.0}, observed_until=1000)
+def test_a_handler_must_run_again_in_time_after_each_fault(name, starts, faults, violations):
+    runs = [Run(name, start, start + 1) for start in starts]
+    checks, late = invariants.late_runs(runs, faults, {name: 5.0}, observed_until=1000)
     assert (checks, len(late)) == (len(faults), violations)
 
 
 def test_a_recovery_that_could_not_be_observed_to_its_limit_is_not_checked():
-    assert invariants.late_runs([], [KILL], {"a": 20.0}, observed_until=110) == (0, [])
+    assert invariants.late_runs([], [KILL], {"a": 5.0}, observed_until=110) == (0, [])
 
 
 def test_the_longest_gap_of_each_name_is_told():
@@ -164,3 +172,8 @@ def test_the_growth_of_memory_is_the_slope_after_the_start(last, growth):
         Sample(3600, "web", 1, 0, last, 1),
     ]
     assert growth_by_hour(samples, after=1800) == pytest.approx(growth)
+
+
+def test_the_table_of_memory_shows_when_a_process_did_not_run():
+    samples = [Sample(600 + step, "web", 1, 0, 100 + step, 1) for step in (0, 30)]
+    assert at_minutes(samples, (0, 10)) == [["web 1", "–", "100.0"]]

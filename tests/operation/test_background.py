@@ -2,12 +2,14 @@
 
 import gc
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from celery import current_app, signals
 from django.contrib.sessions.models import Session
 
 from fairshare.periodic import specs as fair_share_specs
+from lcm.celery import SurvivingConsumer
 from lcm.models import Heartbeat, IdempotentAnswer
 from lcm.periodic import beat_schedule, specs
 from lcm.services import housekeeping
@@ -56,6 +58,27 @@ def test_a_worker_process_exempts_its_loaded_code_from_the_garbage_collector():
         assert gc.get_freeze_count() > 50_000
     finally:
         gc.unfreeze()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_message_is_acknowledged_only_on_the_channel_that_is_open(closed):
+    done = []
+
+    class Message:
+        """As kombu has it after a broker restart: its channel is closed and has no connection."""
+
+        delivery_tag = "1"
+        channel = SimpleNamespace(closed=closed)
+
+        def ack_log_error(self, *errors):
+            if self.channel.closed:
+                raise AttributeError("'NoneType' object has no attribute 'client'")
+            done.append(errors)
+
+    consumer = SurvivingConsumer.__new__(SurvivingConsumer)
+    consumer.hub = SimpleNamespace(call_soon=lambda call: call())
+    consumer.call_soon_ack(Message().ack_log_error, OSError)
+    assert done == ([] if closed else [(OSError,)])
 
 
 def test_the_heartbeat_is_one_row_with_the_last_time(db, time_machine, now):
