@@ -6,7 +6,7 @@ The coverage phase sends the boundary values of every parameter and field, and v
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import schemathesis
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import transaction
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, transaction
 from django.utils import timezone
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
@@ -81,7 +82,17 @@ def rolled_back(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 
 @pytest.fixture
-def admin_key(db: None, settings: Any) -> str:
+def kept_connection(db: None) -> Iterator[None]:
+    """Keep the connection of the test's transaction at the end of a request, as Django's test client does."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def admin_key(kept_connection: None, settings: Any) -> str:
     """The token of an Admin of the demo fleet."""
     rates = dict.fromkeys(("API_RATE", "CONTROLLER_RATE", "API_LOGIN_RATE"), "1000000/min")
     settings.CONFIG = {**settings.CONFIG, **rates}

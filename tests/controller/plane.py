@@ -150,7 +150,7 @@ class Plane:
     def controller(
         self, name: str, pool: str = "cml-eu", *, clock_ahead: float = 0, **settings: str
     ) -> ControllerProcess:
-        key, named = self.known["controllers"][pool], {"NAME": "under-test", **settings}
+        key, named = self.known["controllers"][pool], {"NAME": f"controller-{pool}", **settings}
         made = ControllerProcess(self.folder / name, self.url, key, named, clock_ahead=clock_ahead)
         self._controllers.append(made)
         return made.start()

@@ -219,7 +219,7 @@ def test_a_lab_without_our_mark_is_never_touched_and_its_ports_are_kept_off(plan
 def test_a_second_controller_with_a_wrong_clock_stands_by_and_takes_over(plane, controller):
     second = plane.controller("stand-by", NAME="stand-by", clock_ahead=600)
     try:
-        wait_until(lambda: "cml-eu is served by under-test" in second.log, "it knows its place", 60)
+        wait_until(lambda: "cml-eu is served by controller-cml-eu" in second.log, "it knows its place", 60)
         session = plane.run(seconds=6)
         assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
         assert session[:8] not in second.log
