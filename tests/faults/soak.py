@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> int:
         )
         plane.data_dir.mkdir()
         for command in (["migrate", "--verbosity=0"], ["load_demo"]):
-            env = {**plane._environment(), "DEMO_LIVE": "false"}
+            env = {**plane._environment(), "DEMO_LIVE": "false", "DEBUG": "true"}
             subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=env, check=True)
         known = bootstrap(plane._environment())
         plane.start_and_wait()
