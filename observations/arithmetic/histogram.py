@@ -32,11 +32,13 @@ def decay_weight(day: int) -> int:
 
 @dataclass
 class Histogram:
-    """How many samples have which value, and what they weigh."""
+    """How many samples have which value, and what they weigh; `squares` is the sum of squared weights."""
 
     bins: dict[int, tuple[int, int]] = field(default_factory=dict)
+    squares: int = 0
 
     def add(self, value: int, weight: int, times: int = 1) -> None:
+        self.squares += weight * weight * times
         count, heavy = self.bins.get(value, (0, 0))
         count, heavy = count + times, heavy + weight * times
         if count:
@@ -47,6 +49,12 @@ class Histogram:
     @property
     def n(self) -> int:
         return sum(count for count, _ in self.bins.values())
+
+    @property
+    def effective_n(self) -> float:
+        """The number of equally weighted samples that would say as much: (Σw)² / Σw²."""
+        total = sum(weight for _, weight in self.bins.values())
+        return total * total / self.squares if self.squares else float(self.n)
 
     def rising(self) -> list[tuple[int, int, int]]:
         """(value, count, weight) from the smallest value on."""
@@ -80,15 +88,22 @@ class Digest:
 
     def to_json(self) -> dict[str, Any]:
         """Sorted, so that equal digests are equal as JSON."""
-        bins = {f"{resource} {basis}": self.of(resource, basis).rising() for resource, basis in keys()}
-        return {"n": self.n, **{key: [list(row) for row in rows] for key, rows in bins.items() if rows}}
+        stored: dict[str, Any] = {"n": self.n}
+        for resource, basis in keys():
+            histogram = self.of(resource, basis)
+            if rows := histogram.rising():
+                stored[f"{resource} {basis}"] = [list(row) for row in rows]
+                stored[f"{resource} {basis} squares"] = histogram.squares
+        return stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Digest:
         digest = cls(n=stored.get("n", 0))
         for resource, basis in keys():
             rows = stored.get(f"{resource} {basis}", ())
-            digest.of(resource, basis).bins = {value: (count, weight) for value, count, weight in rows}
+            histogram = digest.of(resource, basis)
+            histogram.bins = {value: (count, weight) for value, count, weight in rows}
+            histogram.squares = stored.get(f"{resource} {basis} squares", 0)
         return digest
 
 
@@ -102,8 +117,9 @@ def merged(digests: Iterable[Digest]) -> Digest:
     for digest in digests:
         whole.n += digest.n
         for key, histogram in digest.histograms.items():
-            target = whole.of(*key).bins
+            target = whole.of(*key)
+            target.squares += histogram.squares
             for value, (count, weight) in histogram.bins.items():
-                have = target.get(value, (0, 0))
-                target[value] = (have[0] + count, have[1] + weight)
+                have = target.bins.get(value, (0, 0))
+                target.bins[value] = (have[0] + count, have[1] + weight)
     return whole

@@ -37,11 +37,10 @@ class Proposal:
 
 def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
     """What a choice means in numbers: the statistic, its headroom when recommended, rounded up."""
-    rule = RULES[resource]
     if choice == "recommended":
         return _recommended(resource, summary, basis)
     raw = int(getattr(summary, choice))
-    value = round_up(raw, rule.step)
+    value = _rounded_requirement(resource, raw)
     return Proposal(
         resource, choice, value, f"{NAMES[choice]} {text(raw)} {basis}{_rounded(resource, raw, value)}"
     )
@@ -51,9 +50,15 @@ def _recommended(resource: str, summary: Summary, basis: str) -> Proposal:
     rule = RULES[resource]
     raw, headroom = int(getattr(summary, rule.statistic)), rule.headroom[basis]
     wanted = with_headroom(raw, headroom)
-    value = round_up(wanted, rule.step)
+    value = _rounded_requirement(resource, wanted)
     trail = f"{NAMES[rule.statistic]} {text(raw)} {basis} × {headroom / 100:.2f} = {text(wanted)}"
     return Proposal(resource, "recommended", value, trail + _rounded(resource, wanted, value))
+
+
+def _rounded_requirement(resource: str, raw: int) -> int:
+    """Return an amount in whole steps, at least one: a lab needs some of every resource."""
+    step = RULES[resource].step
+    return max(round_up(raw, step), step)
 
 
 def _rounded(resource: str, raw: int, value: int) -> str:
@@ -79,10 +84,11 @@ def flag_of(
     """
     rule = RULES[resource]
     proposal = propose(resource, "recommended", summary, basis)
-    wanted = proposal.value
-    if basis != USED:
-        wanted = min(wanted, round_up(int(getattr(summary, rule.statistic)), rule.step))
-    gap, half = wanted - required, 2 if before == UNDER else 1
+    # The need before rounding: a step is as large as the floor, so a rounded gap would always reach it.
+    need = int(getattr(summary, rule.statistic))
+    if basis == USED:
+        need = with_headroom(need, rule.headroom[basis])
+    gap, half = need - required, 2 if before == UNDER else 1
     enough = summary.n >= UNDER_LEAST or before == UNDER
     if enough and gap * half >= rule.floor and gap * half * 100 >= UNDER_PERCENT * required:
         return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))

@@ -19,6 +19,8 @@ WIDE_SPREAD = 0.5
 STALE_DAYS = 60
 LEVELS = ("insufficient", "low", "medium", "high")
 ENOUGH_FOR = ((22, "high"), (10, "medium"), (5, "low"))
+# The highest level below an effective number of sessions.
+EFFECTIVE_LIMITS = ((5, "low"), (10, "medium"))
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Summary:
     decayed_p95: int
     latest: int | None
     spread: float
+    effective_n: float
 
 
 def percentile(rows: Sequence[tuple[int, int, int]], percent: int) -> int:
@@ -76,6 +79,7 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
         decayed_p95=weighted_percentile(rows, 95),
         latest=latest,
         spread=round((p95 - p50) / p50, 4) if p50 else 0.0,
+        effective_n=round(histogram.effective_n, 1),
     )
 
 
@@ -123,10 +127,18 @@ class Confidence:
 
 
 def confidence_of(summary: Summary | None, *, age_days: int, step: str) -> Confidence:
-    """From how many sessions it is known, lowered by what makes them a poor guide."""
+    """From how many sessions it is known, lowered by what makes them a poor guide.
+
+    Old sessions weigh little, so the effective number of sessions limits the level.
+    """
     n = summary.n if summary else 0
     level = next((name for least, name in ENOUGH_FOR if n >= least), LEVELS[0])
     said = [f"{n} {'session' if n == 1 else 'sessions'}, {_enough(n)}"]
+    if summary:
+        limit = next((name for below, name in EFFECTIVE_LIMITS if summary.effective_n < below), level)
+        if LEVELS.index(limit) < LEVELS.index(level):
+            level = limit
+            said.append(f"weighted by age they count as {summary.effective_n:g}")
     spread = summary.spread if summary else 0.0
     lowered = [
         (spread > WIDE_SPREAD, f"spread {spread:.2f} is wide", f"spread {spread:.2f} is small"),

@@ -22,10 +22,11 @@ class Clearing:
     victims: tuple[Job, ...]
 
     @property
-    def cost(self) -> tuple[int, int, int]:
-        """Few victims, of low priority, and then by the node's name."""
-        most = max((victim.priority for victim in self.victims), default=0)
-        return len(self.victims), most, self.number
+    def cost(self) -> tuple[int, int, float, int]:
+        """Few victims, of low priority, the newest; then by the order of nodes."""
+        highest = max((victim.priority for victim in self.victims), default=0)
+        oldest = min((victim.created for victim in self.victims), default=0.0)
+        return len(self.victims), highest, -oldest, self.number
 
 
 def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool], why: str) -> None:

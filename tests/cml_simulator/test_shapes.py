@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cml_simulator.asking import Asked
+from tests.cml_simulator.asking import Asked, error
 from tests.cml_stage import TWO_ROUTERS, Clock, simulated
 
 LAB = {
@@ -132,6 +132,15 @@ def test_without_operational_there_is_none(ask):
     assert ask.get(f"/labs/{ask.lab}/nodes/{node}")["operational"] is None
 
 
+def test_one_interface_of_a_lab(ask):
+    node = ask.get(f"/labs/{ask.lab}/nodes")[1]
+    (listed,) = ask.get(f"/labs/{ask.lab}/nodes/{node}/interfaces", data="true", operational="true")
+    path = f"/labs/{ask.lab}/interfaces/{listed['id']}"
+    assert ask.get(path, operational="true") == listed
+    assert set(ask.get(path)) == INTERFACE - {"operational"}
+    assert error(ask("GET", f"/labs/{ask.lab}/interfaces/none")) == (404, "Interface not found: none")
+
+
 def test_statistics(ask, version):
     stats = ask.get(f"/labs/{ask.lab}/simulation_stats")
     router, _, connector = stats["nodes"].values()
@@ -185,6 +194,31 @@ def test_resource_pools(ask):
         == {"licenses", "ram", "cpus", "disk_space", "external_connectors"}
     )
     assert ask.get(f"/labs/{ask.lab}/resource_pools") == ask.get("/resource_pools") == [pool["id"]]
+    assert ask.get(f"/resource_pool_usage/{pool['id']}") == pool
+    assert error(ask("GET", "/resource_pool_usage/none")) == (404, "Resource pool not found: none")
+
+
+def test_health(ask):
+    health = ask.get("/system_health")
+    assert set(health) == {"valid", "computes", "is_licensed", "is_enterprise", "controller"}
+    assert set(health["controller"]) == {"core_connected", "nodes_loaded", "images_loaded", "valid"}
+    (compute_id,) = ask.get("/system_stats")["computes"]
+    assert set(health["computes"]) == {compute_id}
+    assert set(health["computes"][compute_id]) == {
+        "kvm_vmx_enabled",
+        "enough_cpus",
+        "lld_connected",
+        "lld_synced",
+        "libvirt",
+        "fabric",
+        "device_mux",
+        "refplat_images_available",
+        "docker_shim",
+        "valid",
+        "admission_state",
+        "is_controller",
+        "hostname",
+    }
 
 
 def test_a_token_is_a_bare_text_of_three_parts(ask):

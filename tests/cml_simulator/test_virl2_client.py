@@ -85,6 +85,15 @@ def test_it_reads_nodes_interfaces_and_statistics(lab):
     assert interface.peer_node.label == "R1"
 
 
+def test_it_reads_health_and_the_usage_of_a_resource_pool(address, lab):
+    lab.start(wait=True)
+    client = connect(address)
+    assert client.get_system_health()["valid"] is True
+    (pool,) = client.resource_pool_management.resource_pools.values()
+    usage = pool.get_usage()
+    assert (usage.usage.licenses, usage.usage.ram, usage.limit.ram) == (2, 1792, pool.ram)
+
+
 def test_it_sees_snooped_addresses(lab):
     lab.start(wait=True)
     interface = lab.get_node_by_label("R1").get_interface_by_label("Gi0/0")

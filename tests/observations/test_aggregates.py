@@ -108,8 +108,8 @@ def test_a_flag_is_cleared_by_sessions_that_use_what_is_asked_for(active_definit
 
 
 def test_what_is_flagged_stays_so_until_the_gap_is_half_as_large(active_definition, observed, revise):
-    """3.5 used is 4.5 recommended: raised half a core below it, cleared less than a quarter below it."""
-    observed(active_definition, 5, cpu="3.50", memory=3000, storage=6500)
+    """3.91 used with headroom is 4.5: raised half a core below it, cleared less than a quarter below it."""
+    observed(active_definition, 5, cpu="3.91", memory=3000, storage=6500)
     flags = []
     for cores in ("4", "4.25", "4.26", "4.25", "4"):
         if cores != "4" or flags:

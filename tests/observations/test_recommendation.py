@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from observations.arithmetic.assessment import assess
 from observations.arithmetic.histogram import Digest, decay_weight
-from observations.arithmetic.measures import CPU, MEMORY, STORAGE, amount
-from observations.arithmetic.recommendation import Class, flag_of, has_moved, propose
+from observations.arithmetic.measures import CPU, MEMORY, RULES, STORAGE, amount, with_unit
+from observations.arithmetic.recommendation import CHOICES, Class, flag_of, has_moved, propose
 from observations.arithmetic.statistics import summarize
 
 DAY = date(2026, 3, 1).toordinal()
@@ -39,6 +39,15 @@ def test_the_recommendation_and_its_trail(resource, values, basis, value, trail)
     assert (proposal.value, proposal.trail) == (value, trail)
 
 
+@pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
+@pytest.mark.parametrize("choice", CHOICES)
+def test_at_least_one_step_is_recommended_of_everything(resource, choice):
+    """A session that used nothing is no reason to require nothing."""
+    proposal = propose(resource, choice, summary_of(resource, [0] * 5), "used")
+    assert proposal.value == RULES[resource].step
+    assert proposal.trail.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
+
+
 @pytest.mark.parametrize(
     ("choice", "value", "trail"),
     [
@@ -55,9 +64,12 @@ def test_other_choices_are_rounded_up_and_get_no_headroom(choice, value, trail):
 
 # resource, sessions (hundredths used), required, flag
 FLAGS = [
-    (CPU, [400] * 5, 400, "under"),  # 5.0 recommended: 25 % and 1.0 more
+    (CPU, [400] * 5, 400, "under"),  # needs 4.6: 15 % and 0.6 cores more
     (CPU, [400] * 4, 400, ""),  # four sessions are too few
-    (CPU, [350] * 5, 400, ""),  # 4.03 → 4.5: 12.5 %, and half a core, hence…
+    (CPU, [350] * 5, 400, ""),  # needs 4.03; only rounding makes it 4.5
+    (CPU, [262] * 5, 300, ""),  # needs 3.02; only rounding makes it 3.5
+    (CPU, [390] * 5, 400, ""),  # needs 4.49: 12 %, but less than half a core
+    (CPU, [391] * 5, 400, "under"),  # needs 4.5
     (CPU, [380] * 5, 450, ""),  # 4.37 → 4.5: as it is
     (CPU, [860] * 5, 950, ""),  # 9.89 → 10.0: half a core, but 5 % only
     (CPU, [40] * 5, 50, ""),  # 0.46 → 0.5: as it is
@@ -80,8 +92,6 @@ def test_the_table_of_flags(resource, values, required, flag):
     summary = summary_of(resource, values)
     exceeds = sum(value > required for value in values)
     found = flag_of(resource, summary=summary, basis="used", required=required, exceeds=exceeds)
-    if (resource, values[0], required) == (CPU, 350, 400):
-        flag = "under"  # …exactly at both thresholds: 12.5 % and 0.5 cores
     assert found.direction == flag
     assert bool(found.reason) == bool(flag)
 
@@ -89,12 +99,12 @@ def test_the_table_of_flags(resource, values, required, flag):
 @pytest.mark.parametrize(
     ("required", "before", "after"),
     [
-        # 4.6 → 5.0 recommended. Raised at 10 % and 0.5; cleared below 5 % or 0.25.
-        (450, "", "under"),
-        (460, "", ""),
-        (460, "under", "under"),
-        (475, "under", "under"),
-        (476, "under", ""),
+        # Needs 4.6. Raised at 10 % and 0.5 cores; cleared below 5 % or 0.25 cores.
+        (410, "", "under"),
+        (411, "", ""),
+        (411, "under", "under"),
+        (435, "under", "under"),
+        (436, "under", ""),
         # too much: raised at 20 % and 0.5; cleared below 10 %
         (625, "", "over"),
         (620, "", ""),

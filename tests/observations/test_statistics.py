@@ -193,6 +193,24 @@ def test_confidence_is_lowered_by_what_makes_sessions_a_poor_guide(values, age, 
     assert found.level == level
 
 
+@pytest.mark.parametrize(
+    ("ages", "effective", "level"),
+    [
+        ([0] * 22, 22.0, "high"),
+        ([100] * 26 + [0] * 4, 4.4, "low"),  # 26 old sessions weigh almost nothing beside 4 of today
+        ([100] * 26 + [0] * 6, 6.4, "medium"),
+        ([100] * 30, 30.0, "high"),  # equally old: the age of the newest lowers it, not the weights
+        ([100] * 2 + [0] * 2, 2.0, "insufficient"),
+    ],
+)
+def test_sessions_that_no_longer_weigh_do_not_add_confidence(ages, effective, level):
+    summary = summarize(histogram([300] * len(ages), [DAY - age for age in ages]), 300)
+    found = confidence_of(summary, age_days=0, step="")
+    assert (summary.effective_n, found.level) == (effective, level)
+    told = f"weighted by age they count as {effective:g}" in found.reasons
+    assert told == (effective < 10 and len(ages) >= 10)
+
+
 def test_confidence_says_why():
     said = confidence_of(summarize(histogram([300] * 22), 300), age_days=90, step="up").reasons
     assert said == (

@@ -134,6 +134,16 @@ def interfaces(call: Context) -> Reply:
     return Reply.of(shown)
 
 
+@route("GET", "/labs/{lab}/interfaces/{interface}")
+def interface(call: Context) -> Reply:
+    lab, interface_id = call.lab, call.ids["interface"]
+    found = next((each for each in lab.interfaces() if each.id == interface_id), None)
+    if found is None:
+        raise ApiError(404, f"Interface not found: {interface_id}")
+    live = call.request.flag("operational")
+    return Reply.of(shapes.interface_shape(lab, found, call.now, operational=live))
+
+
 @route("GET", "/labs/{lab}/links/{link}")
 def link(call: Context) -> Reply:
     lab, link_id = call.lab, call.ids["link"]

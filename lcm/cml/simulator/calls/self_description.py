@@ -11,6 +11,19 @@ MB = 1024 * 1024
 GB = 1024 * MB
 OWN_MEMORY_MB = 2600
 OWN_DISK_GB = 70
+COMPUTE_CHECKS = (
+    "kvm_vmx_enabled",
+    "enough_cpus",
+    "lld_connected",
+    "lld_synced",
+    "libvirt",
+    "fabric",
+    "device_mux",
+    "refplat_images_available",
+    "docker_shim",
+    "valid",
+)
+CONTROLLER_CHECKS = ("core_connected", "nodes_loaded", "images_loaded", "valid")
 
 
 def information(controller: SimulatedController) -> dict[str, Any]:
@@ -56,6 +69,22 @@ def stats(controller: SimulatedController) -> dict[str, Any]:
         "computes": {controller.compute_id: compute},
         "all": {"cpu": cpu, "memory": memory, "disk": disk},
         "controller": {"disk": disk},
+    }
+
+
+def health(controller: SimulatedController) -> dict[str, Any]:
+    """The health of the one compute host and of the controller."""
+    compute = dict.fromkeys(COMPUTE_CHECKS, True) | {
+        "admission_state": "READY",
+        "is_controller": True,
+        "hostname": controller.name or "cml-controller",
+    }
+    return {
+        "valid": True,
+        "computes": {controller.compute_id: compute},
+        "is_licensed": True,
+        "is_enterprise": True,
+        "controller": dict.fromkeys(CONTROLLER_CHECKS, True),
     }
 
 

@@ -48,6 +48,11 @@ def system_stats(call: Context) -> Reply:
     return Reply.of(self_description.stats(call.controller))
 
 
+@route("GET", "/system_health")
+def system_health(call: Context) -> Reply:
+    return Reply.of(self_description.health(call.controller))
+
+
 @route("GET", "/resource_pools")
 def resource_pools(call: Context) -> Reply:
     pool = self_description.resource_pool(call.controller)
@@ -57,3 +62,11 @@ def resource_pools(call: Context) -> Reply:
 @route("GET", "/resource_pool_usage")
 def resource_pool_usage(call: Context) -> Reply:
     return Reply.of([self_description.resource_pool_usage(call.controller)])
+
+
+@route("GET", "/resource_pool_usage/{pool}")
+def usage_of_one_pool(call: Context) -> Reply:
+    usage = self_description.resource_pool_usage(call.controller)
+    if call.ids["pool"] != usage["id"]:
+        raise ApiError(404, f"Resource pool not found: {call.ids['pool']}")
+    return Reply.of(usage)
