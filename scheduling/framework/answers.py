@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # More than any band and weight can make of a score, and little enough that no sum of scores overflows.
 MOST = 1e100
+# The range of a score, with some room for the rounding of floats.
+LOWEST, HIGHEST = -1e-9, 1 + 1e-9
 # More than any node has.
 NO_MORE: int = np.iinfo(np.int64).max
 
@@ -92,11 +94,12 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
             found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
             found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
+        if len(found) and not (found.min() >= LOWEST and found.max() <= HIGHEST):
+            found = _clipped(ssn, fn, found)
+        if fn.left_out:
+            return np.zeros(len(nodes))
         weighted: Floats = found if fn.weight == 1 else found * fn.weight
-        right = np.abs(weighted) < MOST
-        if not right.all():
-            ssn.leave_out(fn, float(weighted[~right][0]))
-        return np.zeros(len(nodes)) if fn.left_out else weighted
+        return weighted
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return np.zeros(len(nodes))
@@ -108,15 +111,26 @@ def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state:
     """The same of one node."""
     begun = perf_counter()
     try:
-        score = float(fn.scalar(task, job, state)) * fn.weight
-        if not -MOST < score < MOST:
-            ssn.leave_out(fn, score)
-        return 0.0 if fn.left_out else score
+        score = float(fn.scalar(task, job, state))
+        if not LOWEST <= score <= HIGHEST:
+            score = float(_clipped(ssn, fn, np.array([score]))[0])
+        return 0.0 if fn.left_out else score * fn.weight
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return 0.0
     finally:
         ssn.timings.seconds[fn.plugin] += perf_counter() - begun
+
+
+def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats) -> Floats:
+    """Scores outside 0 to 1: clipped if they are numbers, otherwise not heard; reported either way."""
+    wrong = found[~np.isfinite(found)]
+    if len(wrong):
+        ssn.leave_out(fn, float(wrong[0]))
+        return found
+    outside = found[(found < LOWEST) | (found > HIGHEST)]
+    ssn.failures.clipped.setdefault(fn.plugin, float(outside[0]))
+    return np.clip(found, 0.0, 1.0)
 
 
 def wrong_score(score: float) -> ValueError:

@@ -134,14 +134,14 @@ class SchedulingSession:
         when: When | None = None,
         need: Need | None = None,
     ) -> None:
-        """May this task of this job be on this node? One predicate, one reason to say no.
+        """May this task of this job be on this node?
 
+        `code`: the code of all its reasons; without it each `Reason` is asked for and counted by its own code.
         `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
         what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
         least amount in a column of what is left, which is quicker than a batch.
         """
-        name = self._opening
-        self.predicates.append(PredicateFn(name, code or name, fn, batch, summary, fixed, when, need))
+        self.predicates.append(PredicateFn(self._opening, code, fn, batch, summary, fixed, when, need))
 
     def add_pre_predicate_fn(self, fn: PrePredicate) -> None:
         """May this job be placed at all now, wherever?"""
@@ -162,6 +162,8 @@ class SchedulingSession:
         `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
         it is equal have scores that differ by the same amount on every node, and share one order.
         """
+        if not abs(weight) * band < MOST:
+            raise ValueError(f"a weight of {weight:g} is out of bounds")
         self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
     def add_gpu_order_fn(self, fn: GpuOrder) -> None:
