@@ -86,16 +86,32 @@ def needed(need: Need, task: Task) -> tuple[int, int]:
     return column, min(ceil(amount(task)), NO_MORE)
 
 
-def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
-    """One score over some nodes, weighted; one that fails counts nothing, and is named."""
+def scored(
+    ssn: SchedulingSession,
+    fn: ScoreFn,
+    task: Task,
+    job: Job,
+    nodes: Nodes,
+    closed: Flags | None = None,
+    *,
+    shared: bool = False,
+) -> Floats:
+    """One score over some nodes, weighted; one that fails counts nothing, and is named.
+
+    `closed`: nodes on which the task cannot be; their scores may be anything. `shared`: other tasks use the
+    scores too, at the same distance from their own, which clipping would change.
+    """
     begun = perf_counter()
     try:
         if fn.batch is not None:
             found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
             found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
-        if len(found) and not (found.min() >= LOWEST and found.max() <= HIGHEST):
-            found = _clipped(ssn, fn, found)
+        right = (found >= LOWEST) & (found <= HIGHEST)
+        if closed is not None:
+            right |= closed
+        if not right.all():
+            found = _clipped(ssn, fn, found, found[~right], shared=shared)
         if fn.left_out:
             return np.zeros(len(nodes))
         weighted: Floats = found if fn.weight == 1 else found * fn.weight
@@ -107,13 +123,15 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
         ssn.timings.add(fn.plugin, begun)
 
 
-def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState) -> float:
+def scored_one(
+    ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState, *, shared: bool = False
+) -> float:
     """The same of one node."""
     begun = perf_counter()
     try:
         score = float(fn.scalar(task, job, state))
-        if not LOWEST <= score <= HIGHEST:
-            score = float(_clipped(ssn, fn, np.array([score]))[0])
+        if not LOWEST <= score <= HIGHEST and not (shared and -MOST < score < MOST):
+            score = float(_clipped(ssn, fn, np.array([score]), np.array([score]), shared=False)[0])
         return 0.0 if fn.left_out else score * fn.weight
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
@@ -122,15 +140,17 @@ def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state:
         ssn.timings.seconds[fn.plugin] += perf_counter() - begun
 
 
-def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats) -> Floats:
-    """Scores outside 0 to 1: clipped if they are numbers, otherwise not heard; reported either way."""
-    wrong = found[~np.isfinite(found)]
-    if len(wrong):
-        ssn.leave_out(fn, float(wrong[0]))
+def _clipped(
+    ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool
+) -> Floats:
+    """Scores of which some are outside 0 to 1: clipped if they are numbers, otherwise not heard."""
+    beyond = wrong[~(np.abs(wrong) < MOST)]
+    if len(beyond):
+        ssn.leave_out(fn, float(beyond[0]))
         return found
-    outside = found[(found < LOWEST) | (found > HIGHEST)]
-    ssn.failures.clipped.setdefault(fn.plugin, float(outside[0]))
-    return np.clip(found, 0.0, 1.0)
+    fn.clipped = True
+    ssn.failures.clipped.setdefault(fn.plugin, float(wrong[0]))
+    return found if shared else np.clip(found, 0.0, 1.0)
 
 
 def wrong_score(score: float) -> ValueError:

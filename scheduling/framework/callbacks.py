@@ -75,6 +75,8 @@ class ScoreFn:
     ranks_by: RanksBy | None = None
     # It gave what is no score, and counts nothing for the rest of the cycle.
     left_out: bool = False
+    # It gave a score outside 0 to 1: its scores are clipped, and no order of nodes is shared for it.
+    clipped: bool = False
 
 
 @dataclass(slots=True)

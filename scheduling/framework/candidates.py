@@ -176,7 +176,7 @@ class SurveyedCandidates(Candidates):
             closed |= ~allowed(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
         for each in self._scored:
-            score = score + scored(ssn, each, task, job, nodes)
+            score = score + scored(ssn, each, task, job, nodes, closed)
         np.putmask(score, closed, NEVER)
         if at is None:
             self._scores = score

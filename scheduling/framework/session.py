@@ -241,16 +241,18 @@ class SchedulingSession:
         key: list[Hashable] = [id(fixed)]
         for fn in self.scores:
             if not fn.fixed:
-                ranked = (
-                    _FAILED if fn.ranks_by is None else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
-                )
+                unknown = fn.ranks_by is None or fn.clipped
+                ranked = _FAILED if unknown else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
                 if ranked is _FAILED:
                     return None
                 key.append(ranked)
         found = self._rankings.get(tuple(key))
         if found is None and self._ranked < RANKINGS * len(self.nodes):
             self._ranked += int(fixed.open_to.sum())
-            found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
+            found = Ranking(self, task, job, fixed, needs)
+            if any(fn.clipped for fn in found.heard):
+                return None
+            self._rankings[tuple(key)] = found
         return found
 
     def refused(self, job: Job) -> list[tuple[str, Reason]]:
