@@ -19,7 +19,7 @@ from environ import Env
 
 MIN_SECRET_KEY = 32
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks", "list of name=seconds"]
+Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks", "list of intervals"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ _READERS: dict[Kind, Callable[[str], Any]] = {
     "seconds": _seconds,
     "list": _items,
     "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
-    "list of name=seconds": _seconds_by_name,
+    "list of intervals": _seconds_by_name,
 }
 
 
@@ -313,7 +313,7 @@ GROUPS: dict[str, list[Setting]] = {
         ),
         Setting(
             "OBSERVER_INTERVALS",
-            "list of name=seconds",
+            "list of intervals",
             {},
             "Intervals of observers by name, instead of their own: `gpu-usage=60,licences=300`. "
             "For [observers of other packages](observers.md).",

@@ -203,8 +203,10 @@ def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield page
 
 
-def _observed(observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime) -> Iterator[ObserverResult]:
-    """Observe a page of targets; if that fails, each of them alone, so that a bad target costs only itself."""
+def _observed(
+    observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime
+) -> Iterator[ObserverResult]:
+    """Observe a page of targets; if that fails, each alone, so that a bad target costs only itself."""
     try:
         found = call(observer.execute, targets, now=now)
     except Exception as error:

@@ -91,9 +91,7 @@ class ObserverHandler(ABC, Generic[T]):
         If it raises an exception, it is called again for each target alone. Observing twice must do no harm.
         """
 
-    def post_process(
-        self, result: ObserverResult, *args: Any, **kwargs: Any
-    ) -> Awaitable[None] | None:
+    def post_process(self, result: ObserverResult, *args: Any, **kwargs: Any) -> Awaitable[None] | None:
         """Called once after the last target, with the sum of all results; not called without targets."""
         return _nothing()
 

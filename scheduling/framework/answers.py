@@ -140,9 +140,7 @@ def scored_one(
         ssn.timings.seconds[fn.plugin] += perf_counter() - begun
 
 
-def _clipped(
-    ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool
-) -> Floats:
+def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool) -> Floats:
     """Scores of which some are outside 0 to 1: clipped if they are numbers, otherwise not heard."""
     beyond = wrong[~(np.abs(wrong) < MOST)]
     if len(beyond):

@@ -94,9 +94,10 @@ class FailedPlugin(Plugin):
     """Stands for a plugin that could not be created for a cycle, and fails in its name when it is opened."""
 
     name: str = ""  # type: ignore[misc]
-    error: Exception = Exception()
+    error: Exception | None = None
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
+        assert self.error is not None
         raise self.error
 
 

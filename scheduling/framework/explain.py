@@ -129,9 +129,7 @@ def clipped_text(score: float) -> str:
     return f"a score of {score:g} was clipped; scores are from 0 to 1."
 
 
-def _counts(
-    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags
-) -> Iterator[Count]:
+def _counts(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags) -> Iterator[Count]:
     """One count for each code; a predicate that is registered with a code has only that one."""
     numbers = np.flatnonzero(refused)
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)

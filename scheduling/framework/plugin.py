@@ -113,7 +113,9 @@ def _from_builder(name: str, builder: Any) -> type[Plugin]:
     """A plugin class for a function; it is called once with its defaults, to see what it builds."""
     if isinstance(builder, type) or not callable(builder):
         raise TypeError(f"{builder!r} is neither a plugin class nor a function that returns a plugin")
-    parameters = [each for each in signature(builder).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    parameters = [
+        each for each in signature(builder).parameters.values() if each.kind is not each.VAR_KEYWORD
+    ]
     if any(each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) for each in parameters):
         raise TypeError("the parameters of the function must have names")
     declared = [

@@ -113,9 +113,7 @@ class Ranking:
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
         for fn, given in zip(self.heard, self.given, strict=True):
-            given[number] = score = scored_one(
-                self._ssn, fn, self._task, self._job, state, shared=True
-            )
+            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state, shared=True)
             found += score
         return found
 

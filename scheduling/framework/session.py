@@ -136,7 +136,7 @@ class SchedulingSession:
     ) -> None:
         """May this task of this job be on this node?
 
-        `code`: the code of all its reasons; without it each `Reason` is asked for and counted by its own code.
+        `code`: the code of all its reasons; without it each `Reason` is counted by its own code.
         `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
         what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
         least amount in a column of what is left, which is quicker than a batch.

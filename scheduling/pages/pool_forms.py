@@ -9,8 +9,8 @@ from django import forms
 
 from lcm.web.forms import ObjectField, PageForm, ReasonForm
 from scheduling.framework.configuration import MAX_CHARACTERS
-from scheduling.models import Pool
 from scheduling.framework.plugin import refused_plugins
+from scheduling.models import Pool
 from scheduling.pages.schedulers import known_plugins
 from scheduling.pages.supply import written
 from scheduling.runtimes.registry import runtime_names

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from lcm.config import read_settings
+from lcm.lifecycle import SessionStatus
 from lcm.periodic import beat_schedule
 from scheduling.coordinator import ENTRY_POINTS, coordinator
 from scheduling.handlers import BUILT_IN
@@ -20,6 +23,8 @@ from scheduling.selectors.observing import observed
 from tests.packages import install_package
 
 ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "observers.md").read_text()
+CODE = dict(re.findall(r"```\w+\n# file: ([\w.]+)\n(.*?)```", GUIDE, re.DOTALL))
 OBSERVERS = '''
 from datetime import timedelta
 
@@ -116,15 +121,17 @@ LEFT_OUT = sorted(POINTS.keys() - {"quick", "slow", "ready", "tick"})
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
+    """A folder with two packages: one of good and broken observers, and the one of the guide."""
+    folder = tmp_path_factory.mktemp("site")
+    guide = tomllib.loads(CODE["pyproject.toml"])["project"]["entry-points"]
+    install_package(folder, "licence_observer", {"licences.py": CODE["licences.py"]}, guide)
     modules = {
         "good.py": OBSERVERS,
         "other.py": "NUMBER = 3\n",
         "raising.py": "raise RuntimeError('broken')\n",
         "leaving.py": "import sys\nsys.exit(3)\n",
     }
-    return install_package(
-        tmp_path_factory.mktemp("site"), "own_observers", modules, {ENTRY_POINTS: POINTS}
-    )
+    return install_package(folder, "own_observers", modules, {ENTRY_POINTS: POINTS})
 
 
 @pytest.fixture
@@ -136,12 +143,12 @@ def loaded(package, own, monkeypatch):
     own.load_observers()
     own.register_observer(coordinator.observers["usage-record"])
     yield own
-    for name in [name for name in sys.modules if name.startswith("own_observers")]:
+    for name in [name for name in sys.modules if name.startswith(("own_observers", "licence_observer"))]:
         del sys.modules[name]
 
 
 def test_broken_ones_are_named_and_left_out(loaded, caplog):
-    assert set(loaded.observers) == {"quick", "slow", "ready-made", "tick", "usage-record"}
+    assert set(loaded.observers) == {"licences", "quick", "slow", "ready-made", "tick", "usage-record"}
     assert sorted(loaded.refused) == LEFT_OUT
     assert loaded.observers["usage-record"] is coordinator.observers["usage-record"]
     assert loaded.refused["taken"] == "“usage-record” is the name of an observer of LCM"
@@ -152,7 +159,9 @@ def test_broken_ones_are_named_and_left_out(loaded, caplog):
 
 
 @pytest.mark.django_db
-def test_one_runs_like_those_of_lcm(loaded, clock):
+def test_one_runs_like_those_of_lcm(loaded, clock, session_in):
+    session_in(SessionStatus.RUNNING)
+    assert loaded.process_observer("licences", clock).success_count == 3
     assert loaded.process_observer("quick", clock).success_count == 2
     assert loaded.process_observer("slow", clock).success_count == 2
 
@@ -207,6 +216,6 @@ def test_a_process_starts_with_them_and_warns_of_the_broken(package):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert {"observer:quick", "observer:slow", "usage-record", "tick"} <= set(found["schedule"])
+    assert {"observer:quick", "observer:licences", "usage-record", "tick"} <= set(found["schedule"])
     assert len(found["warnings"]) == len(LEFT_OUT)
     assert all(any(f"“{name}”" in warning for warning in found["warnings"]) for name in LEFT_OUT)

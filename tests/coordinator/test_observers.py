@@ -215,7 +215,7 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
 
 
 class InTheShapeOfBackendAI(ObserverHandler[Kernel]):
-    """As in the design of Backend.AI: statuses are properties, methods are coroutines, nothing gets the time."""
+    """As in the design of Backend.AI: statuses are properties, methods are coroutines without a time."""
 
     page_size = 3
 
@@ -270,7 +270,7 @@ def test_a_bad_target_of_a_page_costs_only_itself(own, clock, session_in):
 def test_without_targets_nothing_is_called(own, clock):
     observer = InTheShapeOfBackendAI()
     assert run(own, observer, clock) == ObserverResult()
-    assert not observer.pages and not observer.after
+    assert (observer.pages, observer.after) == ([], [])
 
 
 class Kernels(InTheShapeOfBackendAI):

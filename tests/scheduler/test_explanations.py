@@ -185,8 +185,8 @@ def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
         # The largest first would leave room for one only.
         ([node("a")], (3, 2, 2), "At best 2 of its 3 kernels fit: t2 on a, t1 on a."),
         ([node("a"), node("b")], (4, 4, 4), "At best 2 of its 3 kernels fit: t0 on a, t1 on b."),
-        ([node("a", 8)], (1,) * 9, "At best 8 of its 9 kernels fit: t0 on a, t1 on a, t2 on a, t3 on a, t4 on a"
-         " and 3 more."),
+        ([node("a", 8)], (1,) * 9,
+         "At best 8 of its 9 kernels fit: t0 on a, t1 on a, t2 on a, t3 on a, t4 on a and 3 more."),
         ([node("a")], (5, 5), ""),
     ],
 )  # fmt: skip

@@ -227,7 +227,12 @@ def test_a_score_that_is_no_number_anywhere_counts_nothing_everywhere(wrong, mor
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"ranks_by": lambda _: None}, {"fixed": True}, {"batch": lambda _, __, nodes: nodes.capacity[:, 0] / 100}],
+    [
+        {},
+        {"ranks_by": lambda _: None},
+        {"fixed": True},
+        {"batch": lambda _, __, nodes: nodes.capacity[:, 0] / 100},
+    ],
     ids=["", "ranked", "fixed", "batch"],
 )
 def test_a_score_outside_0_to_1_is_clipped_and_reported_once(more):
@@ -238,7 +243,9 @@ def test_a_score_outside_0_to_1_is_clipped_and_reported_once(more):
 
     nodes = [node("a", 2, taken=(100, 0, 0, 0)), node("b", 4)]
     cycle = run_with(
-        snapshot(nodes, [job("x"), job("y")]), Inline(name="loud", opens=opens), names=("resources", "binpack")
+        snapshot(nodes, [job("x"), job("y")]),
+        Inline(name="loud", opens=opens),
+        names=("resources", "binpack"),
     )
     assert cycle.verdicts[0].parts[0].node == "a"
     assert cycle.verdicts[0].scores["loud"] == 1.0

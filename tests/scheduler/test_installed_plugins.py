@@ -98,7 +98,7 @@ def problem(*names: str) -> str:
 
 
 def test_what_is_no_plugin_is_refused_with_its_name(loaded):
-    assert GOOD <= set(plugins())
+    assert set(plugins()) >= GOOD
     assert set(refused_plugins()) == NAMES.keys() - GOOD
     for name in refused_plugins():
         assert problem(name).startswith(f"Line 3: The plugin “{name}” cannot be used: own_rules.rules:")
@@ -116,7 +116,9 @@ def test_a_function_is_taken_like_a_class(loaded):
             snapshot([node("a"), node("b")], [job("j")]), read_configuration(document("resources", name))
         )
         assert cycle.placed[0].parts[0].node == where
-    assert "There is no argument “slit”; did you mean “slot”?" in problem("{name: built, arguments: {slit: a}}")
+    assert "There is no argument “slit”; did you mean “slot”?" in problem(
+        "{name: built, arguments: {slit: a}}"
+    )
     assert "“slot” is required" in problem("built_from")
     assert "both decide the choice" in problem("picky", "built")
 
@@ -131,7 +133,9 @@ def test_one_that_cannot_be_created_in_a_cycle_is_named_and_the_cycle_goes_on(lo
     cycle = run_cycle(snapshot([node("a")], [job("j")]), configuration)
     assert cycle.verdicts[0].outcome is Outcome.PLACED
     assert cycle.ssn.failures.by_plugin == {"built": "RuntimeError: gone"}
-    assert "The plugin “built” cannot be created: RuntimeError: gone." in problem("resources", "built", "spot")
+    assert "The plugin “built” cannot be created: RuntimeError: gone." in problem(
+        "resources", "built", "spot"
+    )
 
 
 def test_one_that_was_installed_while_lcm_runs_needs_a_restart(package):

@@ -104,7 +104,10 @@ def test_its_arguments_are_checked_like_those_of_others(tmp_path):
 def test_a_package_that_cannot_be_loaded_does_not_take_the_others_with_it(tmp_path):
     done = replay(install(tmp_path, "raise RuntimeError('no')"), world(), LAST["pool.yaml"])
     assert done.returncode == 1
-    assert "The plugin “own_spot” cannot be used: own_plugins.spot:OwnSpotPlugin: RuntimeError: no" in done.stderr
+    assert (
+        "The plugin “own_spot” cannot be used: own_plugins.spot:OwnSpotPlugin: RuntimeError: no"
+        in done.stderr
+    )
     config = LAST["pool.yaml"].replace("  - name: own_spot\n    arguments: {prefer: true}\n", "")
     assert replay(tmp_path, world(), config).returncode == 0
 

@@ -96,7 +96,11 @@ def test_every_task_of_a_live_cycle_has_a_name(apart, tuned):
         UUID(job.id): {task.name for part in job.parts for task in part.tasks} for job in snapshot.running
     }
     assert named[active_of(waiting).pk] == {"host", "r1", "r2"}
-    assert {name for each in named[active_of(running).pk] for name in each.split(", ")} == {"host", "r1", "r2"}
+    assert {name for each in named[active_of(running).pk] for name in each.split(", ")} == {
+        "host",
+        "r1",
+        "r2",
+    }
     for session in (whole, waiting_whole):
         key = active_of(session).pk
         assert [UUID(name) for name in named[key]] == [key]
