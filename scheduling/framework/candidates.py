@@ -169,7 +169,7 @@ class SurveyedCandidates(Candidates):
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
         nodes, fixed = Nodes(ssn.nodes, at), self._fixed
-        closed: Flags = (nodes.levels < self._least).any(axis=1)
+        closed: Flags = np.any(nodes.levels < self._least, axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:
