@@ -19,7 +19,7 @@ from environ import Env
 
 MIN_SECRET_KEY = 32
 
-Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks"]
+Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of networks", "list of intervals"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,16 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
+def _seconds_by_name(text: str) -> dict[str, float]:
+    found = {}
+    for item in _items(text):
+        name, _, seconds = item.partition("=")
+        found[name.strip()] = _seconds(seconds)
+        if not found[name.strip()] > 0:
+            raise ValueError(item)
+    return found
+
+
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
@@ -87,6 +97,7 @@ _READERS: dict[Kind, Callable[[str], Any]] = {
     "seconds": _seconds,
     "list": _items,
     "list of networks": lambda text: [ip_network(item, strict=False) for item in _items(text)],
+    "list of intervals": _seconds_by_name,
 }
 
 
@@ -299,6 +310,13 @@ GROUPS: dict[str, list[Setting]] = {
             10.0,
             "How often sessions that nobody moves on are looked for.",
             0.1,
+        ),
+        Setting(
+            "OBSERVER_INTERVALS",
+            "list of intervals",
+            {},
+            "Intervals of observers by name, instead of their own: `gpu-usage=60,licences=300`. "
+            "For [observers of other packages](observers.md).",
         ),
         Setting(
             "PENDING_GRACE",
@@ -539,4 +557,4 @@ def _shown(value: Any) -> str:
         return f"`{','.join(value)}`" if value else "empty"
     if isinstance(value, float):
         return f"`{value:g}`"
-    return f"`{value}`" if value != "" else "empty"
+    return f"`{value}`" if value not in ("", {}) else "empty"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from observations.models import TargetKind
@@ -15,6 +15,7 @@ class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):
     """Lists what Prometheus scrapes, from heartbeats and running kernels."""
 
     interval_setting = "SERVICE_DISCOVERY_INTERVAL"
+    page_size = 1
 
     @classmethod
     def name(cls) -> str:
@@ -23,6 +24,7 @@ class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):
     def fetch_targets(self, now: datetime) -> Iterator[TargetKind]:
         yield from TargetKind
 
-    def execute(self, target: TargetKind, now: datetime) -> ObserverResult:
-        """A kind at a time: what cannot be read leaves the list of that kind as it was; changes count."""
-        return ObserverResult(success_count=keep_targets(target, candidates(target, now), now=now))
+    def execute(self, targets: Sequence[TargetKind], now: datetime) -> ObserverResult:
+        """A kind that cannot be read leaves its list as it was; changes count."""
+        changed = sum(keep_targets(kind, candidates(kind, now), now=now) for kind in targets)
+        return ObserverResult(success_count=changed)

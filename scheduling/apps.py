@@ -7,14 +7,18 @@ class SchedulingConfig(AppConfig):
 
     def ready(self) -> None:
         from lcm import metrics
-        from scheduling import wiring  # noqa: F401  (sessions get their reservations)
-        from scheduling.coordinator import register_handler
+        from scheduling import checks, wiring  # noqa: F401  (warnings at start; sessions get reservations)
+        from scheduling.coordinator import coordinator, register_handler
+        from scheduling.framework.plugin import plugins
         from scheduling.handlers import BUILT_IN
         from scheduling.metrics import capacity_figures
 
         metrics.FLEET.append(capacity_figures)
         for handler in BUILT_IN:
             register_handler(handler())
+        # Each process loads other packages at its start, so that a broken one is named then.
+        plugins()
+        coordinator.load_observers()
         _tell_controllers()
         _show_on_pages()
 

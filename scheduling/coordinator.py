@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -17,14 +18,15 @@ from django.utils import timezone
 
 from lcm import lifecycle
 from lcm.actors import SYSTEM
-from lcm.errors import NotFound
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.sessions import move_sessions
+from scheduling.framework.installed import load_installed
 from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler
 from scheduling.leases import Hold, lease
+from scheduling.metrics import count_run
 from scheduling.models import RunKind
-from scheduling.observer import ObserverHandler, ObserverResult
+from scheduling.observer import ObserverHandler, ObserverResult, call, check_observer
 from scheduling.services.observing import clear_failures, count_failures, record_run
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=10)
 PAGE = 500
 LEASE_LOST = "the lease was lost, and another run may have begun"
+ENTRY_POINTS = "lcm.observers"
 
 Clock = Callable[[], datetime]
 
@@ -62,6 +65,10 @@ class ScheduleCoordinator:
     def __init__(self) -> None:
         self.handlers: dict[str, SessionLifecycleHandler] = {}
         self.observers: dict[str, ObserverHandler[Any]] = {}
+        # Observers of other packages that cannot run, by entry point: the problem of each.
+        self.refused: dict[str, str] = {}
+        # Observers of other packages by name, with their entry points.
+        self.installed: dict[str, str] = {}
 
     def register_handler(self, handler: SessionLifecycleHandler) -> None:
         """Called when an app is ready; a name is taken once, by one of either kind."""
@@ -69,24 +76,48 @@ class ScheduleCoordinator:
         self.handlers[handler.name()] = handler
 
     def register_observer(self, observer: ObserverHandler[Any]) -> None:
+        """Register an observer of LCM itself: it takes its name from an observer of another package."""
+        check_observer(observer)
+        if point := self.installed.pop(observer.name(), ""):
+            del self.observers[observer.name()]
+            self._refuse(point, f"“{observer.name()}” is the name of an observer of LCM")
         self._refuse_other(observer)
         self.observers[observer.name()] = observer
 
+    def load_observers(self) -> None:
+        """Register the observers of other packages; one that cannot run is named and left out."""
+        self.refused |= load_installed(ENTRY_POINTS, self._register_installed)
+
+    def _register_installed(self, point: str, found: Any) -> None:
+        """An entry point is an observer, its class, or a function that returns one."""
+        observer = check_observer(found() if callable(found) else found)
+        name = observer.name()
+        if name in self.handlers or name in self.observers:
+            raise ValueError(f"there is already an observer or lifecycle handler “{name}”")
+        self.observers[name] = observer
+        self.installed[name] = point
+
+    def _refuse(self, point: str, problem: str) -> None:
+        self.refused[point] = problem
+        logger.error("observer_refused", extra={"entry_point": point, "problem": problem})
+
     def process_handler(self, name: str, clock: Clock = timezone.now) -> HandlerResult | None:
-        """One run of a handler; None when another one is at it."""
+        """Run a handler once: None if another run has its lease, an empty result for an unknown name."""
         handler = self.handlers.get(name)
         if handler is None:
-            raise NotFound(f"There is no lifecycle handler “{name}”.")
+            logger.error("unknown_handler", extra={"handler": name})
+            return HandlerResult()
         result: HandlerResult | None = self._run(
             RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler)
         )
         return result
 
     def process_observer(self, name: str, clock: Clock = timezone.now) -> ObserverResult | None:
-        """One run of an observer; None when another one is at it."""
+        """Run an observer once: None if another run has its lease, an empty result for an unknown name."""
         observer = self.observers.get(name)
         if observer is None:
-            raise NotFound(f"There is no observer “{name}”.")
+            logger.error("unknown_observer", extra={"observer": name})
+            return ObserverResult()
         result: ObserverResult | None = self._run(
             RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer)
         )
@@ -105,6 +136,8 @@ class ScheduleCoordinator:
                 result = replace(result, error=LEASE_LOST)
             took = round((time.perf_counter() - begun) * 1000)
             record_run(kind=kind, name=name, started_at=now, duration_ms=took, result=result)
+        count_run(kind, name, duration_ms=took, result=result)
+        _log_run(kind, name, took, result)
         return result
 
     def _guarded(self, parts: Iterator[Any], name: str, hold: Hold) -> Iterator[Any]:
@@ -127,12 +160,14 @@ class ScheduleCoordinator:
         self, observer: ObserverHandler[Any]
     ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
         def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
-            whole = ObserverResult()
-            for target in observer.fetch_targets(now):
-                part = _observed(observer, target, now)
-                whole += part
-                yield part
-            observer.post_process(whole, now)
+            whole: ObserverResult | None = None
+            for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
+                for part in _observed(observer, targets, now):
+                    whole = part if whole is None else whole + part
+                    yield part
+            # Without an override there is nothing to call, and no event loop to start.
+            if whole is not None and type(observer).post_process is not ObserverHandler.post_process:
+                call(observer.post_process, whole, now=now)
 
         return parts
 
@@ -155,15 +190,47 @@ def lease_name(name: str) -> str:
     return f"observer:{name}"
 
 
-def _observed(observer: ObserverHandler[Any], target: Any, now: datetime) -> ObserverResult:
-    """One target; if it fails, the others still go on."""
+def _log_run(kind: RunKind, name: str, took: int, result: ObserverResult | HandlerResult) -> None:
+    """One line a run; a handler that found nothing to do, every ten seconds, is no news."""
+    counts = asdict(result)
+    level = logging.INFO if kind == RunKind.OBSERVER or any(counts.values()) else logging.DEBUG
+    logger.log(level, f"{kind}_ran", extra={kind.value: name, "duration_ms": took, **counts})
+
+
+def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rest = iter(targets)
+    while page := list(islice(rest, size)):
+        yield page
+
+
+def _observed(
+    observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime
+) -> Iterator[ObserverResult]:
+    """Observe a page of targets; if that fails, each alone, so that a bad target costs only itself."""
     try:
-        return observer.execute(target, now)
+        found = call(observer.execute, targets, now=now)
     except Exception as error:
-        logger.exception(
-            "observation_failed", extra={"observer": observer.name(), "target": str(target)[:200]}
-        )
-        return ObserverResult(failure_count=1, error=_told(error))
+        if len(targets) == 1:
+            logger.exception(
+                "observation_failed", extra={"observer": observer.name(), "target": str(targets[0])[:200]}
+            )
+            yield ObserverResult(failure_count=1, error=_told(error))
+            return
+        logger.warning("page_failed", extra={"observer": observer.name(), "error": _told(error)})
+    else:
+        yield _counts(found)
+        return
+    for target in targets:
+        yield from _observed(observer, [target], now)
+
+
+def _counts(found: Any) -> ObserverResult:
+    """The counts of any result with `success_count` and `failure_count`, as whole numbers."""
+    try:
+        counts = max(int(found.success_count), 0), max(int(found.failure_count), 0)
+    except (AttributeError, TypeError, ValueError) as error:
+        return ObserverResult(failure_count=1, error=f"execute returned no ObserverResult: {error}"[:300])
+    return ObserverResult(*counts, str(getattr(found, "error", "") or ""))
 
 
 def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[LabletSession]]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.models import Phase, Pool, Reservation, RunKind, Slot, SlotState, TickRun
 from scheduling.selectors.capacity import pools_with_queue
 
 if TYPE_CHECKING:
@@ -25,6 +25,24 @@ PLUGIN_FAILURES = Counter(
     "lcm_scheduler_plugin_failures_total", "Calls of a plugin that failed.", ["pool", "plugin"]
 )
 PLACED = Counter("lcm_placements_total", "Reservations that got a slot.", ["pool"])
+OBSERVER_LABELS = ["observer", "kind"]
+OBSERVER_SUCCESSES = Counter(
+    "lcm_observer_success_total", "Targets that an observer or handler processed.", OBSERVER_LABELS
+)
+OBSERVER_FAILURES = Counter(
+    "lcm_observer_failure_total", "Targets and runs of an observer or handler that failed.", OBSERVER_LABELS
+)
+OBSERVER_SECONDS = Histogram(
+    "lcm_observer_run_seconds", "Duration of a run of an observer or handler.", OBSERVER_LABELS
+)
+
+
+def count_run(kind: RunKind, name: str, *, duration_ms: int, result: Any) -> None:
+    """Count a run; an error without a failed target, such as a lost lease, is one failure."""
+    failures = result.failure_count or (1 if result.error else 0)
+    OBSERVER_SUCCESSES.labels(name, kind.value).inc(result.success_count)
+    OBSERVER_FAILURES.labels(name, kind.value).inc(failures)
+    OBSERVER_SECONDS.labels(name, kind.value).observe(duration_ms / 1000)
 
 
 class TickMetrics:
@@ -114,9 +132,9 @@ def _ticks() -> Metric:
 
 
 def _observers() -> Iterator[Metric]:
-    from scheduling.selectors.observing import observed
+    from scheduling.selectors.observing import last_successes, observed
 
-    labels = ["observer", "kind"]
+    labels = OBSERVER_LABELS
     last = GaugeMetricFamily(
         "lcm_observer_last_run_timestamp_seconds", "When an observer or handler last ran.", labels=labels
     )
@@ -129,11 +147,20 @@ def _observers() -> Iterator[Metric]:
     failures = GaugeMetricFamily(
         "lcm_observer_last_failures", "What failed in the last run of an observer or handler.", labels=labels
     )
-    for each in observed(timezone.now()):
+    success = GaugeMetricFamily(
+        "lcm_observer_last_success_timestamp_seconds",
+        "Start of the last run of an observer or handler without a failure.",
+        labels=labels,
+    )
+    rows = observed(timezone.now())
+    succeeded = last_successes(each.name for each in rows)
+    for each in rows:
         names = [each.name, each.kind.value]
+        if each.name in succeeded:
+            success.add_metric(names, succeeded[each.name].timestamp())
         interval.add_metric(names, each.interval.total_seconds())
         lag.add_metric(names, each.lag.total_seconds() if each.lag else 0)
         if each.last is not None:
             last.add_metric(names, each.last.started_at.timestamp())
             failures.add_metric(names, each.last.failure_count)
-    yield from (last, interval, lag, failures)
+    yield from (last, success, interval, lag, failures)

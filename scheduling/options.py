@@ -157,7 +157,8 @@ def setting(default: Any, read: Reader) -> Any:
 def _value(declared: Field[Any], key: str, value: Any) -> Any:
     if value is None and declared.default is None:
         return None
-    return declared.metadata["read"](key, value)
+    # A field of a plugin that declares no check takes any value.
+    return declared.metadata["read"](key, value) if "read" in declared.metadata else value
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:

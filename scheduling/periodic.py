@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
+from typing import Any
 
 from lcm.periodic import SchedulerTaskSpec, seconds
 from scheduling.coordinator import coordinator
+from scheduling.observer import interval_of
+
+logger = logging.getLogger(__name__)
 
 # Added to the length of a lease, this is how long work is interrupted if its process dies: 4 s for a tick.
 RESUME_INTERVAL = timedelta(seconds=1)
@@ -22,12 +27,18 @@ def specs() -> list[SchedulerTaskSpec]:
 
 
 def _coordinated() -> list[SchedulerTaskSpec]:
-    kinds = (
+    """One spec for each handler and observer; one without a usable interval never stops beat."""
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("scheduling.tasks.run_handler", coordinator.handlers),
         ("scheduling.tasks.run_observer", coordinator.observers),
     )
-    return [
-        SchedulerTaskSpec(name, task, seconds(each.interval_setting), each.initial_delay, (name,))
-        for task, registered in kinds
-        for name, each in registered.items()
-    ]
+    found = []
+    for task, registered in kinds:
+        for name, each in registered.items():
+            try:
+                # Another package cannot replace a task of LCM, such as “tick”, by an observer of that name.
+                key = f"observer:{name}" if name in coordinator.installed else name
+                found.append(SchedulerTaskSpec(key, task, interval_of(each), each.initial_delay, (name,)))
+            except Exception:
+                logger.exception("not_scheduled", extra={"observer": name})
+    return found

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from celery import shared_task
 from django.utils import timezone
 
-from lcm.errors import NotFound
 from scheduling.coordinator import coordinator, process_handler, process_observer
 from scheduling.launching import attempts_to_redrive, perform_launch
 from scheduling.leases import drop_expired, expired_leases
@@ -81,12 +79,12 @@ def forget_ticks() -> None:
 
 @shared_task
 def run_handler(name: str) -> None:
-    _logged_if_unknown(process_handler, name)
+    process_handler(name)
 
 
 @shared_task
 def run_observer(name: str) -> None:
-    _logged_if_unknown(process_observer, name)
+    process_observer(name)
 
 
 @shared_task
@@ -106,14 +104,6 @@ def _task_under(kind: str, key: str) -> Any:
     if kind == "observer":
         return run_handler if key in coordinator.handlers else run_observer
     return {"tick": tick_pool, "reconcile": reconcile, "launch": launch_slot}.get(kind)
-
-
-def _logged_if_unknown(process: Callable[[str], object], name: str) -> None:
-    """A message for something that is not there any more must not come back for ever."""
-    try:
-        process(name)
-    except NotFound as error:
-        logger.error("unknown_observer", extra={"observer": name, "error": error.message})
 
 
 def runtime_of(pool: Pool) -> RuntimeAdapter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from fairshare.models import UsageBatch
@@ -14,6 +14,7 @@ class UsageAggregationObserver(ObserverHandler[list[int]]):
     """Sums new records into one bucket a day for each person, project and domain."""
 
     interval_setting = "USAGE_AGGREGATION_INTERVAL"
+    page_size = 1
 
     @classmethod
     def name(cls) -> str:
@@ -22,8 +23,8 @@ class UsageAggregationObserver(ObserverHandler[list[int]]):
     def fetch_targets(self, now: datetime) -> Iterator[list[int]]:
         yield from pending_batches()
 
-    def execute(self, target: list[int], now: datetime) -> ObserverResult:
-        return ObserverResult(success_count=aggregate_batches(target, now=now))
+    def execute(self, targets: Sequence[list[int]], now: datetime) -> ObserverResult:
+        return ObserverResult(success_count=sum(aggregate_batches(target, now=now) for target in targets))
 
     def lag(self, now: datetime) -> timedelta | None:
         oldest = UsageBatch.objects.filter(aggregated_at=None).order_by("pk").first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Max
@@ -16,6 +16,7 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
     """Computes the factor and rank of each domain, project and person in every pool, from their usage."""
 
     interval_setting = "FAIR_SHARE_INTERVAL"
+    page_size = 1
 
     @classmethod
     def name(cls) -> str:
@@ -24,9 +25,10 @@ class FairShareCalculationObserver(ObserverHandler[Pool]):
     def fetch_targets(self, now: datetime) -> Iterator[Pool]:
         yield from Pool.objects.order_by("pk")
 
-    def execute(self, target: Pool, now: datetime) -> ObserverResult:
-        calculate_pool(target, now=now)
-        return ObserverResult(success_count=1)
+    def execute(self, targets: Sequence[Pool], now: datetime) -> ObserverResult:
+        for pool in targets:
+            calculate_pool(pool, now=now)
+        return ObserverResult(success_count=len(targets))
 
     def lag(self, now: datetime) -> timedelta | None:
         """Factors are as old as their calculation."""

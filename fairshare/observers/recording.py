@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
@@ -19,6 +19,7 @@ class UsageRecordObserver(ObserverHandler[Page]):
     """Records what each node of a lab held, every 5 minutes and when the node ends."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
+    page_size = 1
 
     @classmethod
     def name(cls) -> str:
@@ -28,19 +29,22 @@ class UsageRecordObserver(ObserverHandler[Page]):
         """Pages of allocations; those of kernels that ended since the last pass are among them."""
         yield from pages()
 
-    def execute(self, target: Page, now: datetime) -> ObserverResult:
+    def execute(self, targets: Sequence[Page], now: datetime) -> ObserverResult:
+        result = ObserverResult()
+        for page in targets:
+            result += self._record_or_halve(page, now)
+        return result
+
+    def _record_or_halve(self, page: Page, now: datetime) -> ObserverResult:
         """A page is recorded as a whole; if that fails, in halves, until what fails is left alone."""
         try:
-            return ObserverResult(success_count=self._record(target, now))
+            return ObserverResult(success_count=self._record(page, now))
         except DatabaseError as error:
-            parts = halves(target)
+            parts = halves(page)
             if not parts:
-                logger.exception("usage_record_failed", extra={"allocation": target.last})
-                return ObserverResult(failure_count=1, error=f"allocation {target.last}: {error}")
-            result = ObserverResult()
-            for part in parts:
-                result += self.execute(part, now)
-            return result
+                logger.exception("usage_record_failed", extra={"allocation": page.last})
+                return ObserverResult(failure_count=1, error=f"allocation {page.last}: {error}")
+            return self.execute(parts, now)
 
     def lag(self, now: datetime) -> timedelta | None:
         since = unrecorded_since(now=now)

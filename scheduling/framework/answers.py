@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # More than any band and weight can make of a score, and little enough that no sum of scores overflows.
 MOST = 1e100
+# The range of a score, with some room for the rounding of floats.
+LOWEST, HIGHEST = -1e-9, 1 + 1e-9
 # More than any node has.
 NO_MORE: int = np.iinfo(np.int64).max
 
@@ -84,19 +86,36 @@ def needed(need: Need, task: Task) -> tuple[int, int]:
     return column, min(ceil(amount(task)), NO_MORE)
 
 
-def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nodes) -> Floats:
-    """One score over some nodes, weighted; one that fails counts nothing, and is named."""
+def scored(
+    ssn: SchedulingSession,
+    fn: ScoreFn,
+    task: Task,
+    job: Job,
+    nodes: Nodes,
+    closed: Flags | None = None,
+    *,
+    shared: bool = False,
+) -> Floats:
+    """One score over some nodes, weighted; one that fails counts nothing, and is named.
+
+    `closed`: nodes on which the task cannot be; their scores may be anything. `shared`: other tasks use the
+    scores too, at the same distance from their own, which clipping would change.
+    """
     begun = perf_counter()
     try:
         if fn.batch is not None:
             found = _one_each(np.asarray(fn.batch(task, job, nodes), np.float64), nodes)
         else:
             found = np.array([fn.scalar(task, job, state) for state in states(nodes)], np.float64)
-        weighted: Floats = found if fn.weight == 1 else found * fn.weight
-        right = np.abs(weighted) < MOST
+        right = (found >= LOWEST) & (found <= HIGHEST)
+        if closed is not None:
+            right |= closed
         if not right.all():
-            ssn.leave_out(fn, float(weighted[~right][0]))
-        return np.zeros(len(nodes)) if fn.left_out else weighted
+            found = _clipped(ssn, fn, found, found[~right], shared=shared)
+        if fn.left_out:
+            return np.zeros(len(nodes))
+        weighted: Floats = found if fn.weight == 1 else found * fn.weight
+        return weighted
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return np.zeros(len(nodes))
@@ -104,19 +123,32 @@ def scored(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, nodes: Nod
         ssn.timings.add(fn.plugin, begun)
 
 
-def scored_one(ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState) -> float:
+def scored_one(
+    ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState, *, shared: bool = False
+) -> float:
     """The same of one node."""
     begun = perf_counter()
     try:
-        score = float(fn.scalar(task, job, state)) * fn.weight
-        if not -MOST < score < MOST:
-            ssn.leave_out(fn, score)
-        return 0.0 if fn.left_out else score
+        score = float(fn.scalar(task, job, state))
+        if not LOWEST <= score <= HIGHEST and not (shared and -MOST < score < MOST):
+            score = float(_clipped(ssn, fn, np.array([score]), np.array([score]), shared=False)[0])
+        return 0.0 if fn.left_out else score * fn.weight
     except Exception as error:
         ssn.failures.note(fn.plugin, error)
         return 0.0
     finally:
         ssn.timings.seconds[fn.plugin] += perf_counter() - begun
+
+
+def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool) -> Floats:
+    """Scores of which some are outside 0 to 1: clipped if they are numbers, otherwise not heard."""
+    beyond = wrong[~(np.abs(wrong) < MOST)]
+    if len(beyond):
+        ssn.leave_out(fn, float(beyond[0]))
+        return found
+    fn.clipped = True
+    ssn.failures.clipped.setdefault(fn.plugin, float(wrong[0]))
+    return found if shared else np.clip(found, 0.0, 1.0)
 
 
 def wrong_score(score: float) -> ValueError:

@@ -51,6 +51,7 @@ RanksBy = Callable[[Task], Hashable]
 @dataclass(slots=True)
 class PredicateFn:
     plugin: str
+    # Of all its reasons; empty if each has its own.
     code: str
     scalar: Predicate
     batch: BatchPredicate | None = None
@@ -74,6 +75,8 @@ class ScoreFn:
     ranks_by: RanksBy | None = None
     # It gave what is no score, and counts nothing for the rest of the cycle.
     left_out: bool = False
+    # It gave a score outside 0 to 1: its scores are clipped, and no order of nodes is shared for it.
+    clipped: bool = False
 
 
 @dataclass(slots=True)
@@ -98,6 +101,8 @@ class Failures:
 
     by_plugin: dict[str, str] = field(default_factory=dict)
     count: dict[str, int] = field(default_factory=dict)
+    # The first score of a plugin that was outside 0 to 1; the cycle goes on with the nearest of the two.
+    clipped: dict[str, float] = field(default_factory=dict)
 
     def note(self, plugin: str, error: Exception) -> None:
         self.by_plugin.setdefault(plugin, f"{type(error).__name__}: {error}"[:300])

@@ -169,14 +169,14 @@ class SurveyedCandidates(Candidates):
     def _evaluate(self, at: Indexes | None) -> None:
         ssn, task, job = self._ssn, self.task, self.job
         nodes, fixed = Nodes(ssn.nodes, at), self._fixed
-        closed = (nodes.levels < self._least).any(axis=1)
+        closed: Flags = np.any(nodes.levels < self._least, axis=1)
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:
             closed |= ~allowed(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
         for each in self._scored:
-            score = score + scored(ssn, each, task, job, nodes)
+            score = score + scored(ssn, each, task, job, nodes, closed)
         np.putmask(score, closed, NEVER)
         if at is None:
             self._scores = score

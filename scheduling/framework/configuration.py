@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from scheduling.framework.plugin import Plugin, plugins
+from scheduling.framework.plugin import Plugin, plugins, unknown_plugin
 from scheduling.options import Unusable, read_options, suggestion
+
+if TYPE_CHECKING:
+    from scheduling.framework.session import SchedulingSession
 
 ACTIONS = ("allocate", "reclaim", "preempt")
 # What a commit checks again: a plan made without asking them would be refused, and made again, for ever.
@@ -74,8 +77,7 @@ class Configuration:
 
     def plugins(self) -> list[Plugin]:
         """New ones, as they were chosen."""
-        known = plugins()
-        return [read_options(known[choice.name], choice.arguments) for choice in self.choices]
+        return [_created(choice) for choice in self.choices]
 
     def opened(self) -> list[Plugin]:
         """New ones for a cycle: in front of those that were chosen, what is enforced whoever is asked."""
@@ -85,6 +87,26 @@ class Configuration:
 
     def has(self, name: str) -> bool:
         return any(choice.name == name for choice in self.choices)
+
+
+@dataclass(frozen=True)
+class FailedPlugin(Plugin):
+    """Stands for a plugin that could not be created for a cycle, and fails in its name when it is opened."""
+
+    name: str = ""  # type: ignore[misc]
+    error: Exception | None = None
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        assert self.error is not None
+        raise self.error
+
+
+def _created(choice: Choice) -> Plugin:
+    """The plugin with its arguments; whatever it does when it is created, the cycle goes on."""
+    try:
+        return read_options(plugins()[choice.name], choice.arguments)
+    except Exception as error:
+        return FailedPlugin(choice.name, error)
 
 
 def read_configuration(text: str) -> Configuration:
@@ -157,7 +179,9 @@ class _Document:
         name = str(_plain(name_node))
         kind = plugins().get(name)
         if kind is None:
-            self._wrong(name_node, f"There is no plugin “{name}”{suggestion(name, plugins())}")
+            problem = unknown_plugin(name)
+            unknown = f"There is no plugin “{name}”{suggestion(name, plugins())}"
+            self._wrong(name_node, f"The plugin “{name}” {problem}" if problem else unknown)
             return None
         if arguments_node is not None:
             self._refuse_twins(arguments_node)
@@ -168,6 +192,10 @@ class _Document:
         except Unusable as error:
             for key, sentence in error.problems.items():
                 self._wrong(_at(arguments_node, key) or node, sentence.replace("setting", "argument"))
+            return None
+        except Exception as error:
+            # A plugin of another package may do anything when it is created.
+            self._wrong(node, f"The plugin “{name}” cannot be created: {type(error).__name__}: {error}.")
             return None
         return Choice(name, arguments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ import numpy as np
 from scheduling.framework.answers import allowed
 from scheduling.framework.callbacks import PredicateFn, Reason
 from scheduling.framework.model import Job, Task
-from scheduling.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.framework.nodes import Flags, Indexes, Nodes, NodeState, verb_for
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
 SAMPLES = 3
 FAILED = "plugin-failed"
+CLIPPED = "score-clipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Explanation:
     failures: tuple[Count, ...] = ()
     # What is taken for granted: “With 1 of its 2 kernels placed, ”.
     given: str = ""
+    # How much of a gang could be placed, as a sentence.
+    partial: str = ""
 
     @property
     def dominant(self) -> str:
@@ -49,6 +52,10 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """“12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned.”"""
+        return f"{self._reasons} {self.partial}" if self.partial else self._reasons
+
+    @property
+    def _reasons(self) -> str:
         if not self.counts:
             return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
         first, *rest = self.counts
@@ -64,9 +71,10 @@ def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
     """Every predicate over every node, as the nodes are now."""
     every = Nodes(ssn.nodes)
     counts = [
-        _count(ssn, fn, task, job, every, refused)
+        count
         for fn in ssn.predicates
         if (refused := ~allowed(ssn, fn, task, job, every)).any()
+        for count in _counts(ssn, fn, task, job, refused)
     ]
     counts.sort(key=lambda count: -count.nodes)
     return Explanation(len(every), tuple(counts), not possible(ssn, task, job), failed_plugins(ssn))
@@ -105,20 +113,46 @@ def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -
 
 
 def failed_plugins(ssn: SchedulingSession) -> tuple[Count, ...]:
-    return tuple(
+    """Plugins that failed, and those whose scores were clipped."""
+    failed = (
         Count(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
         for plugin, error in sorted(ssn.failures.by_plugin.items())
     )
+    clipped = (
+        Count(CLIPPED, plugin, 0, f"The plugin {plugin}: {clipped_text(score)}")
+        for plugin, score in sorted(ssn.failures.clipped.items())
+    )
+    return (*failed, *clipped)
 
 
-def _count(
-    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, every: Nodes, refused: Flags
-) -> Count:
+def clipped_text(score: float) -> str:
+    return f"a score of {score:g} was clipped; scores are from 0 to 1."
+
+
+def _counts(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags) -> Iterator[Count]:
+    """One count for each code; a predicate that is registered with a code has only that one."""
     numbers = np.flatnonzero(refused)
+    by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
-    sample = tuple(rows[number].name for number in numbers[:SAMPLES])
-    some = Nodes(ssn.nodes, numbers)
-    return Count(fn.code, fn.plugin, len(numbers), _text(ssn, fn, task, job, some), sample)
+    for code, some in by_code.items():
+        sample = tuple(rows[number].name for number in some[:SAMPLES])
+        yield Count(code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample)
+
+
+def _by_code(
+    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, numbers: Indexes
+) -> dict[str, Indexes]:
+    """The refused nodes by the code of the reason; by the name of the plugin where it gives none."""
+    found: dict[str, list[int]] = {}
+    for number in numbers.tolist():
+        try:
+            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
+        except Exception as error:
+            ssn.failures.note(fn.plugin, error)
+            reason = None
+        code = reason.code if isinstance(reason, Reason) else ""
+        found.setdefault(code or fn.plugin, []).append(number)
+    return {code: np.array(some) for code, some in found.items()}
 
 
 def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Nodes) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
 
 ENDLESS = 1 << 40
+# How many kernels of a partial placement are named.
+SHOWN = 5
 
 
 @dataclass
@@ -105,7 +107,35 @@ def explain_apart(ssn: SchedulingSession, job: Job) -> Explanation:
         else:
             why = explain(ssn, stuck.task, job)
     given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
-    return replace(why, given=given, impossible=why.impossible or not could_hold(ssn, job))
+    impossible = why.impossible or not could_hold(ssn, job)
+    partial = best_partial(ssn, job) if impossible else ""
+    return replace(why, given=given, impossible=impossible, partial=partial)
+
+
+def best_partial(ssn: SchedulingSession, job: Job) -> str:
+    """The most tasks that find a node together, and where; empty if none does."""
+    order = ssn.tasks_in_order(job)
+    # The largest first leave room for few: the smallest first are often more.
+    places = max((_places(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
+    if not places:
+        return ""
+    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in places[:SHOWN])
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    verb = "fits" if len(places) == 1 else "fit"
+    return f"At best {len(places)} of its {len(job.tasks)} kernels {verb}: {shown}{more}."
+
+
+def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
+    """The tasks that find a node one after the other, each with its node; nothing stays placed."""
+    statement = ssn.statement()
+    found = []
+    for task in tasks:
+        number = ssn.candidates(task, job).best()
+        if number is not None:
+            statement.allocate(job, ssn.part_on(task, number), leases=0)
+            found.append((task, ssn.nodes.rows[number].name))
+    statement.discard()
+    return found
 
 
 def could_hold(ssn: SchedulingSession, job: Job) -> bool:

@@ -32,8 +32,8 @@ class Ranking:
     """
 
     __slots__ = (
-        "_base", "_entries", "_fixed", "_job", "_least", "_left_out", "_open", "_order", "_scores", "_seen",
-        "_ssn", "_task", "given", "heard",
+        "_base", "_entries", "_fixed", "_job", "_least", "_left_out", "_open", "_order", "_own", "_scores",
+        "_seen", "_ssn", "_task", "given", "heard",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +47,8 @@ class Ranking:
         self.given: list[list[float]] = [[] for _ in self.heard]
         self._base: list[float] = fixed.scores.tolist()
         self._open: list[bool] = fixed.open_to.tolist()
-        self._least = list(needs)
+        # What its own task needs, and the least that any task here needs.
+        self._own, self._least = list(needs), list(needs)
         self._seen = 0
         # The best node last, where the list is changed most; the number is negative for the sake of equals.
         self._order: list[Entry] = []
@@ -112,7 +113,7 @@ class Ranking:
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
         for fn, given in zip(self.heard, self.given, strict=True):
-            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state)
+            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state, shared=True)
             found += score
         return found
 
@@ -121,8 +122,9 @@ class Ranking:
         nodes = Nodes(self._ssn.nodes)
         self._seen = len(self._ssn.changed)
         self._scores = scores = self._fixed.scores + 0.0
+        closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
         for fn, column in zip(self.heard, self.given, strict=True):
-            given = scored(self._ssn, fn, self._task, self._job, nodes)
+            given = scored(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
             column[:] = given.tolist()
             scores += given
         there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)

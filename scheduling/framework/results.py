@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduling.framework.amounts import UNIT
 from scheduling.framework.cycle import Cycle, Outcome, Verdict
+from scheduling.framework.explain import clipped_text
 
 
 def as_result(cycle: Cycle) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def as_result(cycle: Cycle) -> dict[str, Any]:
             for each in cycle.evictions
         ],
         "failures": dict(sorted(cycle.ssn.failures.by_plugin.items())),
+        "clipped_scores": dict(sorted(cycle.ssn.failures.clipped.items())),
     }
 
 
@@ -65,6 +67,8 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
         yield f"  stop  {eviction.victim.label:<36}  {eviction.reason}"
     for plugin, error in sorted(cycle.ssn.failures.by_plugin.items()):
         yield f"failed  {plugin:<36}  {error}"
+    for plugin, score in sorted(cycle.ssn.failures.clipped.items()):
+        yield f"  clip  {plugin:<36}  {clipped_text(score)}"
     counts = dict.fromkeys(Outcome, 0)
     for verdict in cycle.verdicts:
         counts[verdict.outcome] += 1

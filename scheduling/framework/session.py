@@ -134,14 +134,14 @@ class SchedulingSession:
         when: When | None = None,
         need: Need | None = None,
     ) -> None:
-        """May this task of this job be on this node? One predicate, one reason to say no.
+        """May this task of this job be on this node?
 
+        `code`: the code of all its reasons; without it each `Reason` is counted by its own code.
         `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
         what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
         least amount in a column of what is left, which is quicker than a batch.
         """
-        name = self._opening
-        self.predicates.append(PredicateFn(name, code or name, fn, batch, summary, fixed, when, need))
+        self.predicates.append(PredicateFn(self._opening, code, fn, batch, summary, fixed, when, need))
 
     def add_pre_predicate_fn(self, fn: PrePredicate) -> None:
         """May this job be placed at all now, wherever?"""
@@ -162,6 +162,8 @@ class SchedulingSession:
         `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
         it is equal have scores that differ by the same amount on every node, and share one order.
         """
+        if not abs(weight) * band < MOST:
+            raise ValueError(f"a weight of {weight:g} is out of bounds")
         self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
     def add_gpu_order_fn(self, fn: GpuOrder) -> None:
@@ -239,16 +241,18 @@ class SchedulingSession:
         key: list[Hashable] = [id(fixed)]
         for fn in self.scores:
             if not fn.fixed:
-                ranked = (
-                    _FAILED if fn.ranks_by is None else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
-                )
+                unknown = fn.ranks_by is None or fn.clipped
+                ranked = _FAILED if unknown else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
                 if ranked is _FAILED:
                     return None
                 key.append(ranked)
         found = self._rankings.get(tuple(key))
         if found is None and self._ranked < RANKINGS * len(self.nodes):
             self._ranked += int(fixed.open_to.sum())
-            found = self._rankings[tuple(key)] = Ranking(self, task, job, fixed, needs)
+            found = Ranking(self, task, job, fixed, needs)
+            if any(fn.clipped for fn in found.heard):
+                return None
+            self._rankings[tuple(key)] = found
         return found
 
     def refused(self, job: Job) -> list[tuple[str, Reason]]:

@@ -57,6 +57,10 @@ class SessionLifecycleHandler(ABC):
         """Say what happened; nothing is written here."""
 
     @property
+    def interval(self) -> timedelta:
+        return timedelta(seconds=settings.CONFIG[self.interval_setting])
+
+    @property
     def timeout(self) -> timedelta | None:
         seconds = settings.CONFIG[self.timeout_setting] if self.timeout_setting else None
         return None if seconds is None else timedelta(seconds=seconds)

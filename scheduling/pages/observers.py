@@ -15,6 +15,7 @@ from lcm.web.access import is_local_address, role_required
 from lcm.web.form_pages import Done, go
 from lcm.web.lists import list_page
 from lcm.web.wording import duration_text
+from scheduling.coordinator import coordinator
 from scheduling.models import RunKind
 from scheduling.pages.run_lists import RUNS
 from scheduling.selectors.observing import Observed, observed, observed_one, runs_of
@@ -102,6 +103,7 @@ def _live() -> dict[str, object]:
     return {
         "now": now,
         "sentence": _sentence(rows),
+        "refused": coordinator.refused,
         "groups": [
             (kind, title, text, [row for row in rows if row.kind == kind]) for kind, title, text in GROUPS
         ],

@@ -9,6 +9,7 @@ from django import forms
 
 from lcm.web.forms import ObjectField, PageForm, ReasonForm
 from scheduling.framework.configuration import MAX_CHARACTERS
+from scheduling.framework.plugin import refused_plugins
 from scheduling.models import Pool
 from scheduling.pages.schedulers import known_plugins
 from scheduling.pages.supply import written
@@ -117,6 +118,7 @@ class SchedulerForm(ReasonForm):
     field_order = ("scheduler", "reason")
 
     known_plugins = staticmethod(known_plugins)
+    refused_plugins = staticmethod(refused_plugins)
 
 
 class NewPoolForm(PoolFields):

@@ -80,6 +80,10 @@ def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[Notice]:
         if "error" in found:
             text = f"{found['error']}. Cycles go on without its answer."
             yield Notice("bad", "oct", f"The plugin {name} failed.", text)
+        if "warning" in found:
+            yield Notice(
+                "warn", "tri", f"The plugin {name} gave a wrong score.", found["warning"].capitalize()
+            )
 
 
 def _told(kind: type[Plugin]) -> str:

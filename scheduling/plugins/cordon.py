@@ -17,7 +17,9 @@ class CordonPlugin(Plugin):
     """Keep jobs off slots that someone took out of service."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(in_service, batch=in_service_batch, summary=out_of_service, fixed=True)
+        ssn.add_predicate_fn(
+            in_service, batch=in_service_batch, code="cordon", summary=out_of_service, fixed=True
+        )
 
 
 def in_service(task: Task, job: Job, node: NodeState) -> Reason | None:

@@ -19,7 +19,7 @@ class LabelsPlugin(Plugin):
     """Every label of the job must be on the slot with that value."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(matches, batch=matches_batch, summary=others, fixed=True)
+        ssn.add_predicate_fn(matches, batch=matches_batch, code="labels", summary=others, fixed=True)
 
 
 def matches(task: Task, job: Job, node: NodeState) -> Reason | None:

@@ -17,7 +17,7 @@ class LeasesPlugin(Plugin):
     """One lease a job and slot."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), summary=none_left)
+        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), code="leases", summary=none_left)
 
 
 def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:

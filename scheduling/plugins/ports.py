@@ -17,7 +17,9 @@ class PortsPlugin(Plugin):
     """All ports of a job must be free; leaked ones are not."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(enough, need=(PORTS, lambda task: at_least(task.ports)), summary=lacking)
+        ssn.add_predicate_fn(
+            enough, need=(PORTS, lambda task: at_least(task.ports)), code="ports", summary=lacking
+        )
 
 
 def enough(task: Task, job: Job, node: NodeState) -> Reason | None:

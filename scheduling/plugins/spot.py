@@ -19,7 +19,7 @@ class SpotPlugin(Plugin):
     """Keep work that cannot be interrupted off spot slots, and prefer other slots for the rest."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(allows, batch=allows_batch, summary=can_go, fixed=True)
+        ssn.add_predicate_fn(allows, batch=allows_batch, code="spot", summary=can_go, fixed=True)
         ssn.add_node_order_fn(score, batch=score_batch, band=Band.SPOT, fixed=True)
 
 

@@ -19,7 +19,7 @@ class SystemPlugin(Plugin):
     """A job that names a system goes only to slots of that system."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(matches, batch=matches_batch, summary=others, fixed=True)
+        ssn.add_predicate_fn(matches, batch=matches_batch, code="system", summary=others, fixed=True)
 
 
 def matches(task: Task, job: Job, node: NodeState) -> Reason | None:

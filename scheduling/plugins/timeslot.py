@@ -44,7 +44,7 @@ class TimeslotPlugin(Plugin):
         limits = sorted({node.until for node in ssn.snapshot.nodes if node.until != FOREVER})
         if limits:
             ssn.add_shape_fn(lambda job: sum(1 for limit in limits if limit < job.ends))
-            ssn.add_predicate_fn(stays, batch=stays_batch, summary=goes, fixed=True)
+            ssn.add_predicate_fn(stays, batch=stays_batch, code="timeslot", summary=goes, fixed=True)
 
 
 def stays(task: Task, job: Job, node: NodeState) -> Reason | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
@@ -15,6 +15,9 @@ from lcm.errors import NotFound
 from lcm.web.wording import duration_text
 from scheduling.coordinator import coordinator, lease_name
 from scheduling.models import Lease, ObserverRun, RunKind
+from scheduling.observer import DEFAULT_INTERVAL, ObserverHandler, interval_of
+
+logger = logging.getLogger(__name__)
 
 # A run may be this many intervals late before someone should look.
 LATE_AFTER = 2
@@ -74,16 +77,34 @@ def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Obser
             name=name,
             kind=kind,
             text=" ".join((type(each).__doc__ or "").strip().split("\n\n")[0].split()),
-            interval=timedelta(seconds=settings.CONFIG[each.interval_setting]),
+            interval=_interval(each),
             last=last.get(name),
             running=lease_name(name) in running,
-            lag=each.lag(now) if kind == RunKind.OBSERVER else None,
+            lag=_lag(each, now) if kind == RunKind.OBSERVER else None,
             now=now,
         )
         for kind, registered in kinds
         for name, each in registered.items()
         if wanted is None or name in wanted
     ]
+
+
+def _interval(each: Any) -> timedelta:
+    """The interval; the default for an observer of another package that fails to say."""
+    try:
+        return interval_of(each)
+    except Exception as error:
+        logger.warning("interval_unknown", extra={"observer": each.name(), "error": str(error)})
+        return DEFAULT_INTERVAL
+
+
+def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
+    """The lag; None for an observer of another package that fails to say."""
+    try:
+        return each.lag(now)
+    except Exception as error:
+        logger.warning("lag_unknown", extra={"observer": each.name(), "error": str(error)})
+        return None
 
 
 @dataclass(frozen=True)
@@ -102,9 +123,7 @@ class TroubledRun:
 def troubled_runs(now: datetime) -> list[TroubledRun]:
     """Who failed or did not run for two intervals, in a query, or two when someone failed."""
     known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
-    intervals = {
-        name: timedelta(seconds=settings.CONFIG[each.interval_setting]) for name, each in known.items()
-    }
+    intervals = {name: _interval(each) for name, each in known.items()}
     if not intervals:
         return []
     newest = _newest_runs(intervals)
@@ -132,6 +151,18 @@ def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
         newest = runs_of(name).values("started_at")[:1]
         found |= Q(observer=name, started_at=Subquery(newest))
     return {row.observer: row for row in ObserverRun.objects.filter(found).order_by("started_at", "pk")}
+
+
+def last_successes(names: Iterable[str]) -> dict[str, datetime]:
+    """The start of the last run without a failure of each, in one query; none for those without one."""
+    found = Q()
+    for name in names:
+        newest = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at=Subquery(newest))
+    if not found:
+        return {}
+    rows = ObserverRun.objects.filter(found).exclude(has_failed()).order_by()
+    return dict(rows.values_list("observer", "started_at"))
 
 
 def _failing_since(names: Iterable[str]) -> dict[str, datetime]:

@@ -139,6 +139,11 @@ class Row(NamedTuple):
     said: str | None
 
     @property
+    def name(self) -> str:
+        """The name of the task that stands for the whole reservation."""
+        return self.holder or self.key
+
+    @property
     def amounts(self) -> Amounts:
         return self.cpu_cores_units, self.memory_gb_units, self.storage_gb_units, self.gpu_units
 
@@ -236,7 +241,7 @@ def _job(row: Row, names: _Names, now: float) -> Job:
         id=row.key,
         queue=queue,
         owner=leaf,
-        tasks=(Task(row.holder, row.amounts, row.port_count),),
+        tasks=(Task(row.name, row.amounts, row.port_count),),
         priority=row.priority,
         preemptible=bool(row.preemptible),
         created=row.created,
@@ -312,7 +317,7 @@ def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]
     for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
         row = rows[key]
         if not row.spread:
-            task = Task("", row.amounts, row.port_count)
+            task = Task(row.name, row.amounts, row.port_count)
             where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
         if status in LEAVING:
             leaving.add(key)
@@ -321,7 +326,8 @@ def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]
     for part in parts:
         amounts = amounts_of({name: getattr(part, name) for name in NAMES})
         session = rows[part.reservation_id].session
-        task = Task("", amounts, ports.get((UUID(session), part.slot_id), 0) if session else 0)
+        name = ", ".join(part.kernels) or rows[part.reservation_id].name
+        task = Task(name, amounts, ports.get((UUID(session), part.slot_id), 0) if session else 0)
         where.setdefault(part.reservation_id, []).append(
             Part(part.slot_id.hex, (task,), _pairs(part.devices))
         )

@@ -10,6 +10,7 @@ from django.db import transaction
 from lcm.side_by_side import side_by_side
 from scheduling.framework.configuration import read_configuration
 from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.framework.explain import clipped_text
 from scheduling.framework.memory import without_collecting
 from scheduling.models import Phase, Reservation
 from scheduling.selectors.snapshots import snapshot_of
@@ -89,4 +90,6 @@ def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
     }
     for name, error in ssn.failures.by_plugin.items():
         found.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])
+    for name, score in ssn.failures.clipped.items():
+        found.setdefault(name, {}).update(warning=clipped_text(score))
     return found

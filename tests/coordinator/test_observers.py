@@ -6,16 +6,19 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from prometheus_client import REGISTRY
 
-from lcm.errors import NotFound, Unavailable
+from lcm.errors import Unavailable
 from lcm.lifecycle import SessionStatus
-from lcm.models import LabletSession
+from lcm.models import Kernel, LabletSession
 from lcm.models.sessions import KernelStatus
 from lcm.services import asking
-from scheduling.coordinator import LEASE_LOST, coordinator, lease_name
+from scheduling import observer as observer_module
+from scheduling.coordinator import LEASE_LOST, HandlerResult, coordinator, lease_name
 from scheduling.leases import lease
 from scheduling.models import Lease, ObserverRun, RunKind
-from scheduling.observer import KernelObserver, ObserverHandler, ObserverResult
+from scheduling.observer import ObserverHandler, ObserverResult, interval_of
+from scheduling.selectors.observing import last_successes
 from scheduling.services.observing import ask_for_run, forget_runs
 from scheduling.tasks import run_handler, run_observer
 
@@ -26,6 +29,7 @@ class Counting(ObserverHandler[int]):
     """Looks at numbers; those in `bad` cannot be looked at."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
+    page_size = 1
 
     def __init__(self, targets=(1, 2, 3), bad=()):
         self.targets, self.bad = targets, bad
@@ -38,11 +42,12 @@ class Counting(ObserverHandler[int]):
     def fetch_targets(self, now):
         yield from self.targets
 
-    def execute(self, target, now):
-        if target in self.bad:
-            raise ValueError(f"{target} is bad")
-        self.seen.append(target)
-        return ObserverResult(success_count=1)
+    def execute(self, targets, now):
+        for target in targets:
+            if target in self.bad:
+                raise ValueError(f"{target} is bad")
+        self.seen += targets
+        return ObserverResult(success_count=len(targets))
 
     def post_process(self, result, now):
         self.after.append((result.success_count, result.failure_count))
@@ -119,9 +124,9 @@ def test_the_lease_is_given_back(own, clock):
 
 def test_a_run_that_outlives_its_lease_stops_and_is_noticed(own, clock, caplog):
     class Slow(Counting):
-        def execute(self, target, now):
+        def execute(self, targets, now):
             Lease.objects.update(holder="someone else")
-            return super().execute(target, now)
+            return super().execute(targets, now)
 
     observer = Slow()
     result = run(own, observer, clock)
@@ -149,17 +154,12 @@ def test_a_lease_whose_holder_died_expires(own, clock):
     assert run(own, Counting(), clock) == ObserverResult(3, 0)
 
 
-def test_an_unknown_name_is_an_error_for_a_person(own):
-    with pytest.raises(NotFound, match="There is no observer “stars”"):
-        own.process_observer("stars")
-    with pytest.raises(NotFound, match="There is no lifecycle handler “stars”"):
-        own.process_handler("stars")
-
-
-@pytest.mark.parametrize("task", [run_observer, run_handler])
-def test_an_unknown_name_is_a_logged_no_op_for_a_task(task, caplog):
-    task("stars")
-    assert "unknown_observer" in caplog.text
+def test_an_unknown_name_is_an_empty_result_and_logged(own, caplog):
+    assert own.process_observer("stars") == ObserverResult()
+    assert own.process_handler("stars") == HandlerResult()
+    run_observer("stars")
+    run_handler("stars")
+    assert caplog.text.count("unknown_observer") == caplog.text.count("unknown_handler") == 2
     assert not ObserverRun.objects.exists()
 
 
@@ -214,42 +214,123 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
         ask_for_run(RunKind.OBSERVER, "usage-record")
 
 
-class Kernels(KernelObserver):
-    interval_setting = "USAGE_RECORD_INTERVAL"
-    page_size = 2
+class InTheShapeOfBackendAI(ObserverHandler[Kernel]):
+    """As in the design of Backend.AI: statuses are properties, methods are coroutines without a time."""
 
-    def __init__(self):
-        self.pages = []
+    page_size = 3
+
+    def __init__(self, bad=()):
+        self.bad, self.pages, self.after = bad, [], []
 
     @classmethod
     def name(cls):
         return "kernels"
 
-    def execute(self, target, now):
-        self.pages.append(target)
-        return ObserverResult(success_count=len(target))
+    @property
+    def target_statuses(self):
+        return frozenset({SessionStatus.RUNNING})
+
+    @property
+    def target_kernel_statuses(self):
+        return frozenset()
+
+    async def execute(self, targets):
+        self.pages.append([kernel.node_label for kernel in targets])
+        result = ObserverResult()
+        for kernel in targets:
+            if kernel.node_label in self.bad:
+                raise RuntimeError(f"{kernel.node_label} is bad")
+            await Kernel.objects.aget(pk=kernel.pk)
+            result.success_count += 1
+        return result
+
+    async def post_process(self, result):
+        await super().post_process(result)
+        self.after.append((result.success_count, result.failure_count))
+
+
+def test_an_observer_in_the_shape_of_backend_ai_works_unchanged(own, clock, session_in):
+    for status in (SessionStatus.PENDING, SessionStatus.RUNNING):
+        session_in(status)
+    observer = InTheShapeOfBackendAI()
+    assert run(own, observer, clock) == ObserverResult(3, 0)
+    assert (len(observer.pages), observer.after) == (1, [(3, 0)])
+    assert interval_of(observer) == timedelta(minutes=5)
+
+
+def test_a_bad_target_of_a_page_costs_only_itself(own, clock, session_in):
+    session = session_in(SessionStatus.RUNNING)
+    labels = sorted(session.kernels.values_list("node_label", flat=True))
+    observer = InTheShapeOfBackendAI(bad=labels[1:2])
+    assert run(own, observer, clock) == ObserverResult(2, 1, f"RuntimeError: {labels[1]} is bad")
+    assert sorted(page[0] for page in observer.pages[1:]) == labels
+    assert observer.after == [(2, 1)]
+
+
+def test_without_targets_nothing_is_called(own, clock):
+    observer = InTheShapeOfBackendAI()
+    assert run(own, observer, clock) == ObserverResult()
+    assert (observer.pages, observer.after) == ([], [])
+
+
+class Kernels(InTheShapeOfBackendAI):
+    """The same with methods for statuses, plain functions and pages of two."""
+
+    page_size = 2
+    statuses, kernel_statuses = (), ()
+
+    def target_statuses(self):
+        return self.statuses
+
+    def target_kernel_statuses(self):
+        return self.kernel_statuses
+
+    def execute(self, targets):
+        self.pages.append([kernel.pk for kernel in targets])
+        return ObserverResult(success_count=len(targets))
+
+    def post_process(self, result):
+        self.after.append((result.success_count, result.failure_count))
 
 
 @pytest.mark.parametrize(
     ("statuses", "kernel_statuses", "count"),
     [
         ((), (), 9),
-        ((SessionStatus.RUNNING,), (), 3),
-        ((), (KernelStatus.PENDING, KernelStatus.ALLOCATED), 6),
+        ((), None, 9),
+        (frozenset({SessionStatus.RUNNING}), frozenset(), 3),
+        ([], [KernelStatus.PENDING, KernelStatus.ALLOCATED], 6),
         ((SessionStatus.PENDING,), (KernelStatus.RUNNING,), 0),
     ],
 )
-def test_an_observer_of_kernels_gets_those_of_its_statuses(
-    statuses, kernel_statuses, count, own, clock, session_in
+def test_an_observer_without_targets_of_its_own_gets_kernels_of_its_statuses(
+    statuses, kernel_statuses, count, own, clock, session_in, monkeypatch
 ):
+    monkeypatch.setattr(observer_module, "KERNELS_READ", 4)
     for status in (SessionStatus.PENDING, SessionStatus.SCHEDULED, SessionStatus.RUNNING):
         session_in(status)
     observer = Kernels()
-    observer.target_statuses, observer.target_kernel_statuses = statuses, kernel_statuses
+    observer.statuses, observer.kernel_statuses = statuses, kernel_statuses
     assert run(own, observer, clock).success_count == count
     seen = [key for page in observer.pages for key in page]
     assert len(seen) == len(set(seen)) == count
     assert all(len(page) <= 2 for page in observer.pages)
+
+
+@pytest.mark.parametrize("returned", [None, 3, {"success_count": 1}])
+def test_a_result_that_is_none_is_one_failure(returned, own, clock):
+    class Wrong(Counting):
+        page_size = 10
+
+        def execute(self, targets):
+            self.seen.append(targets)
+            return returned
+
+    observer = Wrong()
+    result = run(own, observer, clock)
+    assert (result.success_count, result.failure_count) == (0, 1)
+    assert "no ObserverResult" in result.error
+    assert observer.seen == [[1, 2, 3]]
 
 
 def test_observing_changes_no_state(own, clock, session_in):
@@ -257,3 +338,27 @@ def test_observing_changes_no_state(own, clock, session_in):
     before = list(LabletSession.objects.values())
     run(own, Kernels(), clock)
     assert list(LabletSession.objects.values()) == before
+
+
+def test_each_run_has_a_log_line_and_is_counted(own, clock, caplog):
+    caplog.set_level("INFO")
+    labels = {"observer": "counting", "kind": "observer"}
+
+    def counted(name):
+        return REGISTRY.get_sample_value(f"lcm_observer_{name}", labels) or 0.0
+
+    names = ("success_total", "failure_total", "run_seconds_count")
+    before = [counted(name) for name in names]
+    run(own, Counting(bad=(2,)), clock)
+    assert [counted(name) - old for name, old in zip(names, before, strict=True)] == [2, 1, 1]
+    (line,) = [record for record in caplog.records if record.message == "observer_ran"]
+    assert (line.observer, line.success_count, line.failure_count) == ("counting", 2, 1)
+    assert line.error == "ValueError: 2 is bad"
+
+
+def test_the_last_success_is_known_after_a_failure(own, clock):
+    run(own, Counting(), clock)
+    well = clock()
+    clock.advance(minutes=5)
+    run(own, Counting(bad=(1,)), clock)
+    assert last_successes(["counting", "stars"]) == {"counting": well}

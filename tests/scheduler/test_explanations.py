@@ -155,7 +155,10 @@ def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
     assert verdict.outcome is Outcome.IMPOSSIBLE
-    assert verdict.why.sentence == "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free."
+    assert verdict.why.sentence == (
+        "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free. "
+        "At best 1 of its 2 kernels fits: small on a."
+    )
 
 
 def gang(*cores: float, **more) -> Job:
@@ -174,6 +177,24 @@ def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
         "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: 4 cores asked, at most 0 cores free; "
         "1 is cordoned."
     )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "partial"),
+    [
+        # The largest first would leave room for one only.
+        ([node("a")], (3, 2, 2), "At best 2 of its 3 kernels fit: t2 on a, t1 on a."),
+        ([node("a"), node("b")], (4, 4, 4), "At best 2 of its 3 kernels fit: t0 on a, t1 on b."),
+        ([node("a", 8)], (1,) * 9,
+         "At best 8 of its 9 kernels fit: t0 on a, t1 on a, t2 on a, t3 on a, t4 on a and 3 more."),
+        ([node("a")], (5, 5), ""),
+    ],
+)  # fmt: skip
+def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, cores, partial):
+    verdict = why(nodes, gang(*cores))
+    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert verdict.why.partial == partial
+    assert verdict.why.sentence.endswith(partial or "free.")
 
 
 def test_gangs_of_one_shape_share_one_explanation():
@@ -261,6 +282,24 @@ def test_jobs_of_one_shape_share_one_explanation():
     first, second = cycle.verdicts
     assert first.why is second.why
     assert first.summary == "impossible:cpu_cores"
+
+
+def test_reasons_keep_the_codes_that_the_plugin_gave_them():
+    def opens(ssn):
+        ssn.add_predicate_fn(
+            lambda _, __, node: Reason(f"no-{node.name[0]}", node.name),
+            batch=lambda _, __, nodes: nodes.all(False),
+        )
+        ssn.add_predicate_fn(lambda *_: Reason("other", "x"), code="own")
+
+    nodes = [node("a1"), node("a2"), node("b1")]
+    cycle = run_with(snapshot(nodes, [job("j")]), Inline(name="picky", opens=opens))
+    found = [(count.code, count.plugin, count.nodes, count.sample) for count in cycle.verdicts[0].why.counts]
+    assert found == [
+        ("own", "picky", 3, ("a1", "a2", "b1")),
+        ("no-a", "picky", 2, ("a1", "a2")),
+        ("no-b", "picky", 1, ("b1",)),
+    ]
 
 
 def test_a_plugin_without_a_summary_gives_its_first_reason():

@@ -225,6 +225,42 @@ def test_a_score_that_is_no_number_anywhere_counts_nothing_everywhere(wrong, mor
     assert "ValueError: a score " in cycle.ssn.failures.by_plugin["broken"]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"ranks_by": lambda _: None},
+        {"fixed": True},
+        {"batch": lambda _, __, nodes: nodes.capacity[:, 0] / 100},
+    ],
+    ids=["", "ranked", "fixed", "batch"],
+)
+def test_a_score_outside_0_to_1_is_clipped_and_reported_once(more):
+    """Cores as a score: without clipping the fuller slot of the other plugin never wins."""
+
+    def opens(ssn: SchedulingSession) -> None:
+        ssn.add_node_order_fn(lambda _, __, state: state.node.capacity[0] / 100, **more)
+
+    nodes = [node("a", 2, taken=(100, 0, 0, 0)), node("b", 4)]
+    cycle = run_with(
+        snapshot(nodes, [job("x"), job("y")]),
+        Inline(name="loud", opens=opens),
+        names=("resources", "binpack"),
+    )
+    assert cycle.verdicts[0].parts[0].node == "a"
+    assert cycle.verdicts[0].scores["loud"] == 1.0
+    assert cycle.ssn.failures.by_plugin == {}
+    assert list(cycle.ssn.failures.clipped) == ["loud"]
+    assert as_result(cycle)["clipped_scores"]["loud"] in (2.0, 4.0)
+    assert len([line for line in as_lines(cycle) if "was clipped" in line]) == 1
+
+
+def test_scores_of_slots_that_cannot_be_taken_are_not_reported():
+    full = node("a", 2, taken=(200, 0, 0, 0))
+    cycle = run_with(snapshot([full, node("b", 4)], [job("x"), job("y", 3)]))
+    assert cycle.ssn.failures.clipped == {}
+
+
 def test_a_queue_order_that_does_not_compare_leaves_the_others_heard():
     def opens(ssn: SchedulingSession) -> None:
         ssn.add_queue_order_fn(key=lambda queue: 1 if queue.name == "lab" else "one")

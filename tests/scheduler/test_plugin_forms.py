@@ -81,7 +81,7 @@ def test_batch_and_scalar_say_the_same(name, arguments, snapshot):
             assert allowed(ssn, fn, task, job, nodes).tolist() == one_by_one
         for fn in ssn.scores:
             weighted = [fn.scalar(task, job, state) * fn.weight for state in states(nodes)]
-            found = scored(ssn, fn, task, job, nodes)
+            found = scored(ssn, fn, task, job, nodes, shared=True)
             assert found == pytest.approx(weighted, rel=1e-9, abs=1e-9)
             # What is kept up node by node is compared with what was asked of all of them.
             assert fn.ranks_by is None or found.tolist() == weighted
@@ -98,7 +98,8 @@ def test_scores_of_tasks_that_rank_alike_differ_by_the_same_on_every_slot(name, 
     assert all(fn.ranks_by for fn in changing)
     for fn, (task, job), (other, whose) in product(changing, asked(snapshot), asked(snapshot)):
         if fn.ranks_by(task) == fn.ranks_by(other):
-            apart = scored(ssn, fn, task, job, every) - scored(ssn, fn, other, whose, every)
+            apart = scored(ssn, fn, task, job, every, shared=True)
+            apart = apart - scored(ssn, fn, other, whose, every, shared=True)
             assert apart == pytest.approx(apart[:1].repeat(len(apart)), abs=1e-9)
 
 

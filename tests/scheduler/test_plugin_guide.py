@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from scheduling.framework.documents import write_snapshot
+from tests.packages import install_package
 from tests.scheduler.plugged import job, node, run_with, snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -25,22 +26,9 @@ LAST = dict(CODE)
 
 
 def install(folder: Path, spot: str) -> Path:
-    """What pip does with a package: its code, and a dist-info with its entry points."""
-    package = folder / "own_plugins"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "spot.py").write_text(spot)
-    (package / "gpus.py").write_text(LAST["gpus.py"])
-    info = folder / "own_plugins-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-plugins\nVersion: 1.0\n")
+    """The package of the guide."""
     points = tomllib.loads(LAST["pyproject.toml"])["project"]["entry-points"]
-    lines = [
-        f"[{group}]\n" + "\n".join(f"{key} = {value}" for key, value in named.items())
-        for group, named in points.items()
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return folder
+    return install_package(folder, "own_plugins", {"spot.py": spot, "gpus.py": LAST["gpus.py"]}, points)
 
 
 def replay(folder: Path, world, config: str) -> subprocess.CompletedProcess[str]:
@@ -116,7 +104,10 @@ def test_its_arguments_are_checked_like_those_of_others(tmp_path):
 def test_a_package_that_cannot_be_loaded_does_not_take_the_others_with_it(tmp_path):
     done = replay(install(tmp_path, "raise RuntimeError('no')"), world(), LAST["pool.yaml"])
     assert done.returncode == 1
-    assert "There is no plugin “own_spot”" in done.stderr
+    assert (
+        "The plugin “own_spot” cannot be used: own_plugins.spot:OwnSpotPlugin: RuntimeError: no"
+        in done.stderr
+    )
     config = LAST["pool.yaml"].replace("  - name: own_spot\n    arguments: {prefer: true}\n", "")
     assert replay(tmp_path, world(), config).returncode == 0
 

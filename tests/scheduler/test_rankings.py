@@ -80,6 +80,7 @@ def test_so_it_does_where_there_is_much_to_choose_from(configuration, limits):
             found = as_result(run_cycle(crowded(seed), configuration))
         assert found == as_result(surveyed(crowded(seed), configuration))
         assert len({verdict["outcome"] for verdict in found["verdicts"]}) > 1
+        assert found["clipped_scores"] == {}
 
 
 def kind_of_candidates(world: Snapshot, *more: Inline) -> set[type]:

@@ -1,14 +1,17 @@
 """A session whose nodes may go apart: on two slots as a whole, or not at all."""
 
 from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
 from lcm.services.sessions import cancel_session, transition_session
+from scheduling.framework.configuration import read_configuration
 from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.selectors.capacity import figures_of, use_of
+from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.losing import lose_sessions
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
@@ -74,6 +77,33 @@ def test_what_runs_apart_is_seen_where_others_may_be_displaced(apart, tuned):
     waiting = other.asks()
     fleet.clean_tick()
     assert status_of(waiting) == S.PENDING
+
+
+def test_every_task_of_a_live_cycle_has_a_name(apart, tuned):
+    """Kernels that go apart have their labels; a task that stands for a whole reservation has its id."""
+    fleet, _, party = apart
+    running = party.asks()
+    fleet.clean_tick()
+    tuned(scheduler=RECLAIM, max_slots=3, cpu_cores=4)
+    fleet.slot()
+    beside = Party(fleet, "beside", make_definition(pool="cml-eu"))
+    whole = beside.asks()
+    fleet.clean_tick()
+    waiting, waiting_whole = party.asks(), beside.asks()
+    snapshot = snapshot_of(fleet.pool, read_configuration(RECLAIM), now=fleet.clock(), limit=10)
+    named = {UUID(job.id): {task.name for task in job.tasks} for job in snapshot.waiting}
+    named |= {
+        UUID(job.id): {task.name for part in job.parts for task in part.tasks} for job in snapshot.running
+    }
+    assert named[active_of(waiting).pk] == {"host", "r1", "r2"}
+    assert {name for each in named[active_of(running).pk] for name in each.split(", ")} == {
+        "host",
+        "r1",
+        "r2",
+    }
+    for session in (whole, waiting_whole):
+        key = active_of(session).pk
+        assert [UUID(name) for name in named[key]] == [key]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "terminated"])

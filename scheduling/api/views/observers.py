@@ -62,7 +62,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     filter_backends = []
     pagination_class = None
     lookup_field = "name"
-    lookup_value_regex = "[a-z-]+"
+    lookup_value_regex = "[A-Za-z0-9_-]+"
     access = {"list": VIEWER, "retrieve": VIEWER, "run": OPERATOR}
 
     @extend_schema(responses=ObserverSerializer(many=True))

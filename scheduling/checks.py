@@ -1,0 +1,23 @@
+"""Warnings at the start of LCM: installed plugins and observers that cannot be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.checks import Warning, register
+
+from scheduling.coordinator import coordinator
+from scheduling.framework.plugin import refused_plugins
+
+
+@register()
+def entry_points_can_be_used(**kwargs: Any) -> list[Warning]:
+    plugins = [
+        Warning(f"The plugin “{name}” cannot be used: {problem}", id="scheduling.W001")
+        for name, problem in refused_plugins().items()
+    ]
+    observers = [
+        Warning(f"The observer “{name}” cannot be used: {problem}", id="scheduling.W002")
+        for name, problem in coordinator.refused.items()
+    ]
+    return plugins + observers

@@ -1,0 +1,30 @@
+"""Entry points of installed packages: a broken one is named and left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+def load_installed(group: str, register: Callable[[str, Any], None]) -> dict[str, str]:
+    """Register every entry point of the group; return the problem of each that was refused, by name."""
+    refused: dict[str, str] = {}
+    for point in entry_points(group=group):
+        try:
+            register(point.name, point.load())
+        # A module may end the process while it is imported: that must not stop LCM either.
+        except (Exception, SystemExit) as error:
+            refused[point.name] = f"{point.value}: {type(error).__name__}: {error}"[:300]
+            logger.exception(
+                "entry_point_refused", extra={"group": group, "entry_point": point.name, "value": point.value}
+            )
+    return refused
+
+
+def installed_names(group: str) -> set[str]:
+    """The names of the entry points that are installed now, whether they were loaded or not."""
+    return entry_points(group=group).names
