@@ -14,9 +14,9 @@ ORDERS = ("tree", "classic")
 # Per core-hour, GB-hour and GPU-hour.
 DEFAULT_RESOURCE_WEIGHTS = {"cpu_cores": 1.0, "memory_gb": 0.25, "storage_gb": 0.0, "gpu": 8.0}
 MAX_LOOKBACK_DAYS = 730
-# Weights and half-lives outside of these make shares that no float can hold.
-SMALLEST = 1e-9
-LARGEST = 1e9
+# Shares of weights within these limits, multiplied over the levels of the tree, stay far from underflow.
+LEAST_WEIGHT = 1e-6
+GREATEST_WEIGHT = 1e9
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,15 @@ def weight_problem(value: Any) -> str:
     number = _number(value)
     if number is None:
         return f"“{value}” is not a number."
-    if not math.isfinite(number) or number <= 0:
-        return f"It has to be greater than 0 and finite, but is {value}."
-    if number < SMALLEST:
-        return f"It must be at least {SMALLEST:.9f}, but is {value}."
-    return "" if number <= LARGEST else f"It can be {LARGEST:,.0f} at most."
+    if not LEAST_WEIGHT <= number <= GREATEST_WEIGHT:
+        return f"It must be between {LEAST_WEIGHT:f} and {GREATEST_WEIGHT:,.0f}, but is {value}."
+    return ""
+
+
+def usable_weight(stored: float | None, default: float) -> float:
+    """Return the weight to calculate with; a stored one outside of the limits must not break a calculation."""
+    weight = default if stored is None or not math.isfinite(stored) else stored
+    return min(max(weight, LEAST_WEIGHT), GREATEST_WEIGHT)
 
 
 def _resource_problem(weights: Any) -> str:
@@ -84,7 +88,7 @@ def _resource_problem(weights: Any) -> str:
         if name not in RESOURCES:
             return f"There is no resource “{name}”; there are {', '.join(RESOURCES)}."
         number = _number(value)
-        if number is None or not math.isfinite(number) or not 0 <= number <= LARGEST:
+        if number is None or not math.isfinite(number) or not 0 <= number <= GREATEST_WEIGHT:
             return f"The weight of {name} has to be 0 or more and finite, but is {value}."
     if not any(Policy(resource_weights=weights).weights):
         return "At least one resource needs a weight greater than 0."

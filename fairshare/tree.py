@@ -15,7 +15,7 @@ from fairshare.factor import (
     usage_ratio,
     weighted,
 )
-from fairshare.policy import Policy
+from fairshare.policy import Policy, usable_weight
 
 Path = tuple[Hashable, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -113,7 +113,7 @@ def _grow(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
     for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
         here = [each for each in subjects if len(each.path) == depth]
         parent = _parents(here, index)
-        weight = [policy.default_weight if each.weight is None else each.weight for each in here]
+        weight = [usable_weight(each.weight, policy.default_weight) for each in here]
         usage = np.array([each.usage for each in here], dtype=float).reshape(len(here), len(policy.weights)).T
         found.append(_Level(here, parent, np.array(weight, dtype=float), list(usage), len(index)))
         if depth < DEPTH:

@@ -17,7 +17,7 @@ from fairshare.models import (
     Order,
     UsageBucket,
 )
-from fairshare.policy import LARGEST, MAX_LOOKBACK_DAYS, SMALLEST, Policy
+from fairshare.policy import GREATEST_WEIGHT, LEAST_WEIGHT, MAX_LOOKBACK_DAYS, Policy
 from fairshare.services.policies import warnings_for
 from fairshare.units import RESOURCES, exact_seconds
 from scheduling.api.serializers import StrictSerializer
@@ -107,7 +107,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
         return CalculationSerializer(found).data if found else None
 
 
-@extend_schema_field({"type": "number", "minimum": SMALLEST, "maximum": LARGEST})
+@extend_schema_field({"type": "number", "minimum": LEAST_WEIGHT, "maximum": GREATEST_WEIGHT})
 class PositiveField(serializers.FloatField):
     """A number greater than 0; `fairshare.policy` refuses others."""
 
@@ -115,7 +115,7 @@ class PositiveField(serializers.FloatField):
 @extend_schema_field(
     {
         "type": "object",
-        "properties": {name: {"type": "number", "minimum": 0, "maximum": LARGEST} for name in RESOURCES},
+        "properties": {name: {"type": "number", "minimum": 0, "maximum": GREATEST_WEIGHT} for name in RESOURCES},
         "additionalProperties": False,
     }
 )

@@ -84,8 +84,9 @@ class _Standing:
         amount = sign * (self._costs.get(request) or self._cost_of(request))
         for account in self._charged.get(leaf) or self._accounts_of(leaf):
             account.charged = charged = account.charged + amount
-            exponent = charged / account.share
-            account.factor = account.base * 2.0 ** -(exponent if exponent < MAX_EXPONENT else MAX_EXPONENT)
+            # Between -MAX_EXPONENT and MAX_EXPONENT: a refund to a queue with a tiny share must not overflow.
+            exponent = max(-MAX_EXPONENT, min(charged / account.share, MAX_EXPONENT))
+            account.factor = account.base * 2.0**-exponent
         self._log.append((job, part, sign))
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:

@@ -75,7 +75,7 @@ def test_a_bad_weight_is_refused(weight, busy, api, admin):
     for path in ("weights", "preview"):
         response = api(admin).post(f"/api/fair-shares/{path}", weights(busy, weight))
         assert response.status_code == 400
-        assert "greater than 0" in response.json()["message"]
+        assert "must be between 0.000001 and" in response.json()["message"]
 
 
 def test_a_weight_that_is_not_a_number_is_refused(busy, api, admin):

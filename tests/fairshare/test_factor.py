@@ -323,7 +323,7 @@ def test_the_standing_in_words():
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10, 5e-324]
+    "value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10, 9e-7, 5e-324]
 )
 def test_weights_that_are_none(value):
     assert weight_problem(value)
@@ -332,6 +332,22 @@ def test_weights_that_are_none(value):
 @pytest.mark.parametrize("value", [1, 0.5, "2.5", 1e-6])
 def test_weights(value):
     assert weight_problem(value) == ""
+
+
+def test_a_weight_that_is_too_small_is_refused_with_its_value_and_the_limit():
+    assert weight_problem("1e-9") == "It must be between 0.000001 and 1,000,000,000, but is 1e-9."
+
+
+@pytest.mark.parametrize("stored", [1e-200, 5e-324, 1e300, math.nan, math.inf])
+@pytest.mark.parametrize("policy", [Policy(), Policy(order="classic"), Policy(normalisation="capacity")])
+def test_a_stored_weight_outside_of_the_limits_breaks_no_calculation(stored, policy):
+    """The weight stands at each level of one branch; the other branch is calculated as well."""
+    rows = [("a", stored, 0), ("a/p", stored, 0), ("a/p/u", stored, 5), ("b/q/v", None, 5), ("a/p/w", 1, 0)]
+    found = tree(*rows, policy=policy, capacity=(10.0, 0.0, 0.0, 0.0))
+    for row in found.values():
+        assert 0 < row.factor <= 1
+        assert 0 < row.norm_share <= 1
+        assert all(0 < value <= 1 for value in row.standing)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_a_bad_weight_saves_nothing(busy, as_, admin):
     typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "0", weight_name(busy, "soc"): "3", "reason": "x"}
     response = as_(admin).post("/fair-share/weights", typed)
     assert response.status_code == 422
-    assert "greater than 0" in text_of(response)
+    assert "must be between 0.000001 and" in text_of(response)
     assert not FairShare.objects.filter(weight__isnull=False).exists()
 
 
