@@ -13,6 +13,8 @@ import numpy as np
 
 # 2 to this power is still greater than zero.
 MAX_EXPONENT = 1_000.0
+# Sums of the same usage in another order differ by far less than this part of them.
+NOISE = 1e-9
 
 
 def decay(age_days: float, half_life_days: float) -> float:
@@ -46,6 +48,22 @@ def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
 def standing_of(ratio: Any) -> Any:
     """The level fair share 1/ratio mapped into (0, 1], in the same order: no usage is 1, the share is 0.5."""
     return 1.0 / (1.0 + ratio)
+
+
+def without_noise(values: Any) -> Any:
+    """Return the values with one value for all that differ by rounding noise alone, so that equals tie.
+
+    Rounding to a grid would not do: two equal sums can lie on both sides of a boundary of the grid.
+    """
+    order = np.argsort(values, kind="stable")
+    ascending = np.asarray(values, dtype=float)[order]
+    # inf - inf is not a number: two infinite neighbours are compared by being equal.
+    with np.errstate(invalid="ignore"):
+        apart = ascending[1:] - ascending[:-1] > NOISE * ascending[1:]
+    starts = np.concatenate([[True], apart & (ascending[1:] != ascending[:-1])])[: len(ascending)]
+    found = np.empty_like(ascending)
+    found[order] = ascending[np.maximum.accumulate(np.where(starts, np.arange(len(ascending)), 0))]
+    return found
 
 
 def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:

@@ -14,6 +14,7 @@ from fairshare.factor import (
     standing_of,
     usage_ratio,
     weighted,
+    without_noise,
 )
 from fairshare.policy import Policy, usable_weight
 
@@ -162,7 +163,8 @@ def _stand(
     else:
         effective = effective_usage(actual, above.effective[level.parent] if above else None, share)
         factor = fair_share_factor(effective, norm_share)
-    ratio = usage_ratio(worth, level.among_siblings(worth), share)
+    factor = without_noise(factor)
+    ratio = without_noise(usage_ratio(worth, level.among_siblings(worth), share))
     inherited = [each[level.parent] for each in above.standing] if above else []
     standing = [*inherited, standing_of(ratio)]
     return _Stand(share, norm_share, worth, actual, effective, factor, ratio, standing)

@@ -18,6 +18,7 @@ from fairshare.factor import (
     fair_share_factor,
     standing_of,
     usage_ratio,
+    without_noise,
 )
 from fairshare.policy import Policy, policy_problems, weight_problem
 from fairshare.tree import Result, Subject, calculate, standing_values
@@ -247,6 +248,46 @@ def test_resources_become_one_usage_by_their_weights():
 def test_equal_subjects_share_a_rank():
     rows = tree(("a/p/u", None, 5), ("a/p/v", None, 5), ("a/p/w", None, 9))
     assert [rows[f"a/p/{name}"].rank for name in "uvw"] == [1, 1, 3]
+
+
+def summed(hours, half_life=7.0):
+    """Usage by age in days, decayed and summed in the given order."""
+    total = 0.0
+    for age, used in hours:
+        total += used * decay(age, half_life)
+    return total
+
+
+@given(
+    hours=st.lists(st.tuples(st.integers(0, 27), st.integers(1, 10**6)), min_size=2, max_size=28),
+    data=st.data(),
+    order=st.sampled_from(["tree", "classic"]),
+)
+def test_equal_usage_ties_in_whatever_order_it_was_summed(hours, data, order):
+    """Eight people in two projects of two domains used the same, and one of each project used more."""
+    orders = [data.draw(st.permutations(hours)) for _ in range(8)]
+    half = len(hours) // 2
+    sums = [summed(each) for each in orders[:4]] + [
+        summed(each[:half]) + summed(each[half:]) for each in orders[4:]
+    ]
+    paths = [f"{domain}/{project}" for domain in "ab" for project in "pq"]
+    rows = [(f"{path}/{n}", None, used) for path, used in zip(paths * 2, sums, strict=True) for n in "u"]
+    rows = [(f"{path}{n}", weight, used) for n, (path, weight, used) in enumerate(rows)]
+    rows += [(f"{path}/more", None, sums[0] * 1.0001) for path in paths]
+    found = tree(*rows, policy=Policy(order=order))
+    people = {path: row for path, row in found.items() if path.count("/") == 2}
+    assert {row.rank for path, row in people.items() if not path.endswith("more")} == {1}
+    assert {row.rank for path, row in people.items() if path.endswith("more")} == {9}
+    assert {row.rank for path, row in found.items() if path.count("/") < 2} == {1}
+
+
+@given(values=st.lists(st.floats(0, 1e12) | st.just(math.inf)))
+def test_removing_noise_keeps_the_order_and_the_values(values):
+    found = without_noise(values).tolist()
+    assert all(a == b or abs(a - b) <= 1e-6 * b for a, b in zip(found, values, strict=True))
+    for (old, new), (other_old, other_new) in pairwise(sorted(zip(values, found, strict=True))):
+        assert new <= other_new
+        assert (new == other_new) or old < other_old
 
 
 @pytest.mark.parametrize("paths", [[("a", "p")], [("a",), ("a",)]])
