@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from lcm import lifecycle
 from lcm.actors import SYSTEM
+from lcm.database_clock import database_now
 from lcm.errors import NotFound
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=10)
 PAGE = 500
+# A run whose clock is further ahead of the database's observes nothing: it would charge for time to come.
+MOST_AHEAD = timedelta(minutes=5)
 LEASE_LOST = "the lease was lost, and another run may have begun"
 
 Clock = Callable[[], datetime]
@@ -127,6 +130,11 @@ class ScheduleCoordinator:
         self, observer: ObserverHandler[Any]
     ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
         def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
+            if (ahead := now - database_now()) > MOST_AHEAD:
+                told = f"the clock of this run is {ahead.total_seconds():,.0f} s ahead of the database's"
+                logger.error("run_refused", extra={"observer": observer.name(), "reason": told})
+                yield ObserverResult(failure_count=1, error=f"{told}; nothing was observed")
+                return
             whole = ObserverResult()
             for target in observer.fetch_targets(now):
                 part = _observed(observer, target, now)
