@@ -43,8 +43,6 @@ def rebuild_step(job: Job, now: datetime) -> Step:
     try:
         found = rebuild_day(day)
     except StateConflict as error:
-        return Step(
-            refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message]
-        )
+        return Step(refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message])
     cursor = {"day": following, "mended": mended + len(found)}
     return Step(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

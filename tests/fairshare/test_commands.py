@@ -152,6 +152,7 @@ def test_a_simulation_prints_what_sshare_prints(file):
         shown = [f"{row[name]:.6f}" for name in ("norm_share", "effective_usage", "factor")]
         assert shown == [f"{value:.6f}" for value in (share, effective, factor)]
     assert found["A/C/user-3"]["level_fair_share"] is None
+    assert (found["A/C"]["level_share"], found["A/C/user-3"]["level_share"]) == (0.25, 0.5)
 
 
 def test_a_simulation_as_a_table(file):
@@ -159,6 +160,8 @@ def test_a_simulation_as_a_table(file):
     assert lines[0].split() == [
         "Subject",
         "Weight",
+        "Level",
+        "share",
         "Norm",
         "share",
         "Usage",
@@ -191,7 +194,7 @@ def test_a_simulation_by_capacity(file):
         ({}, "list of nodes"),
         ({"tree": []}, "list of nodes"),
         ({"tree": [{"weight": 1}]}, "no name"),
-        ({"tree": [{"name": "a", "weight": 0}]}, "The weight of a: It must be between 0.000001 and 1,000,000,000, but is 0"),
+        ({"tree": [{"name": "a", "weight": 1e-9}]}, "The weight of a: It must be between 0.000001 and"),
         ({"tree": [{"name": "a", "weight": "NaN"}]}, "must be between .* but is NaN"),
         ({"tree": [{"name": "a", "usage": -1}]}, "not an amount"),
         ({"tree": [{"name": "a", "usage": {"ram": 1}}]}, "“ram”"),
