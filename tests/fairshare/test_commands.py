@@ -174,7 +174,7 @@ def test_a_simulation_as_a_table(file):
         "Rank",
     ]
     first = next(line for line in lines if "user-1" in line)
-    assert " ".join(first.split()) == "user-1 1 0.300000 20 0.200000 0.387500 0.408479 1 3"
+    assert " ".join(first.split()) == "user-1 1 1 0.300000 20 0.200000 0.387500 0.408479 1 3"
     assert next(line for line in lines if "user-3" in line).split()[-2:] == ["inf", "4"]
 
 
