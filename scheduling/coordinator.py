@@ -107,7 +107,9 @@ class ScheduleCoordinator:
             if not result.error and not hold.renew():
                 result = replace(result, error=LEASE_LOST)
             took = round((time.perf_counter() - begun) * 1000)
-            record_run(kind=kind, name=name, started_at=now, duration_ms=took, result=result)
+            # A run that was refused for its clock is not listed before those to come.
+            started = min(now, database_now())
+            record_run(kind=kind, name=name, started_at=started, duration_ms=took, result=result)
         return result
 
     def _guarded(self, parts: Iterator[Any], name: str, hold: Hold) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from fairshare.models import (
 from fairshare.policy import (
     GREATEST_DAMPENING,
     GREATEST_WEIGHT,
+    LEAST_HALF_LIFE_DAYS,
     LEAST_WEIGHT,
     MAX_LOOKBACK_DAYS,
     PARENT,
@@ -81,6 +82,11 @@ class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
     class Meta:
         model = FairShareCalculation
         fields = ["at", "first_day", "last_day", "policy", "duration_ms", "subject_count"]
+
+
+@extend_schema_field({"type": "number", "minimum": LEAST_HALF_LIFE_DAYS, "maximum": GREATEST_WEIGHT})
+class HalfLifeField(serializers.FloatField):
+    """Days, one hour at least; `fairshare.policy` refuses others."""
 
 
 @extend_schema_field({"type": "number", "minimum": LEAST_WEIGHT, "maximum": GREATEST_WEIGHT})
@@ -196,7 +202,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
 class PolicyChangeSerializer(StrictSerializer):
     """How much each may be is the policy's own rule."""
 
-    half_life_days = PositiveField(required=False)
+    half_life_days = HalfLifeField(required=False)
     lookback_days = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LOOKBACK_DAYS)
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, required=False)
     order = serializers.ChoiceField(choices=Order.choices, required=False)

@@ -232,7 +232,7 @@ def test_a_pass_whose_clock_is_ahead_is_refused_and_charges_nothing(stage):
     (refused,) = stage.run("record")
     assert (refused.success_count, refused.failure_count) == (0, 1)
     assert "s ahead of the database's; nothing was observed" in refused.error
-    run = ObserverRun.objects.filter(observer="usage-record").latest("pk")
+    run = ObserverRun.objects.filter(observer="usage-record").latest("started_at")
     assert (run.failure_count, run.error) == (1, refused.error)
     record_page(next(pages()), now=stage.clock())
     # A process whose clock is ahead ends the session.
