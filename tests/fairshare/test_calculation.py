@@ -372,7 +372,8 @@ def test_the_dampening_factor_takes_effect(stage, used):
 
 def test_a_stored_weight_that_is_too_small_stops_no_pool(stage, used):
     stage.run("calculate")
-    FairShare.objects.filter(pool=stage.pool).update(weight=1e-200)
+    branch = [share(stage, *who).pk for who in (("academy",), ("ccna",), ("ann", "ccna"))]
+    FairShare.objects.filter(pk__in=branch).update(weight=1e-200)
     used("ann", "ccna", 10)
     (result,) = stage.run("calculate")
     assert (result.success_count, result.failure_count) == (2, 0)
