@@ -13,6 +13,10 @@ import numpy as np
 
 # 2 to this power is still greater than zero.
 MAX_EXPONENT = 1_000.0
+# Sums of the same usage in another order differ by far less than this part of them.
+NOISE = 1e-9
+# Usage that is older than this many half-lives counts for less than the noise.
+COUNTED_HALF_LIVES = 30
 
 
 def decay(age_days: float, half_life_days: float) -> float:
@@ -25,11 +29,19 @@ def decayed_days(lookback_days: int, half_life_days: float) -> list[float]:
     return [decay(age, half_life_days) for age in range(lookback_days)]
 
 
-def fair_share_factor(normalized_usage: Any, weight: Any) -> Any:
-    """F = 2^(-usage/weight): 1 with no usage, 0.5 when usage equals the share."""
-    if np.any(np.asarray(weight) <= 0):
-        raise ValueError("a share must be greater than zero")
-    return np.exp2(-np.minimum(normalized_usage / weight, MAX_EXPONENT))
+def decayed_hours(lookback_days: int, half_life_days: float) -> list[float]:
+    """What an hour counts for, by its age: this hour, the one before, … as long as it counts at all."""
+    counting = math.ceil(COUNTED_HALF_LIVES * half_life_days * 24)
+    return [decay(age / 24, half_life_days) for age in range(min(lookback_days * 24, counting))]
+
+
+def fair_share_factor(normalized_usage: Any, share: Any, dampening: float = 1) -> Any:
+    """F = 2^(-usage/share/dampening): 1 with no usage, 0.5 when usage equals the share, 0 without a share."""
+    shares = np.asarray(share, dtype=float)
+    if np.any(shares < 0):
+        raise ValueError("a share must not be less than 0")
+    exponent = normalized_usage / np.where(shares > 0, shares, 1.0) / dampening
+    return np.where(shares > 0, np.exp2(-np.minimum(exponent, MAX_EXPONENT)), 0.0)
 
 
 def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
@@ -38,14 +50,31 @@ def effective_usage(actual: Any, parent: Any | None, share: Any) -> Any:
 
 
 def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
-    """The part of the siblings' usage that is one's own, relative to one's share; 0 without usage."""
+    """Return the part of the siblings' usage relative to the share: 0 without usage, inf without a share."""
     among = np.where(np.asarray(usage) > 0, sibling_usage, 1.0)
-    return usage / among / share
+    shares = np.asarray(share, dtype=float)
+    return np.where(shares > 0, usage / among / np.where(shares > 0, shares, 1.0), np.inf)
 
 
 def standing_of(ratio: Any) -> Any:
-    """The level fair share 1/ratio mapped into (0, 1], in the same order: no usage is 1, the share is 0.5."""
+    """The level fair share 1/ratio mapped into [0, 1]: no usage is 1, the share is 0.5, no share is 0."""
     return 1.0 / (1.0 + ratio)
+
+
+def without_noise(values: Any) -> Any:
+    """Return the values with one value for all that differ by rounding noise alone, so that equals tie.
+
+    Rounding to a grid would not do: two equal sums can lie on both sides of a boundary of the grid.
+    """
+    order = np.argsort(values, kind="stable")
+    ascending = np.asarray(values, dtype=float)[order]
+    # The difference of two infinite neighbours is not a number: they are not apart.
+    with np.errstate(invalid="ignore"):
+        apart = ascending[1:] - ascending[:-1] > NOISE * ascending[:-1]
+    starts = np.concatenate([[True], apart])[: len(ascending)]
+    found = np.empty_like(ascending)
+    found[order] = ascending[np.maximum.accumulate(np.where(starts, np.arange(len(ascending)), 0))]
+    return found
 
 
 def weighted(usage: Sequence[Any], weights: Sequence[float]) -> Any:
@@ -61,8 +90,15 @@ def capacity_usage(usage: Sequence[Any], weights: Sequence[float], capacity: Seq
 
 
 def capacity_hours(
-    amounts: Mapping[str, float], resources: Sequence[str], decays: Sequence[float], today: float
+    amounts: Mapping[str, float],
+    resources: Sequence[str],
+    decays: Sequence[float],
+    part: float,
+    period: float = 24.0,
 ) -> list[float]:
-    """What could have been used in the window, decayed like usage; of today only the part that is over."""
-    days = sum(decays[1:]) + (decays[0] * today if decays else 0.0)
-    return [amounts.get(name, 0.0) * 24.0 * days for name in resources]
+    """What could have been used in the window, decayed like usage.
+
+    `decays` are those of periods of so many hours, newest first; of the newest one only a part is over.
+    """
+    periods = sum(decays[1:]) + (decays[0] * part if decays else 0.0)
+    return [amounts.get(name, 0.0) * period * periods for name in resources]

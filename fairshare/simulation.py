@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairshare.policy import Policy, policy_problems, weight_problem
+from fairshare.policy import Policy, policy_problems, read_weight, share_problem
 from fairshare.tree import DEPTH, Result, Subject, calculate
 from fairshare.units import RESOURCES
 
@@ -50,9 +50,9 @@ def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
         _refuse_unknown(node, _NODE_KEYS, named)
         _expect(len(path) <= DEPTH, f"{named}: a tree has domains, projects and people, nothing deeper.")
         weight = node.get("weight")
-        problem = "" if weight is None else weight_problem(weight)
+        problem = "" if weight is None else share_problem(weight)
         _expect(not problem, f"The weight of {named}: {problem}")
-        yield Subject(path, None if weight is None else float(weight), _amounts(node.get("usage", 0), named))
+        yield Subject(path, read_weight(weight), _amounts(node.get("usage", 0), named))
         yield from _subjects(node.get("children", []), path)
 
 
@@ -84,6 +84,7 @@ def _shown(result: Result) -> dict[str, Any]:
         "path": list(result.path),
         "weight": result.weight,
         "inherited": result.inherited,
+        "level_share": result.share,
         "norm_share": result.norm_share,
         "usage": result.weighted_usage,
         "norm_usage": result.actual,

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 SLICE_MS = 300_000
+HOUR_MS = 3_600_000
 DAY_MS = 86_400_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

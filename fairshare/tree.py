@@ -14,20 +14,25 @@ from fairshare.factor import (
     standing_of,
     usage_ratio,
     weighted,
+    without_noise,
 )
-from fairshare.policy import Policy
+from fairshare.policy import PARENT, Policy, Weight, usable_weight
 
 Path = tuple[Hashable, ...]
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 DEPTH = 3
 
 
 class Subject(NamedTuple):
-    """A place in the tree: its path from the top, its own weight if any, what it used itself (hours)."""
+    """A place in the tree: its path from the top, its own weight if any, what it used itself (hours).
+
+    A weight of “parent” gives a person the values of the project, or all below it to what stands above it.
+    """
 
     path: Path
-    weight: float | None
+    weight: Weight
     usage: Sequence[float]
 
 
@@ -37,7 +42,7 @@ class Result(NamedTuple):
     path: Path
     weight: float
     inherited: bool
-    share: float  # of its siblings' weights
+    share: float  # of its siblings' weights: the level share
     norm_share: float  # of the whole pool
     usage: tuple[float, ...]  # with all below it, by resource
     weighted_usage: float
@@ -54,25 +59,37 @@ class Result(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """Those at one depth of the tree, in arrays."""
+    """The subjects at one depth of the tree, in arrays."""
 
     subjects: Sequence[Subject]
     parent: Places  # where the parent stands in the level above
+    # With whom a subject competes: the number of the first ancestor whose weight is not “parent”, 0 the root.
+    group: Places
+    number: Places  # the group of those below it
+    joins: Flags  # its weight is “parent”
     weight: Numbers
     usage: list[Numbers]  # by resource, with all below
     parents: int
-
-    def among_siblings(self, values: Numbers) -> Numbers:
-        """The sum over each one's siblings, itself among them."""
-        return self.by_parent(values)[self.parent]
 
     def by_parent(self, values: Numbers) -> Numbers:
         sums: Numbers = np.bincount(self.parent, weights=values, minlength=self.parents).astype(float)
         return sums
 
 
+class _Groups(NamedTuple):
+    """By the number of a group: the sums of those who compete in it, and the values of its head."""
+
+    weight: Numbers
+    worth: Numbers
+    norm_share: Numbers
+    effective: Numbers
+    factor: Numbers
+    standing: Numbers  # a row a level, compared from the first
+    depth: Places  # how many rows of `standing` the head has
+
+
 class _Stand(NamedTuple):
-    """What is computed of a level from the one above."""
+    """The results of a level."""
 
     share: Numbers
     norm_share: Numbers
@@ -81,7 +98,7 @@ class _Stand(NamedTuple):
     effective: Numbers
     factor: Numbers
     ratio: Numbers
-    standing: list[Numbers]  # by depth
+    standing: Numbers
 
 
 def calculate(
@@ -94,34 +111,69 @@ def calculate(
     """Shares, usage, factor and rank of every subject.
 
     `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
-    nobody in the tree.
+    no subject of the tree.
     """
     levels = _grow(subjects, policy)
     total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
-    above: _Stand | None = None
+    groups = _groups(levels, policy)
     results: list[Result] = []
-    for level in levels:
-        above = _stand(level, above, policy, total, capacity)
-        results.extend(_results(level, above, policy))
+    for depth, level in enumerate(levels, 1):
+        stand = _stand(level, groups, policy, total, capacity)
+        _keep_heads(level, stand, groups)
+        results.extend(_results(level, stand, policy, depth))
     return results
 
 
 def _grow(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
     """The levels from the top down, with usage summed up from below."""
-    found = []
+    found: list[_Level] = []
     index: dict[Path, int] = {(): 0}
+    above = np.zeros(1, dtype=np.int64)
+    first = 1
     for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
         here = [each for each in subjects if len(each.path) == depth]
         parent = _parents(here, index)
-        weight = [policy.default_weight if each.weight is None else each.weight for each in here]
+        group = above[parent]
+        joins = np.array([each.weight == PARENT for each in here], dtype=bool)
+        number = np.where(joins, group, np.arange(first, first + len(here)))
+        weight = np.array([usable_weight(each.weight, policy.default_weight) for each in here], dtype=float)
         usage = np.array([each.usage for each in here], dtype=float).reshape(len(here), len(policy.weights)).T
-        found.append(_Level(here, parent, np.array(weight, dtype=float), list(usage), len(index)))
+        found.append(_Level(here, parent, group, number, joins, weight, list(usage), len(index)))
         if depth < DEPTH:
             index = _index(here)
-    for level, above in zip(found[:0:-1], found[-2::-1], strict=True):
+        above, first = number, first + len(here)
+    for level, higher in zip(found[:0:-1], found[-2::-1], strict=True):
         for resource, amounts in enumerate(level.usage):
-            above.usage[resource] = above.usage[resource] + level.by_parent(amounts)
+            higher.usage[resource] = higher.usage[resource] + level.by_parent(amounts)
     return found
+
+
+def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
+    """The sums of each group, over all depths: those below a subject with “parent” compete further up."""
+    size = 1 + sum(len(level.subjects) for level in levels)
+    weight, worth = np.zeros(size), np.zeros(size)
+    for depth, level in enumerate(levels, 1):
+        weight += np.bincount(level.group, weights=np.where(level.joins, 0.0, level.weight), minlength=size)
+        # Usage of a project with “parent” is that of the people in it; a person's is counted in any case.
+        counted = weighted(level.usage, policy.weights)
+        if depth < DEPTH:
+            counted = np.where(level.joins, 0.0, counted)
+        worth += np.bincount(level.group, weights=counted, minlength=size)
+    ones = np.ones(size)
+    return _Groups(
+        weight, worth, ones, ones.copy(), ones.copy(), np.ones((DEPTH, size)), np.zeros(size, dtype=np.int64)
+    )
+
+
+def _keep_heads(level: _Level, stand: _Stand, groups: _Groups) -> None:
+    """Keep the values of those that head a group for those below them."""
+    own = ~level.joins
+    number = level.number[own]
+    groups.norm_share[number] = stand.norm_share[own]
+    groups.effective[number] = stand.effective[own]
+    groups.factor[number] = stand.factor[own]
+    groups.standing[:, number] = stand.standing[:, own]
+    groups.depth[number] = groups.depth[level.group[own]] + 1
 
 
 def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
@@ -148,32 +200,39 @@ def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
     return np.array(parents, dtype=np.int64)
 
 
-def _stand(
-    level: _Level, above: _Stand | None, policy: Policy, total: float, capacity: Sequence[float]
-) -> _Stand:
-    """What those of a level may use, and what that makes of their usage."""
+def _stand(level: _Level, groups: _Groups, policy: Policy, total: float, capacity: Sequence[float]) -> _Stand:
+    """The shares of a level, and what they make of its usage."""
+    group, joins, dampening = level.group, level.joins, policy.dampening_factor
+    below_root = group != 0
     worth = weighted(level.usage, policy.weights)
-    share = level.weight / level.among_siblings(level.weight)
-    norm_share = share * above.norm_share[level.parent] if above else share
+    among = groups.weight[group]
+    share = np.where(joins, 1.0, level.weight / np.where(among > 0, among, 1.0))
+    norm_share = share * groups.norm_share[group]
     actual = worth / total if total > 0 else worth * 0.0
     if policy.normalisation == "capacity":
         effective = capacity_usage(level.usage, policy.weights, capacity)
-        factor = fair_share_factor(effective, level.weight)
+        factor = fair_share_factor(effective, level.weight, dampening)
     else:
-        effective = effective_usage(actual, above.effective[level.parent] if above else None, share)
-        factor = fair_share_factor(effective, norm_share)
-    ratio = usage_ratio(worth, level.among_siblings(worth), share)
-    inherited = [each[level.parent] for each in above.standing] if above else []
-    standing = [*inherited, standing_of(ratio)]
+        effective = np.where(below_root, effective_usage(actual, groups.effective[group], share), actual)
+        factor = fair_share_factor(effective, norm_share, dampening)
+    # Under the root there is no parent to take values from; a share of the whole is left.
+    taken = joins & below_root
+    effective = np.where(taken, groups.effective[group], effective)
+    factor = without_noise(np.where(taken, groups.factor[group], factor))
+    ratio = without_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
+    standing = groups.standing[:, group].copy()
+    own = np.flatnonzero(~joins)
+    standing[groups.depth[group[own]], own] = standing_of(ratio[own])
     return _Stand(share, norm_share, worth, actual, effective, factor, ratio, standing)
 
 
-def _results(level: _Level, stand: _Stand, policy: Policy) -> Iterator[Result]:
-    ranks = _ranks(stand.standing if policy.order == "tree" else [stand.factor])
+def _results(level: _Level, stand: _Stand, policy: Policy, depth: int) -> Iterator[Result]:
+    standing = list(stand.standing[:depth])
+    ranks = _ranks(standing if policy.order == "tree" else [stand.factor])
     columns = (
         level.weight, [each.weight is None for each in level.subjects], stand.share, stand.norm_share,
         _rows(level.usage), stand.worth, stand.actual, stand.effective, stand.factor, stand.ratio,
-        _rows(stand.standing), ranks,
+        _rows(standing), ranks,
     )  # fmt: skip
     plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
     return map(Result._make, zip((each.path for each in level.subjects), *plain, strict=True))

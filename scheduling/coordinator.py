@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from lcm import lifecycle
 from lcm.actors import SYSTEM
+from lcm.database_clock import database_now
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.sessions import move_sessions
@@ -33,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=10)
 PAGE = 500
+# A run whose clock is further ahead of the database's observes nothing: it would charge for time to come.
+MOST_AHEAD = timedelta(minutes=5)
 LEASE_LOST = "the lease was lost, and another run may have begun"
 ENTRY_POINTS = "lcm.observers"
 
@@ -135,7 +138,9 @@ class ScheduleCoordinator:
             if not result.error and not hold.renew():
                 result = replace(result, error=LEASE_LOST)
             took = round((time.perf_counter() - begun) * 1000)
-            record_run(kind=kind, name=name, started_at=now, duration_ms=took, result=result)
+            # A run that was refused for its clock is not listed before those to come.
+            started = min(now, database_now())
+            record_run(kind=kind, name=name, started_at=started, duration_ms=took, result=result)
         count_run(kind, name, duration_ms=took, result=result)
         _log_run(kind, name, took, result)
         return result
@@ -160,6 +165,11 @@ class ScheduleCoordinator:
         self, observer: ObserverHandler[Any]
     ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
         def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
+            if (ahead := now - database_now()) > MOST_AHEAD:
+                problem = f"the clock of this run is {ahead.total_seconds():,.0f} s ahead of the database's"
+                logger.error("run_refused", extra={"observer": observer.name(), "reason": problem})
+                yield ObserverResult(failure_count=1, error=f"{problem}; nothing was observed")
+                return
             whole: ObserverResult | None = None
             for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
                 for part in _observed(observer, targets, now):

@@ -21,6 +21,8 @@ class Standing(NamedTuple):
     user: float = 1.0
     # The weights of domain, project and person among their siblings, by which room may be reclaimed.
     weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    # Whether domain and project have no share of their own, so that those below them compete further up.
+    joins: tuple[bool, bool] = (False, False)
 
 
 # (user, project) → standing; who is not in it has used nothing.

@@ -97,7 +97,7 @@ class UsageCheckAdmin(ReadOnlyAdmin):
 class FairSharePolicyAdmin(ReadOnlyAdmin):
     note = "Policies are changed on the Fair share page, which shows who would move."
     note_page = "fair_share"
-    list_display = ("pool", "half_life_days", "lookback_days", "normalisation", "order", "default_weight")
+    list_display = ("pool", "half_life_days", "lookback_days", "normalisation", "order", "dampening_factor")
     list_select_related = ("pool",)
     search_fields = ("pool__name",)
     ordering = ("pool__name",)
@@ -116,7 +116,7 @@ class FairShareCalculationAdmin(ReadOnlyAdmin):
 class FairShareAdmin(ReadOnlyAdmin):
     note = "Weights are changed on the Fair share page, which shows who would move."
     note_page = "fair_share"
-    list_display = ("pool", "level", "subject_id", "weight", "norm_share", "usage", "factor", "rank")
+    list_display = ("pool", "level", "subject_id", "own_weight", "norm_share", "usage", "factor", "rank")
     list_filter = ("level", "pool")
     list_select_related = ("pool",)
     search_fields = ("=subject_id",)

@@ -17,7 +17,15 @@ from fairshare.models import (
     Order,
     UsageBucket,
 )
-from fairshare.policy import LARGEST, MAX_LOOKBACK_DAYS, SMALLEST, Policy
+from fairshare.policy import (
+    GREATEST_DAMPENING,
+    GREATEST_WEIGHT,
+    LEAST_HALF_LIFE_DAYS,
+    LEAST_WEIGHT,
+    MAX_LOOKBACK_DAYS,
+    PARENT,
+    Policy,
+)
 from fairshare.services.policies import warnings_for
 from fairshare.units import RESOURCES, exact_seconds
 from scheduling.api.serializers import StrictSerializer
@@ -76,14 +84,45 @@ class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
         fields = ["at", "first_day", "last_day", "policy", "duration_ms", "subject_count"]
 
 
+@extend_schema_field({"type": "number", "minimum": LEAST_HALF_LIFE_DAYS, "maximum": GREATEST_WEIGHT})
+class HalfLifeField(serializers.FloatField):
+    """Days, one hour at least; `fairshare.policy` refuses others."""
+
+
+@extend_schema_field({"type": "number", "minimum": LEAST_WEIGHT, "maximum": GREATEST_WEIGHT})
+class PositiveField(serializers.FloatField):
+    """A number greater than 0; `fairshare.policy` refuses others."""
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "number", "minimum": 0, "maximum": GREATEST_WEIGHT},
+            {"type": "string", "enum": [PARENT]},
+        ]
+    }
+)
+class WeightField(serializers.Field[Any, Any, Any, Any]):
+    """A weight: a number, 0 or “parent”; `fairshare.policy` refuses others."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
 class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     pool = serializers.CharField(source="pool.name")
     subject = serializers.UUIDField(source="subject_id")
     parent = serializers.UUIDField(source="parent_id")  # type: ignore[assignment]
     name = serializers.CharField()
     within = serializers.CharField()
+    weight = WeightField(source="own_weight", allow_null=True, read_only=True)
     weight_source = serializers.ChoiceField(choices=["own", "policy"])
-    level_fair_share = serializers.FloatField(allow_null=True, help_text="Null: no usage, before everybody.")
+    level_fair_share = serializers.FloatField(
+        allow_null=True, help_text="Null: no usage, or a person with “parent”; first of the level."
+    )
     decayed_hours = serializers.SerializerMethodField()
     calculated = serializers.SerializerMethodField(help_text="When, over which days and by which policy.")
 
@@ -107,15 +146,12 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
         return CalculationSerializer(found).data if found else None
 
 
-@extend_schema_field({"type": "number", "minimum": SMALLEST, "maximum": LARGEST})
-class PositiveField(serializers.FloatField):
-    """A number greater than 0; `fairshare.policy` refuses others."""
-
-
 @extend_schema_field(
     {
         "type": "object",
-        "properties": {name: {"type": "number", "minimum": 0, "maximum": LARGEST} for name in RESOURCES},
+        "properties": {
+            name: {"type": "number", "minimum": 0, "maximum": GREATEST_WEIGHT} for name in RESOURCES
+        },
         "additionalProperties": False,
     }
 )
@@ -127,7 +163,10 @@ class WeightSerializer(StrictSerializer):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
     parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
-    weight = PositiveField(allow_null=True, help_text="Null: the policy's default.")
+    weight = WeightField(
+        allow_null=True,
+        help_text="Null: the policy's default. 0: no priority. “parent”: no share of its own.",
+    )
 
 
 class WeightsSerializer(StrictSerializer):
@@ -163,12 +202,18 @@ class PreviewSerializer(serializers.Serializer[Any]):
 class PolicyChangeSerializer(StrictSerializer):
     """How much each may be is the policy's own rule."""
 
-    half_life_days = PositiveField(required=False)
+    half_life_days = HalfLifeField(required=False)
     lookback_days = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LOOKBACK_DAYS)
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, required=False)
     order = serializers.ChoiceField(choices=Order.choices, required=False)
     resource_weights = ResourceWeightsField(child=serializers.FloatField(), required=False)
     default_weight = PositiveField(required=False)
+    dampening_factor = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=GREATEST_DAMPENING,
+        help_text="A higher value lowers the factor less for usage above the share.",
+    )
 
 
 class PolicySaveSerializer(PolicyChangeSerializer):
@@ -212,6 +257,7 @@ class PolicySerializer(serializers.Serializer[Any]):
     resource_weights = serializers.DictField(child=serializers.FloatField(), source="weights")
     resource_weight_sources = serializers.DictField(child=serializers.CharField(), source="sources")
     default_weight = serializers.FloatField(source="policy.default_weight")
+    dampening_factor = serializers.IntegerField(source="policy.dampening_factor")
     warnings = serializers.ListField(child=serializers.CharField())
 
     def to_representation(self, pool: Pool) -> Any:

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from fairshare.levels import Level
-from fairshare.policy import Policy
+from fairshare.policy import PARENT, Policy, Weight
 from lcm.models.base import DatedModel
 from scheduling.models import Pool
 
@@ -33,6 +33,7 @@ class FairSharePolicy(DatedModel):
     order = models.CharField(max_length=7, choices=Order, default=Order.TREE)
     resource_weights = models.JSONField(default=dict, blank=True)
     default_weight = models.FloatField(default=1.0)
+    dampening_factor = models.PositiveIntegerField(default=1)
 
     class Meta:
         ordering = ["pool__name"]
@@ -41,7 +42,9 @@ class FairSharePolicy(DatedModel):
         constraints = [
             models.CheckConstraint(
                 name="policy_numbers_positive",
-                condition=Q(half_life_days__gt=0, lookback_days__gte=1, default_weight__gt=0),
+                condition=Q(
+                    half_life_days__gt=0, lookback_days__gte=1, default_weight__gt=0, dampening_factor__gte=1
+                ),
             ),
             models.CheckConstraint(
                 name="policy_normalisation_known", condition=Q(normalisation__in=Normalisation.values)
@@ -95,7 +98,12 @@ class FairShare(models.Model):
     level = models.CharField(max_length=7, choices=Level)
     subject_id = models.UUIDField()
     parent_id = models.UUIDField()
-    weight = models.FloatField(null=True, blank=True, help_text="Empty: the policy's default.")
+    weight = models.FloatField(
+        null=True, blank=True, help_text="Empty: the policy's default; 0: no priority, usage still counts."
+    )
+    uses_parent = models.BooleanField(
+        default=False, db_default=False, help_text="It has no share of its own, as Slurm's fairshare=parent."
+    )
 
     used_weight = _number(1.0, "The weight that was calculated with.")
     share = _number(0.0, "Its part of its siblings' weights.")
@@ -120,9 +128,12 @@ class FairShare(models.Model):
             models.UniqueConstraint(
                 fields=["pool", "level", "subject_id", "parent_id"], name="share_of_subject"
             ),
-            models.CheckConstraint(name="share_weight_positive", condition=Q(weight=None) | Q(weight__gt=0)),
+            models.CheckConstraint(
+                name="share_weight_in_range",
+                condition=Q(weight=None) | Q(weight__gte=0, uses_parent=False),
+            ),
             models.CheckConstraint(name="share_level_known", condition=Q(level__in=Level.values)),
-            models.CheckConstraint(name="share_factor_in_range", condition=Q(factor__gt=0, factor__lte=1)),
+            models.CheckConstraint(name="share_factor_in_range", condition=Q(factor__gte=0, factor__lte=1)),
         ]
         indexes = [models.Index(fields=["pool", "parent_id"], name="share_of_parent")]
 
@@ -130,12 +141,22 @@ class FairShare(models.Model):
         return f"share of {self.get_level_display().lower()} {self.subject_id}"
 
     @property
+    def own_weight(self) -> Weight:
+        """The weight that was given to it: a number, “parent”, or None for the policy's default."""
+        return PARENT if self.uses_parent else self.weight
+
+    @own_weight.setter
+    def own_weight(self, weight: Weight) -> None:
+        self.uses_parent = weight == PARENT
+        self.weight = None if weight is None or weight == PARENT else float(weight)
+
+    @property
     def weight_source(self) -> str:
-        return "policy" if self.weight is None else "own"
+        return "policy" if self.own_weight is None else "own"
 
     @property
     def level_fair_share(self) -> float | None:
-        """None stands for no usage: before everybody."""
+        """None stands for infinite: no usage, or a person with “parent”. 0 is last."""
         return 1.0 / self.ratio if self.ratio else None
 
 

@@ -33,10 +33,10 @@ SHARES = ListPage(
         Column("Within", lambda row: row.within),
         Column("Subject id", lambda row: str(row.subject_id)),
         Column("Parent id", lambda row: str(row.parent_id)),
+        Column("Weight", lambda row: row.own_weight),
         *(
             Column(name.replace("_", " ").capitalize(), _shown(name))
             for name in (
-                "weight",
                 "used_weight",
                 "share",
                 "norm_share",

@@ -39,6 +39,10 @@ class PolicyForm(PageForm):
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
     order = forms.ChoiceField(label="Order", choices=Order.choices)
     default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
+    dampening_factor = forms.IntegerField(
+        label="Dampening factor",
+        help_text="1 to 65,535. A higher value lowers the factor less for usage above the share.",
+    )
     reason = forms.CharField(
         label="Reason", max_length=500, help_text="Kept in the change log with your name."
     )

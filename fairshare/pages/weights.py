@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from fairshare.levels import Level
+from fairshare.policy import Weight
 from fairshare.selectors.names import names_of
 from fairshare.selectors.previews import preview
 from fairshare.selectors.trees import Rules, SubjectKey, Weights, policy_read_with, weights_of, with_policies
@@ -92,13 +93,13 @@ def _changes(request: HttpRequest, stored: Weights) -> dict[SubjectKey, Any]:
             continue
         value = str(text).strip().replace(",", ".") or None
         old = stored.get(key)
-        if (value is None and old is None) or _same(value, old):
+        if value == old or _same(value, old):
             continue
         changes[key] = value
     return changes
 
 
-def _same(value: str | None, old: float | None) -> bool:
+def _same(value: str | None, old: Weight) -> bool:
     try:
         return value is not None and old is not None and float(value) == old
     except ValueError:

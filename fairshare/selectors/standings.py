@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from fairshare.levels import ROOT, Level
 from fairshare.models import FairShare, FairShareCalculation
+from fairshare.selectors.trees import policy_of
 from lcm.models import Membership
 from scheduling.fairness import Standing, Standings, Subject
 from scheduling.models import Pool
@@ -23,7 +24,9 @@ def standings(pool: Pool) -> Standings:
     if above.all_alike:
         rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
     found = {
-        (user, project): Standing(in_domain, in_project, in_person, (*above.weights(project), weight))
+        (user, project): Standing(
+            in_domain, in_project, in_person, (*above.weights(project), weight), above.joins(project)
+        )
         for user, project, weight, in_domain, in_project, in_person in rows.values_list(
             "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing", "user_standing"
         )
@@ -67,13 +70,27 @@ class _Above:
         self.weight: dict[UUID, float] = {}
         self.domain: dict[UUID, UUID] = {}
         self.standing: dict[UUID, tuple[float, float]] = {}
-        for level, key, parent, weight, domain, project in rows.values_list(
-            "level", "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing"
+        joining: set[UUID] = set()
+        for level, key, parent, weight, domain, project, uses_parent in rows.values_list(
+            "level",
+            "subject_id",
+            "parent_id",
+            "used_weight",
+            "domain_standing",
+            "project_standing",
+            "uses_parent",
         ):
             self.weight[key] = weight
+            if uses_parent:
+                joining.add(key)
             if level == Level.PROJECT:
                 self.domain[key], self.standing[key] = parent, (domain, project)
-        self.all_alike = all(weight == 1.0 for weight in self.weight.values())
+        # The classic order goes by the person's factor alone, wherever its share comes from.
+        self._joining = joining if joining and policy_of(pool).order == "tree" else set()
+        self.all_alike = not joining and all(weight == 1.0 for weight in self.weight.values())
+
+    def joins(self, project: UUID) -> tuple[bool, bool]:
+        return self.domain.get(project, ROOT) in self._joining, project in self._joining
 
     def weights(self, project: UUID) -> tuple[float, float]:
         return self.weight.get(self.domain.get(project, ROOT), 1.0), self.weight.get(project, 1.0)
@@ -88,7 +105,9 @@ def _newcomers(
         return {}
     joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
     return {
-        (user, project): Standing(*above.standing[project], 1.0, (*above.weights(project), 1.0))
+        (user, project): Standing(
+            *above.standing[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
+        )
         for user, project in joined
         if (user, project) not in known
         and project in above.standing

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from fairshare.factor import capacity_hours, decayed_days, weighted
+from fairshare.factor import capacity_hours, decayed_days, decayed_hours, weighted
 from fairshare.levels import LEVELS, ROOT, Level
-from fairshare.models import FairShare, FairSharePolicy, UsageBucket
-from fairshare.policy import Policy
-from fairshare.slices import DAY_MS, to_ms
+from fairshare.models import (
+    Allocation,
+    FairShare,
+    FairSharePolicy,
+    UsageBatch,
+    UsageBucket,
+    UsageRecord,
+)
+from fairshare.policy import PARENT, Policy, Weight
+from fairshare.slices import DAY_MS, HOUR_MS, day_of, to_ms
 from fairshare.tree import Path, Result, Subject, calculate
 from fairshare.units import RESOURCES, UNITS_AN_HOUR
 from lcm.models import Domain, Membership
@@ -34,7 +41,7 @@ class SubjectKey(NamedTuple):
     parent: UUID
 
 
-Weights = Mapping[SubjectKey, float | None]
+Weights = Mapping[SubjectKey, Weight]
 
 
 @dataclass(frozen=True)
@@ -88,11 +95,14 @@ def key_of(path: Path) -> SubjectKey:
     return SubjectKey(LEVELS[len(path) - 1].value, subject, parent)
 
 
-def weights_of(pool: Pool) -> dict[SubjectKey, float | None]:
-    rows = FairShare.objects.filter(pool=pool, weight__isnull=False)
+def weights_of(pool: Pool) -> dict[SubjectKey, Weight]:
+    """The weights that were given to subjects."""
+    rows = FairShare.objects.filter(Q(weight__isnull=False) | Q(uses_parent=True), pool=pool)
     return {
-        SubjectKey(level, subject, parent): weight
-        for level, subject, parent, weight in rows.values_list("level", "subject_id", "parent_id", "weight")
+        SubjectKey(level, subject, parent): PARENT if uses_parent else weight
+        for level, subject, parent, weight, uses_parent in rows.values_list(
+            "level", "subject_id", "parent_id", "weight", "uses_parent"
+        )
     }
 
 
@@ -172,7 +182,25 @@ def _persons(
 
 
 def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[PersonUsage]:
-    """Every member and everyone who used anything, project by project, every day by its age; one query."""
+    """Every member and everyone who used anything, project by project; one query."""
+    used, parameters = (_used_by_hour if policy.decays_by_hour else _used_by_day)(pool, policy, now)
+    sums, nothing = (", ".join(form.format(name) for name in RESOURCES) for form in ("SUM({})", "0.0 AS {}"))
+    query = (
+        f"{used} SELECT project_id, user_id, MAX(is_member), {sums}"  # noqa: S608
+        f" FROM (SELECT project_id, user_id, 1 AS is_member, {nothing} FROM {Membership._meta.db_table}"
+        f" UNION ALL SELECT project_id, user_id, 0, {', '.join(RESOURCES)} FROM used) AS persons"
+        " GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query, parameters)
+        for project, user, is_member, *amounts in cursor.fetchall():
+            if isinstance(project, str):
+                project, user = UUID(project), UUID(user)
+            yield PersonUsage(project, user, is_member, amounts)
+
+
+def _used_by_day(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[Any]]:
+    """Buckets, every day by its age."""
     first, today = window(policy, now)
     decays = decayed_days(policy.lookback_days, policy.half_life_days)
     postgresql = connection.vendor == "postgresql"
@@ -180,31 +208,46 @@ def decayed_usage(pool: Pool, policy: Policy, *, now: datetime) -> Iterator[Pers
     rows = ", ".join(
         f"({day.format(today - timedelta(days=age))}, {value!r})" for age, value in enumerate(decays)
     )
-    factor = "d.factor::double precision" if postgresql else "d.factor"
-    used = ", ".join(f"SUM(b.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCES)
-    sums, nothing = (", ".join(form.format(name) for name in RESOURCES) for form in ("SUM({})", "0.0 AS {}"))
     query = (
-        f"WITH d (day, factor) AS (VALUES {rows}), used AS (SELECT b.parent_id, b.subject_id, {used}"  # noqa: S608
+        f"WITH d (day, factor) AS (VALUES {rows}), used AS"  # noqa: S608
+        f" (SELECT b.parent_id AS project_id, b.subject_id AS user_id, {_decayed('b')}"
         f" FROM {UsageBucket._meta.db_table} b JOIN d ON d.day = b.day"
         " WHERE b.pool = %s AND b.level = %s AND b.day >= %s AND b.day <= %s GROUP BY 1, 2)"
-        f" SELECT project_id, user_id, MAX(is_member), {sums}"
-        f" FROM (SELECT project_id, user_id, 1 AS is_member, {nothing} FROM {Membership._meta.db_table}"
-        f" UNION ALL SELECT parent_id, subject_id, 0, {', '.join(RESOURCES)} FROM used) AS persons"
-        " GROUP BY 1, 2 ORDER BY 1, 2"
     )
     bounds = [first, today] if postgresql else [first.isoformat(), today.isoformat()]
-    with connection.cursor() as cursor:
-        cursor.execute(query, [pool.name, Level.USER.value, *bounds])
-        for project, user, is_member, *amounts in cursor.fetchall():
-            if not postgresql:
-                project, user = UUID(project), UUID(user)
-            yield PersonUsage(project, user, is_member, amounts)
+    return query, [pool.name, Level.USER.value, *bounds]
+
+
+def _used_by_hour(pool: Pool, policy: Policy, now: datetime) -> tuple[str, list[Any]]:
+    """Records, every hour by its age: buckets know the day only. They are found by their batches."""
+    decays = decayed_hours(policy.lookback_days, policy.half_life_days)
+    newest = to_ms(now) // HOUR_MS
+    rows = ", ".join(f"({newest - age}, {value!r})" for age, value in enumerate(decays))
+    batches = f"SELECT id FROM {UsageBatch._meta.db_table} WHERE removed_at IS NULL AND last_day >= %s"  # noqa: S608
+    query = (
+        f"WITH d (hour, factor) AS (VALUES {rows}), used AS"  # noqa: S608
+        f" (SELECT a.project_id, a.user_id, {_decayed('r')} FROM {UsageRecord._meta.db_table} r"
+        f" JOIN {Allocation._meta.db_table} a ON a.id = r.allocation_id"
+        f" JOIN d ON d.hour = r.period_start / {HOUR_MS}"
+        f" WHERE a.pool = %s AND r.batch_id IN ({batches}) GROUP BY 1, 2)"
+    )
+    first = day_of((newest - len(decays)) * HOUR_MS)
+    return query, [pool.name, first if connection.vendor == "postgresql" else first.isoformat()]
+
+
+def _decayed(table: str) -> str:
+    """Sums of each resource in hours, each row by the factor of its age."""
+    factor = "d.factor::double precision" if connection.vendor == "postgresql" else "d.factor"
+    return ", ".join(
+        f"SUM({table}.{name} * {factor}) / {float(UNITS_AN_HOUR)!r} AS {name}" for name in RESOURCES
+    )
 
 
 def _capacity(pool: Pool, policy: Policy, now: datetime) -> list[float]:
     """What all slots of the pool together could have given in the window."""
     amounts = {name: float(getattr(pool, name)) * pool.max_slots for name in RESOURCES}
-    today = to_ms(now) % DAY_MS / DAY_MS
-    return capacity_hours(
-        amounts, RESOURCES, decayed_days(policy.lookback_days, policy.half_life_days), today
-    )
+    if policy.decays_by_hour:
+        decays = decayed_hours(policy.lookback_days, policy.half_life_days)
+        return capacity_hours(amounts, RESOURCES, decays, to_ms(now) % HOUR_MS / HOUR_MS, 1.0)
+    decays = decayed_days(policy.lookback_days, policy.half_life_days)
+    return capacity_hours(amounts, RESOURCES, decays, to_ms(now) % DAY_MS / DAY_MS)

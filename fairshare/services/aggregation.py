@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -14,10 +15,11 @@ from fairshare.levels import ROOT, Level
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
 from fairshare.slices import DAY_MS
 from fairshare.units import RESOURCES
+from lcm.errors import StateConflict
 
 # Records summed in one transaction, as far as batches can be had in this size.
 RECORDS = 2_000_000
-# Any number, as long as nothing else uses it: whoever writes buckets does so alone.
+# Any number that nothing else uses: only the holder of this lock writes buckets or removes records.
 _LOCK = 5_201_947
 DIFFERENCES_KEPT = 50
 
@@ -84,9 +86,14 @@ def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
 
 
 def rebuild_day(day: date) -> list[Difference]:
-    """Make the buckets of a day anew from its aggregated records; tells what was different."""
+    """Make the buckets of a day anew from its aggregated records; return what was different.
+
+    Raises StateConflict if retention removed records of the day: its buckets are all that is left of them.
+    """
     with transaction.atomic():
         alone()
+        if not is_complete(day):
+            raise StateConflict(f"Records of {day} were removed; its buckets are left as they are.")
         found = differences_of(day)
         if found:
             UsageBucket.objects.filter(day=day).delete()
@@ -105,11 +112,19 @@ def differences_of(day: date) -> list[Difference]:
     ]
 
 
-def check_usage(*, first: date, last: date, now: datetime) -> UsageCheck:
-    """Compare records with buckets over some days, and keep what came out."""
+def check_usage(
+    *, first: date, last: date, now: datetime, after_day: Callable[[], None] = lambda: None
+) -> UsageCheck:
+    """Compare records with buckets over some days, each day in one snapshot, and keep the result.
+
+    Days whose records were removed are left out.
+    """
     found: list[Difference] = []
     for number in range((last - first).days + 1):
-        found += differences_of(date.fromordinal(first.toordinal() + number))
+        day = date.fromordinal(first.toordinal() + number)
+        with _snapshot():
+            found += differences_of(day) if is_complete(day) else []
+        after_day()
     batches = UsageBatch.objects.filter(
         _overlapping(first, last), aggregated_at__isnull=False, removed_at=None
     )
@@ -121,6 +136,25 @@ def check_usage(*, first: date, last: date, now: datetime) -> UsageCheck:
         difference_count=len(found),
         differences=[str(each) for each in found[:DIFFERENCES_KEPT]],
     )
+
+
+@contextmanager
+def _snapshot() -> Iterator[None]:
+    """Make all reads of the block see the same moment, whatever observers and retention commit meanwhile."""
+    nested = connection.in_atomic_block
+    with transaction.atomic():
+        if nested:
+            # The isolation level cannot be changed any more: keep the writers out instead.
+            alone()
+        elif connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def is_complete(day: date) -> bool:
+    """Return whether all records of the day are still there."""
+    return not UsageBatch.objects.filter(_overlapping(day, day), removed_at__isnull=False).exists()
 
 
 def recorded_days() -> tuple[date, date] | None:
@@ -137,7 +171,7 @@ def recorded_days() -> tuple[date, date] | None:
 
 
 def alone() -> None:
-    """Until this transaction ends nobody else writes buckets; SQLite has one writer anyhow."""
+    """Until this transaction ends no other one writes buckets or removes records; SQLite has one writer."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])

@@ -9,13 +9,14 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import F, Value
-from django.db.models.functions import Greatest
+from django.db.models.functions import Greatest, Least
 from django.dispatch import receiver
 
 from fairshare.models import Allocation
 from fairshare.slices import to_ms
 from fairshare.units import RESOURCES
 from lcm.bulk import ids_as_rows
+from lcm.database_clock import milliseconds_expression, milliseconds_sql
 from lcm.lifecycle import FINAL, SessionStatus
 from lcm.models import Kernel, LabletSession, Project
 from lcm.signals import sessions_moved
@@ -38,15 +39,21 @@ def follow(
 
 
 def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
-    """One row a kernel for its present attempt; a second call changes nothing."""
+    """One row a kernel for its present attempt, from now by the database's clock at the latest.
+
+    A second call changes nothing.
+    """
     table, kernel = Allocation._meta.db_table, Kernel._meta.db_table
     session, project = LabletSession._meta.db_table, Project._meta.db_table
     amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCES)
     source, keys = ids_as_rows(session_ids)
+    least = "LEAST" if connection.vendor == "postgresql" else "MIN"
+    start = f"{least}(%s, {milliseconds_sql()})"
     query = (
         f"INSERT INTO {table} (kernel_id, attempt, session_id, user_id, project_id, domain_id, pool,"  # noqa: S608
         f" {', '.join(RESOURCES)}, started_ms, cursor_ms, settled)"
-        f" SELECT k.id, k.attempt, s.id, s.owner_id, s.project_id, p.domain_id, s.pool, {amounts}, %s, %s, %s"
+        f" SELECT k.id, k.attempt, s.id, s.owner_id, s.project_id, p.domain_id, s.pool, {amounts},"
+        f" {start}, {start}, %s"
         f" FROM {kernel} k JOIN {session} s ON s.id = k.session_id JOIN {project} p ON p.id = s.project_id"
         f" WHERE s.id IN ({source}) ON CONFLICT (kernel_id, attempt) DO NOTHING"
     )
@@ -56,7 +63,7 @@ def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
 
 
 def close_allocations(session_ids: Sequence[UUID], *, now: datetime) -> int:
-    """They end now; never before what is recorded already, whatever the clocks of two machines say."""
+    """They end now: never before what is recorded already, and never after the database's clock."""
     kernels = Kernel.objects.filter(session_id__among=session_ids).order_by().values("pk")
     held = Allocation.objects.filter(kernel_id__in=kernels, ended_ms=None)
-    return held.update(ended_ms=Greatest(F("cursor_ms"), Value(to_ms(now))))
+    return held.update(ended_ms=Greatest(F("cursor_ms"), Least(Value(to_ms(now)), milliseconds_expression())))

@@ -11,7 +11,7 @@ from django.db.models import UUIDField, Value
 from fairshare.levels import ROOT, Level
 from fairshare.models import FairShare, FairSharePolicy
 from fairshare.models.shares import POLICY_FIELDS
-from fairshare.policy import Policy, policy_problems, weight_problem
+from fairshare.policy import Policy, Weight, policy_problems, read_weight, share_problem
 from fairshare.selectors.names import names_of
 from fairshare.selectors.trees import SubjectKey, policy_of
 from lcm.actors import Actor
@@ -72,14 +72,14 @@ def warnings_for(pool: Pool) -> list[str]:
 
 
 def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, reason: str = "") -> int:
-    """Give subjects weights, or (None) the policy's default; all of them or none. Tells how many changed."""
+    """Give subjects weights, “parent” or (None) the default, all or none; return how many changed."""
     checked = checked_weights(weights)
     with transaction.atomic():
         rows = _rows_for(pool, checked)
-        changed = [(row, row.weight) for key, row in rows.items() if row.weight != checked[key]]
+        changed = [(row, row.own_weight) for key, row in rows.items() if row.own_weight != checked[key]]
         for key, row in rows.items():
-            row.weight = checked[key]
-        FairShare.objects.bulk_update([row for row, _ in changed], ["weight"], batch_size=500)
+            row.own_weight = checked[key]
+        FairShare.objects.bulk_update([row for row, _ in changed], ["weight", "uses_parent"], batch_size=500)
         names = names_of(rows)
         by_row = {row.pk: names[key] for key, row in rows.items()}
         log_changes(
@@ -87,30 +87,30 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
                 row,
                 actor=actor,
                 event="fair_share_weight_set",
-                message=f"weight of {by_row[row.pk]} in {pool}: {_told(old)} → {_told(row.weight)}",
+                message=f"weight of {by_row[row.pk]} in {pool}: {_told(old)} → {_told(row.own_weight)}",
                 reason=reason,
                 before={"weight": old},
-                after={"weight": row.weight},
+                after={"weight": row.own_weight},
             )
             for row, old in changed
         )
     return len(changed)
 
 
-def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, float | None]:
-    """Numbers greater than zero or nothing; refused with the subjects whose weight is neither."""
+def checked_weights(weights: Mapping[SubjectKey, Any]) -> dict[SubjectKey, Weight]:
+    """Return numbers, “parent” or None; refused with the subjects whose weight is none of these."""
     if len(weights) > MOST_AT_ONCE:
         raise InvalidInput({"weights": f"Change {MOST_AT_ONCE:,} weights at once at most."})
     problems = {
         key: problem
         for key, value in weights.items()
-        if value is not None and (problem := weight_problem(value))
+        if value is not None and (problem := share_problem(value))
     }
     if problems:
         names = names_of(problems)
         raise InvalidInput({"weights": [f"{names[key].name}: {text}" for key, text in problems.items()]})
     _refuse_strangers(weights)
-    return {key: None if value is None else float(value) for key, value in weights.items()}
+    return {key: read_weight(value) for key, value in weights.items()}
 
 
 def _refuse_strangers(weights: Mapping[SubjectKey, Any]) -> None:
@@ -143,7 +143,7 @@ def _in_tree(keys: Iterable[SubjectKey]) -> set[SubjectKey]:
     return {SubjectKey(*row) for row in rows}
 
 
-def _rows_for(pool: Pool, weights: Mapping[SubjectKey, float | None]) -> dict[SubjectKey, FairShare]:
+def _rows_for(pool: Pool, weights: Mapping[SubjectKey, Weight]) -> dict[SubjectKey, FairShare]:
     """The rows of these subjects, locked; made where there was no calculation yet."""
     FairShare.objects.bulk_create(
         [
@@ -160,5 +160,7 @@ def _rows_for(pool: Pool, weights: Mapping[SubjectKey, float | None]) -> dict[Su
     return {key: rows[key] for key in weights}
 
 
-def _told(weight: float | None) -> str:
-    return "the default" if weight is None else f"{weight:g}"
+def _told(weight: Weight) -> str:
+    if weight is None:
+        return "the default"
+    return weight if isinstance(weight, str) else f"{weight:g}"

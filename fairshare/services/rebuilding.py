@@ -39,6 +39,10 @@ def rebuild_step(job: Job, now: datetime) -> Step:
     if day > last:
         check_usage(first=first, last=last, now=now)
         return Step(result=f"{mended:,} {'bucket was' if mended == 1 else 'buckets were'} mended.")
-    found = rebuild_day(day)
-    cursor = {"day": (day + timedelta(days=1)).isoformat(), "mended": mended + len(found)}
+    following = (day + timedelta(days=1)).isoformat()
+    try:
+        found = rebuild_day(day)
+    except StateConflict as error:
+        return Step(refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message])
+    cursor = {"day": following, "mended": mended + len(found)}
     return Step(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

@@ -13,6 +13,7 @@ from django.db.models import Min
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from fairshare.slices import SLICE_MS, day_of, floor_slice, to_ms
 from fairshare.units import RESOURCES
+from lcm.database_clock import database_ms
 
 # Allocations of one transaction, and the slices it cuts of each at most: a back-fill goes on in the next one.
 PAGE = 10_000
@@ -58,8 +59,11 @@ def halves(page: Page) -> list[Page]:
 
 
 def record_page(page: Page, *, now: datetime) -> Recorded:
-    """Record the page to its end or to the last boundary; what someone else holds is left out."""
-    limit = floor_slice(to_ms(now))
+    """Record the page to its end or to the last boundary; rows that another run holds are left out.
+
+    Time that is not over by the database's clock is never charged, whatever `now` says.
+    """
+    limit = floor_slice(min(to_ms(now), database_ms()))
     with transaction.atomic():
         batch = UsageBatch.objects.create(recorded_at=now)
         write = _on_postgresql if connection.vendor == "postgresql" else _on_sqlite

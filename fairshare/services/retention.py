@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
+from fairshare.services.aggregation import alone
 from fairshare.slices import to_ms
 
 BATCH = 5_000
@@ -42,6 +43,8 @@ def _remove_records(before: datetime, now: datetime) -> int:
     ).order_by("recorded_at")
     while keys := list(old.values_list("pk", flat=True)[:20]):
         with transaction.atomic():
+            # A rebuild decides under the same lock whether the records of its day are complete.
+            alone()
             removed += UsageRecord.objects.filter(batch__in=keys)._raw_delete(using="default")
             UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
     return removed

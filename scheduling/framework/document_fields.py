@@ -143,9 +143,10 @@ class QueueRow:
 
     name: str = text()
     parent: str = text("")
-    weight: float = number(1, 1e-9, MOST)
+    weight: float = number(1, 0, MOST)
     factor: float = number(1, 0, MOST)
     quota: Mapping[str, int] = quota()
+    joins: bool = flag(False)
 
 
 @dataclass(frozen=True, kw_only=True)

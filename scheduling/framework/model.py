@@ -142,6 +142,16 @@ class Queue:
     weight: float = 1.0
     factor: float = 1.0
     quota: Mapping[str, int] = field(default_factory=dict)
+    # It has no share of its own: the queues below it compete with its siblings.
+    joins: bool = False
+
+
+def competes_below(name: str, queues: Mapping[str, Queue]) -> str:
+    """Return the queue below which one is ordered: the first above it with a share of its own."""
+    parent = queues[name].parent
+    while parent in queues and queues[parent].joins:
+        parent = queues[parent].parent
+    return parent
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduling.framework.callbacks import OrderFn
-from scheduling.framework.model import ROOT, Job, Queue
+from scheduling.framework.model import ROOT, Job, Queue, competes_below
 
 if TYPE_CHECKING:
     from scheduling.framework.session import SchedulingSession
@@ -100,7 +100,7 @@ def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tu
     name = leaf
     while name in queues:
         found[:0] = [queue_key(queues[name]), 1]
-        name = queues[name].parent
+        name = competes_below(name, queues)
     return tuple(found[:-1]) if found else ((),)
 
 
@@ -176,7 +176,7 @@ def _above(
     name: str, queues: Mapping[str, Queue], above: dict[str, _Place], children: dict[str, list[_Place]]
 ) -> str:
     """The queue that one hangs on, made with all those above it."""
-    parent = queues[name].parent if name in queues else ROOT
+    parent = competes_below(name, queues) if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
     if parent not in above:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scheduling.framework.amounts import NOTHING, Amounts, add, negative
-from scheduling.framework.model import ROOT, Job, Part, Queue
+from scheduling.framework.model import ROOT, Job, Part, Queue, competes_below
 from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.framework.session import SchedulingSession
 from scheduling.options import number
@@ -84,8 +84,10 @@ class _Standing:
         amount = sign * (self._costs.get(request) or self._cost_of(request))
         for account in self._charged.get(leaf) or self._accounts_of(leaf):
             account.charged = charged = account.charged + amount
-            exponent = charged / account.share
-            account.factor = account.base * 2.0 ** -(exponent if exponent < MAX_EXPONENT else MAX_EXPONENT)
+            # Between -MAX_EXPONENT and MAX_EXPONENT: a refund to a queue with a tiny share must not overflow.
+            exponent = charged / account.share if account.share else charged
+            exponent = max(-MAX_EXPONENT, min(exponent, MAX_EXPONENT))
+            account.factor = account.base * 2.0**-exponent
         self._log.append((job, part, sign))
 
     def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
@@ -107,7 +109,7 @@ class _Standing:
 
     def _may_take(self, job: Job, victim: Job) -> bool:
         """Compared where their queues part: projects of one domain, or domains."""
-        ours, theirs = self._path(job.queue), self._path(victim.queue)
+        ours, theirs = self._path(job.leaf), self._path(victim.leaf)
         for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
             if mine != other:
                 with_it = add(self.held(mine), job.request)
@@ -123,13 +125,17 @@ class _Standing:
         """Each queue's share of the whole: its weight among its siblings, down the tree."""
         sums: dict[str, float] = {}
         for queue in self._queues.values():
-            sums[queue.parent] = sums.get(queue.parent, 0.0) + queue.weight
+            if not queue.joins:
+                above = competes_below(queue.name, self._queues)
+                sums[above] = sums.get(above, 0.0) + queue.weight
         found: dict[str, float] = {}
         for name in self._queues:
             share = 1.0
-            for above in self._path(name):
-                queue = self._queues[above]
-                share *= queue.weight / sums[queue.parent]
+            for part in self._path(name):
+                queue = self._queues[part]
+                if not queue.joins:
+                    among = sums[competes_below(part, self._queues)]
+                    share *= queue.weight / among if queue.weight else 0.0
             found[name] = share
         return found
 
@@ -161,6 +167,6 @@ class _Standing:
             names, name = [], leaf
             while name != ROOT and name in self._queues:
                 names.append(name)
-                name = self._queues[name].parent
+                name = competes_below(name, self._queues)
             found = self._paths[leaf] = tuple(names)
         return found

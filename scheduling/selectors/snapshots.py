@@ -228,9 +228,14 @@ class _Names:
         domain, name = project.domain.name, project.path
         leaf = f"{name}/{person}"
         of_domain, of_project, of_person = standing.weights
-        self.queues.setdefault(domain, Queue(domain, weight=of_domain, factor=standing.domain))
-        self.queues.setdefault(name, Queue(name, domain, of_project, standing.project))
-        self.queues[leaf] = Queue(leaf, name, of_person, standing.user)
+        domain_joins, project_joins = standing.joins
+        # The factors of those that have a share of their own, from the top.
+        factors = [standing.domain, standing.project, standing.user]
+        top = 1.0 if domain_joins else factors.pop(0)
+        middle = 1.0 if project_joins else factors.pop(0)
+        self.queues.setdefault(domain, Queue(domain, weight=of_domain, factor=top, joins=domain_joins))
+        self.queues.setdefault(name, Queue(name, domain, of_project, middle, joins=project_joins))
+        self.queues[leaf] = Queue(leaf, name, of_person, factors[0])
         return name, leaf
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fairshare.levels import ROOT
@@ -70,12 +72,26 @@ def test_weights_are_previewed_and_set(busy, api, admin):
     assert FairShare.objects.get(level="domain", parent_id=ROOT, weight=2)
 
 
-@pytest.mark.parametrize("weight", [0, -1])
+@pytest.mark.parametrize(("weight", "shown"), [(0, 0.0), ("parent", "parent"), (None, None), (2, 2.0)])
+def test_a_weight_can_be_0_or_parent(weight, shown, busy, api, admin):
+    client = api(admin)
+    body = weights(busy, 5)
+    client.post("/api/fair-shares/weights", body)
+    assert client.post("/api/fair-shares/preview", weights(busy, weight)).status_code == 200
+    assert client.post("/api/fair-shares/weights", weights(busy, weight)).json() == {"changed": 1}
+    subject = body["weights"][0]["subject"]
+    rows = client.get("/api/fair-shares/?page_size=100").json()["results"]
+    (row,) = (each for each in rows if each["subject"] == subject and each["pool"] == "cml-eu")
+    assert row["weight"] == shown
+    assert row["weight_source"] == ("policy" if weight is None else "own")
+
+
+@pytest.mark.parametrize("weight", [1e-7, -1, "child", True, [1]])
 def test_a_bad_weight_is_refused(weight, busy, api, admin):
     for path in ("weights", "preview"):
         response = api(admin).post(f"/api/fair-shares/{path}", weights(busy, weight))
         assert response.status_code == 400
-        assert "greater than 0" in response.json()["message"]
+        assert re.search("must be between 0.000001 and|not a number", response.json()["message"])
 
 
 def test_a_weight_that_is_not_a_number_is_refused(busy, api, admin):

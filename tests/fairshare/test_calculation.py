@@ -13,12 +13,13 @@ from fairshare.models import FairShare, FairShareCalculation, UsageBucket
 from fairshare.policy import Policy
 from fairshare.selectors.previews import preview
 from fairshare.selectors.standings import standings
-from fairshare.selectors.trees import SubjectKey, decayed_usage, policy_of, window
+from fairshare.selectors.trees import SubjectKey, decayed_usage, policy_of, weights_of, window
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import changed_policy, save_policy, set_weights, warnings_for
 from fairshare.units import RESOURCES, UNITS_AN_HOUR
 from lcm.actors import SYSTEM
 from lcm.errors import InvalidInput
+from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Membership
 from scheduling import fairness
 from scheduling.coordinator import coordinator
@@ -274,7 +275,7 @@ def test_weights_are_set_together(stage, as_admin):
     assert share(stage, "ccna").weight is None
 
 
-@pytest.mark.parametrize("bad", [0, -1, "nan", "inf", "much"])
+@pytest.mark.parametrize("bad", [1e-7, -1, "nan", "inf", "much"])
 def test_one_bad_weight_stores_none(bad, stage):
     with pytest.raises(InvalidInput, match="ccna"):
         set_weights(
@@ -298,8 +299,85 @@ def test_weights_outlive_a_calculation(stage, used):
 
 def test_the_database_refuses_a_weight_of_nothing(stage):
     stage.run("calculate")
-    with pytest.raises(IntegrityError, match="share_weight_positive"), transaction.atomic():
-        FairShare.objects.update(weight=0)
+    with pytest.raises(IntegrityError, match="share_weight_in_range"), transaction.atomic():
+        FairShare.objects.update(weight=-1)
+
+
+def test_a_weight_of_0_and_parent_are_kept_and_counted(stage, used):
+    """ccna has no share of its own: ann and bob compete with ccnp; cyd has no priority."""
+    weights = {key(stage, "ccna"): "parent", key(stage, "cyd", "soc"): 0, key(stage, "bob", "ccna"): 3}
+    assert set_weights(pool=stage.pool, weights=weights, actor=SYSTEM) == 3
+    assert set_weights(pool=stage.pool, weights=weights, actor=SYSTEM) == 0
+    assert weights_of(stage.pool) == weights
+    messages = ChangeLog.objects.filter(event="fair_share_weight_set").values_list("message", flat=True)
+    assert "weight of academy / ccna in cml-eu: the default → parent" in set(messages)
+    used("ann", "ccna", 10)
+    used("bob", "ccna", 20)
+    used("cyd", "soc", 30)
+    stage.run("calculate", "calculate")
+    assert weights_of(stage.pool) == weights
+    # ann 1, bob 3, ccnp 1
+    assert [share(stage, *who).share for who in (("ann", "ccna"), ("bob", "ccna"), ("ccnp",))] == [
+        0.2,
+        0.6,
+        0.2,
+    ]
+    assert (share(stage, "cyd", "soc").factor, share(stage, "cyd", "soc").usage) == (0, 30)
+    ann, bob, cyd = (stage.people[name].pk for name in ("ann", "bob", "cyd"))
+    ccna, soc = stage.projects["ccna"].pk, stage.projects["soc"].pk
+    found = standings_of(stage.pool)
+    # academy 30 of 60 for half of the weights; in it ann (10/30)/.2 and bob (20/30)/.6
+    assert found[(ann, ccna)][:3] == pytest.approx((1 / 2, 1 / (1 + 1 / 0.6), 1.0))
+    assert found[(bob, ccna)][:3] == pytest.approx((1 / 2, 1 / (1 + 2 / 1.8), 1.0))
+    assert found[(cyd, soc)].user == 0
+    assert found[(ann, ccna)].joins == (False, True)
+    save_policy(pool=stage.pool, order="classic", reason="exams", actor=SYSTEM)
+    calculate_pool(stage.pool, now=stage.clock())
+    assert standings_of(stage.pool)[(ann, ccna)].joins == (False, False)
+
+
+def test_a_half_life_under_a_day_decays_by_the_hour(stage):
+    """ann held 4 cores from 8 to 10, bob from 14 to 15. At 15:30 with a half-life of 6 hours:
+
+    ann 4 · (2^-(7/6) + 2^-(6/6)), bob 4 · 2^-(1/6) core-hours; the buckets of the day say 8 and 4.
+    """
+    save_policy(pool=stage.pool, half_life_days=0.25, reason="exams", actor=SYSTEM)
+    session = stage.start("ann", "ccna")
+    stage.clock.advance(hours=2)
+    stage.step(session, SessionStatus.CANCELLED)
+    stage.clock.advance(hours=4)
+    session = stage.start("bob", "ccna")
+    stage.clock.advance(hours=1)
+    stage.step(session, SessionStatus.CANCELLED)
+    stage.clock.advance(minutes=30)
+    stage.run("record", "aggregate", "calculate")
+    assert share(stage, "ann", "ccna").cpu_hours == pytest.approx(4 * (2 ** -(7 / 6) + 2 ** -(6 / 6)))
+    assert share(stage, "bob", "ccna").cpu_hours == pytest.approx(4 * 2 ** -(1 / 6))
+    assert share(stage, "ccna").cpu_hours == pytest.approx(
+        share(stage, "ann", "ccna").cpu_hours + share(stage, "bob", "ccna").cpu_hours
+    )
+    stage.clock.advance(days=8)
+    stage.run("calculate")
+    assert share(stage, "ann", "ccna").factor == 1
+
+
+def test_the_dampening_factor_takes_effect(stage, used):
+    used("ann", "ccna", 10)
+    calculate_pool(stage.pool, now=stage.clock())
+    before = share(stage, "ann", "ccna").factor
+    save_policy(pool=stage.pool, dampening_factor=5, reason="exams", actor=SYSTEM)
+    calculate_pool(stage.pool, now=stage.clock())
+    assert share(stage, "ann", "ccna").factor == pytest.approx(before ** (1 / 5))
+
+
+def test_a_stored_weight_that_is_too_small_stops_no_pool(stage, used):
+    stage.run("calculate")
+    branch = [share(stage, *who).pk for who in (("academy",), ("ccna",), ("ann", "ccna"))]
+    FairShare.objects.filter(pk__in=branch).update(weight=1e-200)
+    used("ann", "ccna", 10)
+    (result,) = stage.run("calculate")
+    assert (result.success_count, result.failure_count) == (2, 0)
+    assert 0 < share(stage, "ann", "ccna").factor < 1
 
 
 # --- previews ----------------------------------------------------------------------------------------------

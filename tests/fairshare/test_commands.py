@@ -152,6 +152,7 @@ def test_a_simulation_prints_what_sshare_prints(file):
         shown = [f"{row[name]:.6f}" for name in ("norm_share", "effective_usage", "factor")]
         assert shown == [f"{value:.6f}" for value in (share, effective, factor)]
     assert found["A/C/user-3"]["level_fair_share"] is None
+    assert (found["A/C"]["level_share"], found["A/C/user-3"]["level_share"]) == (0.25, 0.5)
 
 
 def test_a_simulation_as_a_table(file):
@@ -159,6 +160,8 @@ def test_a_simulation_as_a_table(file):
     assert lines[0].split() == [
         "Subject",
         "Weight",
+        "Level",
+        "share",
         "Norm",
         "share",
         "Usage",
@@ -171,7 +174,7 @@ def test_a_simulation_as_a_table(file):
         "Rank",
     ]
     first = next(line for line in lines if "user-1" in line)
-    assert " ".join(first.split()) == "user-1 1 0.300000 20 0.200000 0.387500 0.408479 1 3"
+    assert " ".join(first.split()) == "user-1 1 1 0.300000 20 0.200000 0.387500 0.408479 1 3"
     assert next(line for line in lines if "user-3" in line).split()[-2:] == ["inf", "4"]
 
 
@@ -191,8 +194,8 @@ def test_a_simulation_by_capacity(file):
         ({}, "list of nodes"),
         ({"tree": []}, "list of nodes"),
         ({"tree": [{"weight": 1}]}, "no name"),
-        ({"tree": [{"name": "a", "weight": 0}]}, "The weight of a: It has to be greater than 0"),
-        ({"tree": [{"name": "a", "weight": "NaN"}]}, "greater than 0 and finite"),
+        ({"tree": [{"name": "a", "weight": 1e-9}]}, "The weight of a: It must be between 0.000001 and"),
+        ({"tree": [{"name": "a", "weight": "NaN"}]}, "must be between .* but is NaN"),
         ({"tree": [{"name": "a", "usage": -1}]}, "not an amount"),
         ({"tree": [{"name": "a", "usage": {"ram": 1}}]}, "“ram”"),
         ({"tree": [{"name": "a", "colour": 1}]}, "“colour”"),

@@ -14,10 +14,12 @@ from fairshare.factor import (
     capacity_usage,
     decay,
     decayed_days,
+    decayed_hours,
     effective_usage,
     fair_share_factor,
     standing_of,
     usage_ratio,
+    without_noise,
 )
 from fairshare.policy import Policy, policy_problems, weight_problem
 from fairshare.tree import Result, Subject, calculate, standing_values
@@ -30,7 +32,7 @@ def cpu(hours: float) -> tuple[float, ...]:
     return (float(hours), 0.0, 0.0, 0.0)
 
 
-def tree(*rows: tuple[str, float | None, float], **options) -> dict[str, Result]:
+def tree(*rows: tuple[str, float | str | None, float], **options) -> dict[str, Result]:
     """`tree(("a/b/u", weight, core-hours), …)`: results by path; parents that are not named are added."""
     named = {path: (weight, usage) for path, weight, usage in rows}
     for path in list(named):
@@ -55,6 +57,14 @@ def test_the_window_has_as_many_days_as_the_policy_says():
     assert decayed_days(3, 1) == [1.0, 0.5, 0.25]
 
 
+def test_hours_count_by_their_age_as_long_as_they_count_at_all():
+    """A half-life of 6 hours: an hour of 6 hours ago counts half. 30 half-lives are 180 hours."""
+    found = decayed_hours(28, 0.25)
+    assert [found[age] for age in (0, 6, 12)] == [1.0, 0.5, 0.25]
+    assert len(found) == 180
+    assert len(decayed_hours(1, 0.25)) == 24
+
+
 @pytest.mark.parametrize(
     ("usage", "share", "factor"), [(0, 0.1, 1.0), (0.1, 0.1, 0.5), (0.2, 0.1, 0.25), (0.5, 1, 0.70710678)]
 )
@@ -66,10 +76,101 @@ def test_the_factor_never_reaches_zero():
     assert fair_share_factor(1.0, 1e-9) > 0
 
 
-@pytest.mark.parametrize("weight", [0, -1])
-def test_a_share_of_nothing_is_refused(weight):
-    with pytest.raises(ValueError, match="greater than zero"):
-        fair_share_factor(0.1, weight)
+def test_a_negative_share_is_refused():
+    with pytest.raises(ValueError, match="less than 0"):
+        fair_share_factor(0.1, -1)
+
+
+@pytest.mark.parametrize(
+    ("usage", "share", "dampening", "factor"),
+    # 2^(-(usage/share)/dampening), as priority_p_calc_fs_factor of Slurm; 0 without a share.
+    [
+        (1, 0.1, 1, 2**-10),
+        (1, 0.1, 5, 0.25),
+        (10, 0.1, 5, 2**-20),
+        (0, 0.1, 5, 1),
+        (0, 0, 1, 0),
+        (1, 0, 5, 0),
+    ],
+)
+def test_the_factor_is_dampened_and_0_without_a_share(usage, share, dampening, factor):
+    assert fair_share_factor(usage, share, dampening) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("order", ["tree", "classic"])
+def test_a_weight_of_0_comes_last_and_is_still_charged(order):
+    rows = [("a/p/zero", 0, 0), ("a/p/busy", 1, 90), ("b/q/u", 1, 0), ("c", 0, 0), ("c/r/v", None, 10)]
+    found = tree(*rows, policy=Policy(order=order))
+    assert (found["a/p/zero"].factor, found["a/p/zero"].level_fair_share) == (0, 0)
+    assert found["a/p/zero"].rank > found["a/p/busy"].rank
+    assert found["a/p/busy"].share == 1
+    assert (found["c"].rank, found["c"].factor, found["c/r/v"].factor) == (3, 0, 0)
+    # What c used counts: nobody else has more because of it.
+    assert found["c"].actual == pytest.approx(0.1)
+    assert found["a/p/busy"].actual == pytest.approx(0.9)
+    people = {path: row.rank for path, row in found.items() if path.count("/") == 2}
+    assert max(people, key=people.__getitem__) in ("c/r/v", "a/p/zero")
+
+
+def test_siblings_that_all_have_0_have_no_share():
+    found = tree(("a", 0, 0), ("a/p/u", None, 5), ("b", 0, 0))
+    assert {row.factor for row in found.values()} == {0}
+    assert all(math.isfinite(row.norm_share) for row in found.values())
+
+
+# “parent” on a person (Slurm): the classic rule takes the values of the account, Fair Tree ranks the person
+# first in it; the person has no part in the shares of the others, whose usage counts as before.
+#
+#   a ── p ── u parent: 30 h, v 1: 10 h, w 3: 20 h            b ── q ── x: 40 h
+#
+#   shares v 1/4, w 3/4; u has norm share 1/2, effective .6 and the factor of p, 2^(-.6/.5)
+#   level fair share: v (1/4)/(10/60) = 1.5, w (3/4)/(20/60) = 2.25
+def test_a_person_with_parent():
+    rows = [("a/p/u", "parent", 30), ("a/p/v", 1, 10), ("a/p/w", 3, 20), ("b/q/x", None, 40)]
+    found = tree(*rows)
+    assert (found["a/p/v"].share, found["a/p/w"].share) == (0.25, 0.75)
+    person, project = found["a/p/u"], found["a/p"]
+    assert (person.norm_share, person.effective) == (project.norm_share, project.effective)
+    assert person.factor == project.factor == pytest.approx(2 ** (-0.6 / 0.5))
+    assert found["a/p/v"].level_fair_share == pytest.approx(1.5)
+    assert found["a/p/w"].level_fair_share == pytest.approx(2.25)
+    assert [found[f"a/p/{name}"].rank for name in "uwv"] == [2, 3, 4]
+
+
+# “parent” on an account (Slurm): those below it are reparented to the first ancestor without it.
+#
+#   a ── p parent ── u 1: 10 h, v 3: 20 h        b ── q ── x: 40 h
+#     └─ r 2     ── w: 30 h
+#
+#   u, v and r share a: 1/6, 3/6, 2/6, of norm share 1/2 each; usage of a 60
+#   level fair share: u (1/6)/(10/60) = 1, v (3/6)/(20/60) = 1.5, r (2/6)/(30/60) = 2/3
+#   effective: a .6, u .1 + (.6 - .1)/6, v .2 + (.6 - .2)/2, r .3 + (.6 - .3)/3
+JOINED = [
+    ("a/p", "parent", 0), ("a/p/u", 1, 10), ("a/p/v", 3, 20), ("a/r", 2, 0), ("a/r/w", None, 30),
+    ("b/q/x", None, 40),
+]  # fmt: skip
+
+
+def test_a_project_with_parent():
+    found = tree(*JOINED)
+    shares = {name: found[name].share for name in ("a/p/u", "a/p/v", "a/r")}
+    assert shares == pytest.approx({"a/p/u": 1 / 6, "a/p/v": 3 / 6, "a/r": 2 / 6})
+    assert found["a/p/v"].norm_share == pytest.approx(1 / 4)
+    assert [found[name].level_fair_share for name in shares] == pytest.approx([1, 1.5, 2 / 3])
+    effective = [found[name].effective for name in shares]
+    assert effective == pytest.approx([0.1 + 0.5 / 6, 0.2 + 0.4 / 2, 0.3 + 0.3 / 3])
+    assert [found[name].rank for name in ("b/q/x", "a/p/v", "a/p/u", "a/r/w")] == [1, 2, 3, 4]
+
+
+def test_a_domain_and_its_project_with_parent_leave_their_people_to_the_root():
+    rows = [("a", "parent", 0), ("a/p", "parent", 0), ("a/p/u", 1, 10), ("b", 3, 0), ("b/q/x", None, 30)]
+    found = tree(*rows)
+    assert (found["a/p/u"].share, found["b"].share) == (0.25, 0.75)
+    assert found["a/p/u"].effective == pytest.approx(0.25)
+    assert found["a/p/u"].factor == pytest.approx(0.5)
+    assert found["a/p/u"].level_fair_share == pytest.approx(1.0)
+    # A tie with a domain: the person goes before those in it. Slurm gives the same rank to the first of them.
+    assert (found["a/p/u"].rank, found["b/q/x"].rank) == (1, 2)
 
 
 # Slurm's documentation of its classic rule, “Fair-share factor example”:
@@ -201,7 +302,7 @@ def test_usage_relative_to_capacity():
 
 def test_capacity_is_decayed_like_usage_and_of_today_only_what_is_over():
     """10 cores: 10 · 24 h · (½ day today + ½ for yesterday + ¼ for the day before)."""
-    found = capacity_hours({"cpu_cores": 10.0}, RESOURCES, [1.0, 0.5, 0.25], today=0.5)
+    found = capacity_hours({"cpu_cores": 10.0}, RESOURCES, [1.0, 0.5, 0.25], part=0.5)
     assert found == [10 * 24 * 1.25, 0.0, 0.0, 0.0]
 
 
@@ -249,6 +350,46 @@ def test_equal_subjects_share_a_rank():
     assert [rows[f"a/p/{name}"].rank for name in "uvw"] == [1, 1, 3]
 
 
+def summed(hours, half_life=7.0):
+    """Usage by age in days, decayed and summed in the given order."""
+    total = 0.0
+    for age, used in hours:
+        total += used * decay(age, half_life)
+    return total
+
+
+@given(
+    hours=st.lists(st.tuples(st.integers(0, 27), st.integers(1, 10**6)), min_size=2, max_size=28),
+    data=st.data(),
+    order=st.sampled_from(["tree", "classic"]),
+)
+def test_equal_usage_ties_in_whatever_order_it_was_summed(hours, data, order):
+    """Eight people in two projects of two domains used the same, and one of each project used more."""
+    orders = [data.draw(st.permutations(hours)) for _ in range(8)]
+    half = len(hours) // 2
+    sums = [summed(each) for each in orders[:4]] + [
+        summed(each[:half]) + summed(each[half:]) for each in orders[4:]
+    ]
+    paths = [f"{domain}/{project}" for domain in "ab" for project in "pq"]
+    rows = [(f"{path}/{n}", None, used) for path, used in zip(paths * 2, sums, strict=True) for n in "u"]
+    rows = [(f"{path}{n}", weight, used) for n, (path, weight, used) in enumerate(rows)]
+    rows += [(f"{path}/more", None, sums[0] * 1.0001) for path in paths]
+    found = tree(*rows, policy=Policy(order=order))
+    people = {path: row for path, row in found.items() if path.count("/") == 2}
+    assert {row.rank for path, row in people.items() if not path.endswith("more")} == {1}
+    assert {row.rank for path, row in people.items() if path.endswith("more")} == {9}
+    assert {row.rank for path, row in found.items() if path.count("/") < 2} == {1}
+
+
+@given(values=st.lists(st.floats(0, 1e12) | st.just(math.inf)))
+def test_removing_noise_keeps_the_order_and_the_values(values):
+    found = without_noise(values).tolist()
+    assert all(a == b or abs(a - b) <= 1e-6 * a for a, b in zip(found, values, strict=True))
+    for (old, new), (other_old, other_new) in pairwise(sorted(zip(values, found, strict=True))):
+        assert new <= other_new
+        assert (new == other_new) or old < other_old
+
+
 @pytest.mark.parametrize("paths", [[("a", "p")], [("a",), ("a",)]])
 def test_a_tree_that_is_none_is_refused(paths):
     with pytest.raises(ValueError, match=r"no parent|twice"):
@@ -260,6 +401,7 @@ trees = st.dictionaries(
     st.tuples(st.none() | st.floats(0.01, 100), st.floats(0, 1e6)),
     min_size=1,
 )
+any_weight = st.none() | st.just(0) | st.just("parent") | st.floats(1e-6, 1e9)
 
 
 def grown(leaves, **options):
@@ -273,6 +415,22 @@ def test_factors_and_standings_stay_in_range(leaves, order):
         assert 0 < row.factor <= 1
         assert all(0 < value <= 1 for value in standing_values(row, policy))
         assert len(standing_values(row, policy)) == 3
+
+
+@given(
+    leaves=trees,
+    given_weights=st.dictionaries(st.sampled_from(["a", "b", "c", "a/p", "b/p", "b/q"]), any_weight),
+    people=st.dictionaries(st.sampled_from(["a/p/u", "a/p/v", "b/q/w"]), any_weight),
+    policy=st.sampled_from([Policy(), Policy(order="classic"), Policy(dampening_factor=7)]),
+)
+def test_any_weights_give_factors_and_standings_in_range(leaves, given_weights, people, policy):
+    named = {"/".join(path): values for path, values in leaves.items()}
+    rows = {path: (people.get(path, weight), usage) for path, (weight, usage) in named.items()}
+    rows |= {path: (weight, 0.0) for path, weight in given_weights.items()}
+    for row in tree(*((path, *values) for path, values in rows.items()), policy=policy).values():
+        assert 0 <= row.factor <= 1
+        assert 0 <= row.norm_share <= 1
+        assert all(0 <= value <= 1 for value in standing_values(row, policy))
 
 
 @given(leaves=trees)
@@ -323,7 +481,7 @@ def test_the_standing_in_words():
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10, 5e-324]
+    "value", [0, -1, "nan", float("nan"), float("inf"), "many", None, True, "", 1e10, 9e-7, 5e-324]
 )
 def test_weights_that_are_none(value):
     assert weight_problem(value)
@@ -334,12 +492,31 @@ def test_weights(value):
     assert weight_problem(value) == ""
 
 
+def test_a_weight_that_is_too_small_is_refused_with_its_value_and_the_limit():
+    assert weight_problem("1e-9") == "It must be between 0.000001 and 1,000,000,000, but is 1e-9."
+
+
+@pytest.mark.parametrize("stored", [1e-200, 5e-324, 1e300, math.nan, math.inf])
+@pytest.mark.parametrize("policy", [Policy(), Policy(order="classic"), Policy(normalisation="capacity")])
+def test_a_stored_weight_outside_of_the_limits_breaks_no_calculation(stored, policy):
+    """The weight stands at each level of one branch; the other branch is calculated as well."""
+    rows = [("a", stored, 0), ("a/p", stored, 0), ("a/p/u", stored, 5), ("b/q/v", None, 5), ("a/p/w", 1, 0)]
+    found = tree(*rows, policy=policy, capacity=(10.0, 0.0, 0.0, 0.0))
+    for row in found.values():
+        assert 0 < row.factor <= 1
+        assert 0 < row.norm_share <= 1
+        assert all(0 < value <= 1 for value in row.standing)
+
+
 @pytest.mark.parametrize(
     ("values", "field"),
     [
         ({"half_life_days": 0}, "half_life_days"),
+        ({"half_life_days": 0.04}, "half_life_days"),
         ({"half_life_days": float("nan")}, "half_life_days"),
         ({"default_weight": -1}, "default_weight"),
+        ({"dampening_factor": 0}, "dampening_factor"),
+        ({"dampening_factor": 65_536}, "dampening_factor"),
         ({"lookback_days": 0}, "lookback_days"),
         ({"lookback_days": 1.5}, "lookback_days"),
         ({"lookback_days": float("inf")}, "lookback_days"),

@@ -193,7 +193,7 @@ def test_the_bar_is_empty_without_a_change(busy, as_, admin):
     assert "change" not in text_of(response)
 
 
-@pytest.mark.parametrize("bad", ["0", "-1", "nan", "much"])
+@pytest.mark.parametrize("bad", ["0.0000001", "-1", "nan", "much"])
 def test_the_bar_says_what_is_wrong(bad, busy, as_, admin):
     response = as_(admin).post("/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "ccna"): bad})
     text = text_of(response)
@@ -218,11 +218,24 @@ def test_weights_are_saved_with_a_reason(busy, as_, admin):
 
 
 def test_a_bad_weight_saves_nothing(busy, as_, admin):
-    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "0", weight_name(busy, "soc"): "3", "reason": "x"}
+    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "-1", weight_name(busy, "soc"): "3", "reason": "x"}
     response = as_(admin).post("/fair-share/weights", typed)
     assert response.status_code == 422
-    assert "greater than 0" in text_of(response)
+    assert "must be between 0.000001 and" in text_of(response)
     assert not FairShare.objects.filter(weight__isnull=False).exists()
+
+
+def test_weights_of_0_and_parent_are_saved_and_shown(busy, as_, admin, viewer):
+    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "parent", weight_name(busy, "soc"): "0"}
+    asked = as_(admin).post("/fair-share/weights/bar", typed)
+    assert "ccna default → parent" in text_of(asked)
+    assert as_(admin).post("/fair-share/weights", {**typed, "reason": "x"}).status_code == 302
+    assert set(FairShare.objects.filter(uses_parent=True).values_list("level", flat=True)) == {"project"}
+    page = as_(admin).get(FAIR).content.decode()
+    assert f'name="{weight_name(busy, "ccna")}" value="parent"' in page
+    assert f'name="{weight_name(busy, "soc")}" value="0"' in page
+    again = as_(admin).post("/fair-share/weights/bar", typed)
+    assert "change" not in text_of(again)
 
 
 def test_an_emptied_weight_inherits_again(busy, as_, admin):
@@ -243,6 +256,7 @@ def test_names_that_are_no_weights_are_overlooked(busy, as_, admin):
 POLICY = {
     "half_life_days": "3",
     "lookback_days": "14",
+    "dampening_factor": "5",
     "normalisation": "relative",
     "order": "classic",
     "default_weight": "1",

@@ -12,11 +12,14 @@ from fairshare.models import Allocation, UsageBatch, UsageRecord
 from fairshare.services import recording
 from fairshare.services.recording import Page, pages, record_page
 from fairshare.slices import to_ms
-from fairshare.units import usage_units
+from fairshare.units import UNITS_AN_HOUR, usage_units
+from lcm.database_clock import database_now
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import Kernel
 from scheduling.coordinator import coordinator
+from scheduling.models import ObserverRun
 from tests.fairshare.stage import recorded
+from tests.scheduling.fakes import Clock
 
 
 def periods(session=None):
@@ -217,6 +220,36 @@ def test_the_lag_is_that_of_the_oldest_allocation(stage):
     assert observer.lag(stage.clock()) == timedelta(minutes=20)
     stage.run("record")
     assert observer.lag(stage.clock()) is None
+
+
+def test_a_pass_whose_clock_is_ahead_is_refused_and_charges_nothing(stage):
+    """Half an hour after the start by the database's clock, one pass has a clock that is a day ahead."""
+    stage.clock = Clock(database_now() - timedelta(minutes=30))
+    session = stage.start()
+    stage.clock.advance(minutes=30)
+    stage.run("record")
+    stage.clock.advance(days=1)
+    (refused,) = stage.run("record")
+    assert (refused.success_count, refused.failure_count) == (0, 1)
+    assert "s ahead of the database's; nothing was observed" in refused.error
+    run = ObserverRun.objects.filter(observer="usage-record").latest("started_at")
+    assert (run.failure_count, run.error) == (1, refused.error)
+    record_page(next(pages()), now=stage.clock())
+    # A process whose clock is ahead ends the session.
+    stage.step(session, S.CANCELLED)
+    stage.clock = Clock(database_now())
+    stage.run("record")
+    assert Allocation.objects.latest("pk").ended_at <= database_now()
+    cores = sum(used for (name, _, _), used in recorded().items() if name == "cpu_cores")
+    assert cores / UNITS_AN_HOUR == pytest.approx(2.0, abs=0.5)
+
+
+def test_a_session_that_starts_by_a_clock_that_is_ahead_starts_by_the_database_s_clock(stage):
+    stage.clock = Clock(database_now() + timedelta(hours=1))
+    stage.start()
+    row = Allocation.objects.latest("pk")
+    assert row.started_ms == row.cursor_ms
+    assert row.started_at <= database_now()
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
             "The queues go round in a circle: uni → uni/a → uni.",
         ),
         ("queues.0.parent", "uni", "queues[0].parent", "The queues go round in a circle: uni → uni."),
-        ("queues.0.weight", 0, "queues[0].weight", "“queues[0].weight” must be a number from 1e-09"),
+        ("queues.0.weight", -1, "queues[0].weight", "“queues[0].weight” must be a number from 0"),
         ("queues.0.quota", {"cpu": 1}, "queues[0].quota.cpu", "is no resource"),
         ("queues.1.name", "uni", "queues[1]", "“uni” is already queues[0]."),
         ("jobs.0.queue", "uni/b", "jobs[0].queue", "There is no queue “uni/b”; did you mean “uni/a”?"),

@@ -116,6 +116,37 @@ def test_the_turn_changes_with_what_was_placed():
     assert [verdict.job.id for verdict in cycle.verdicts] == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
+def test_queues_below_one_that_joins_compete_with_its_siblings():
+    """uni/a has no share of its own: its people compete with uni/b; the factor of uni/a decides nothing."""
+    queues = (
+        Queue("uni"),
+        Queue("uni/a", "uni", factor=0.01, joins=True),
+        Queue("uni/a/ann", "uni/a", factor=0.9),
+        Queue("uni/a/bob", "uni/a", factor=0.3),
+        Queue("uni/b", "uni", factor=0.5),
+    )
+    jobs = [waiting("bob", "uni/a/bob"), waiting("b", "uni/b"), waiting("ann", "uni/a/ann")]
+    assert order(jobs, by_factor, queues=queues) == ["ann", "b", "bob"]
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-300, 1e-6])
+def test_a_queue_with_hardly_any_share_breaks_no_cycle_and_goes_last(weight):
+    """All queues of a parent have no share, a queue with none stands beside others, and one joins."""
+    queues = (
+        Queue("a", weight=weight, factor=0.0),
+        Queue("a/u", "a", weight=weight, factor=0.0),
+        Queue("b"),
+        Queue("b/p", "b", joins=True, weight=0.0),
+        Queue("b/p/v", "b/p"),
+    )
+    jobs = [waiting("a1", "a/u"), waiting("a2", "a/u"), waiting("b1", "b/p/v", created=5)]
+    cycle = run_with(
+        snapshot([node("s", 6)], jobs, *queues), names=("resources", "fairshare"), actions=("allocate",)
+    )
+    assert [verdict.job.id for verdict in cycle.verdicts] == ["b1", "a1", "a2"]
+    assert cycle.ssn.failures.by_plugin == {}
+
+
 def test_two_queue_orders_are_asked_one_after_the_other():
     queues = (Queue("a", weight=1.0), Queue("b", weight=2.0), Queue("c", factor=0.5, weight=9.0))
     jobs = [waiting("ja", "a"), waiting("jb", "b"), waiting("jc", "c")]

@@ -13,9 +13,9 @@ from django.core.management.base import BaseCommand, CommandError
 from fairshare.simulation import BadDocument, simulate
 
 _COLUMNS = (
-    ("weight", "Weight", 8), ("norm_share", "Norm share", 11), ("usage", "Usage", 12),
-    ("norm_usage", "Norm usage", 11), ("effective_usage", "Effective", 11), ("factor", "Factor", 9),
-    ("level_fair_share", "Level FS", 11), ("rank", "Rank", 5),
+    ("weight", "Weight", 8), ("level_share", "Level share", 12), ("norm_share", "Norm share", 11),
+    ("usage", "Usage", 12), ("norm_usage", "Norm usage", 11), ("effective_usage", "Effective", 11),
+    ("factor", "Factor", 9), ("level_fair_share", "Level FS", 11), ("rank", "Rank", 5),
 )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from fairshare.progress import Progress
-from fairshare.services.aggregation import Difference, check_usage, differences_of, rebuild_day, recorded_days
+from fairshare.services.aggregation import Difference, check_usage, rebuild_day, recorded_days
+from lcm.errors import StateConflict
 
 SHOWN = 20
 
@@ -30,27 +31,37 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
         first, last = self._days(first, last)
-        found = list(self._walk(first, last, check=check))
-        for difference in found[:SHOWN]:
-            self.stdout.write(str(difference))
-        if len(found) > SHOWN:
-            self.stdout.write(f"… and {len(found) - SHOWN:,} more")
         days = f"{(last - first).days + 1:,} days, {first} to {last}"
         if check:
-            check_usage(first=first, last=last, now=timezone.now())
-            if found:
-                raise CommandError(f"{len(found):,} buckets differ from their records in {days}.")
-            self.stdout.write(f"Records and buckets are equal in {days}.")
-        else:
-            self.stdout.write(f"{len(found):,} buckets were mended in {days}.")
+            self._check(first, last, days)
+            return
+        found = list(self._rebuild(first, last))
+        self._print([str(each) for each in found[:SHOWN]], len(found))
+        self.stdout.write(f"{len(found):,} buckets were mended in {days}.")
 
-    def _walk(self, first: date, last: date, *, check: bool) -> Iterator[Difference]:
-        work = differences_of if check else rebuild_day
+    def _check(self, first: date, last: date, days: str) -> None:
+        with Progress((last - first).days + 1, "day", self.stderr) as progress:
+            result = check_usage(first=first, last=last, now=timezone.now(), after_day=progress.step)
+        self._print(result.differences[:SHOWN], result.difference_count)
+        if result.difference_count:
+            raise CommandError(f"{result.difference_count:,} buckets differ from their records in {days}.")
+        self.stdout.write(f"Records and buckets are equal in {days}.")
+
+    def _rebuild(self, first: date, last: date) -> Iterator[Difference]:
         count = (last - first).days + 1
         with Progress(count, "day", self.stderr) as progress:
             for number in range(count):
-                yield from work(first + timedelta(days=number))
+                try:
+                    yield from rebuild_day(first + timedelta(days=number))
+                except StateConflict as error:
+                    self.stderr.write(error.message)
                 progress.step()
+
+    def _print(self, lines: list[str], count: int) -> None:
+        for line in lines:
+            self.stdout.write(line)
+        if count > len(lines):
+            self.stdout.write(f"… and {count - len(lines):,} more")
 
     def _days(self, first: date | None, last: date | None) -> tuple[date, date]:
         known = recorded_days()
