@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,7 +20,8 @@ class SchemaView(SpectacularAPIView):
 
     access = {"get": VIEWER}
 
+    @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         with _generating:
-            response: Response = super().get(request, *args, **kwargs)
+            response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
         return response
