@@ -86,7 +86,7 @@ def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
     """What each plugin cost, and what failed in it."""
     ssn = cycle.ssn
     found: dict[str, dict[str, float | str]] = {
-        name: {"ms": round(seconds * 1000, 2)} for name, seconds in sorted(ssn.timings.seconds.items())
+        name: {"ms": round(seconds * 1000, 3)} for name, seconds in sorted(ssn.timings.seconds.items())
     }
     for name, error in ssn.failures.by_plugin.items():
         found.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])

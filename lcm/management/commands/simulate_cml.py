@@ -19,4 +19,8 @@ class Command(BaseCommand):
         add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        serve(argparse.Namespace(**options), self.stdout.write)
+        serve(argparse.Namespace(**options), self._say)
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
