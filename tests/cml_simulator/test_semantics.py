@@ -98,7 +98,7 @@ def named(route):
 
 @pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=named)
 def test_a_lab_that_is_not_there_is_named_in_the_404(ask, route):
-    ids = {"lab": NO_LAB, "node": "n", "link": "l"}
+    ids = {"lab": NO_LAB, "node": "n", "link": "l", "interface": "i"}
     path = route.pattern.pattern
     for name, value in ids.items():
         path = path.replace(f"(?P<{name}>[^/]+)", value)

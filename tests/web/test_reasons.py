@@ -37,6 +37,7 @@ FORMS: dict[str, dict[str, str]] = {
     "pool_edited": {"scheduler": DEFAULT.replace("[allocate]", "[allocate, reclaim]")},
     "fair_share_policy_saved": {
         "half_life_days": "3",
+        "dampening_factor": "1",
         "lookback_days": "14",
         "normalisation": "relative",
         "order": "classic",
