@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lcm.supervisor.services import MEMORY
 from tests.bench.control_plane import ROOT
 from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, INSTALLED_AT, problems
@@ -73,7 +74,7 @@ def test_commands_exist(unit):
 @pytest.mark.parametrize("unit", SERVICES, ids=lambda unit: unit.name)
 def test_variables_are_settings(unit):
     given = {pair.partition("=")[0] for line in settings(unit, "Environment") for pair in line.split()}
-    assert given <= SETTINGS
+    assert given <= SETTINGS | MEMORY.keys()
 
 
 def test_the_target_starts_all_parts_of_the_control_plane():
