@@ -117,9 +117,7 @@ WHOLE = Kind(as_whole, "must be a whole number from 0")
 EXACT = Kind(as_exact, "must be a number from 0")
 CORES = Kind(as_cores, f"must be a number from 0 to {MAX_CORES:,}")
 CPUS = Kind(partial(as_whole, high=MAX_CORES), f"must be a whole number from 0 to {MAX_CORES:,}")
-MEGABYTES = Kind(
-    partial(as_whole, high=MAX_MEGABYTES), f"must be a whole number from 0 to {MAX_MEGABYTES:,}"
-)
+MEGABYTES = Kind(partial(as_whole, high=MAX_MEGABYTES), f"must be a whole number from 0 to {MAX_MEGABYTES:,}")
 FLAG = Kind(as_boolean, "must be true or false")
 MOMENT = Kind(as_moment, "must be a time in ISO 8601 with a UTC offset")
 OBSERVER = Kind(as_observer, f"must be {' or '.join(OBSERVERS)}")
@@ -229,9 +227,7 @@ class Form(Generic[T]):
         if entries is None:
             note(problems, place, _ENTRIES)
             return ()
-        return tuple(
-            [self.read(entry, f"{place}.{index}", problems) for index, entry in enumerate(entries)]
-        )
+        return tuple([self.read(entry, f"{place}.{index}", problems) for index, entry in enumerate(entries)])
 
 
 def note(problems: dict[str, str], place: str, problem: str, value: object = None) -> None:

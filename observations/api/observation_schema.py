@@ -11,11 +11,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lcm.cml.observation_fields import (
-    MAX_CORES,
-    MAX_MEGABYTES,
-    OBSERVERS,
-)
+from lcm.cml.observation_fields import MAX_CORES, MAX_MEGABYTES, OBSERVERS
 from lcm.cml.ports import MAX_PORT
 from lcm.cml.reading import MAX_TEXT
 from observations.services.reading import MAX_NODES
@@ -40,11 +36,11 @@ class PercentField(serializers.Field[Any, Any, Any, Any]):
 
 
 def _text(help_text: str, **options: Any) -> serializers.CharField:
-    return serializers.CharField(max_length=MAX_TEXT, help_text=help_text, **options)
+    return serializers.CharField(allow_blank=True, max_length=MAX_TEXT, help_text=help_text, **options)
 
 
 def _texts(help_text: str) -> serializers.ListField:
-    child = serializers.CharField(max_length=MAX_TEXT)
+    child = serializers.CharField(allow_blank=True, max_length=MAX_TEXT)
     return serializers.ListField(child=child, help_text=help_text, **OPTIONAL)
 
 

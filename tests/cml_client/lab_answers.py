@@ -16,7 +16,14 @@ from lcm.cml.worker import Worker
 from tests.cml_stage import HASTY, run
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-PARTS = ("system_information", "nodes", "interfaces", "layer3_addresses", "simulation_stats", "resource_pool_usage")
+PARTS = (
+    "system_information",
+    "nodes",
+    "interfaces",
+    "layer3_addresses",
+    "simulation_stats",
+    "resource_pool_usage",
+)
 
 ROUTER = {
     "id": "n1",

@@ -142,4 +142,6 @@ def test_what_is_no_object_is_no_observation(value):
 
 @pytest.mark.parametrize("written", ["1.5", 1.5, "1.50"])
 def test_numbers_are_taken_as_text_or_number(written):
-    assert ResourceObservation.from_dict({**LEAST, "total_cpu_cores": written}).total_cpu_cores == Decimal("1.5")
+    assert ResourceObservation.from_dict({**LEAST, "total_cpu_cores": written}).total_cpu_cores == Decimal(
+        "1.5"
+    )

@@ -283,7 +283,8 @@ def test_calls_go_out_together():
 
 @pytest.mark.parametrize("version", ["2.9", "2.10"])
 @pytest.mark.parametrize(
-    "part", ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "resource_pool_usage", "labs/.*/"]
+    "part",
+    ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "resource_pool_usage", "labs/.*/"],
 )
 def test_one_deadline_ends_it_with_what_is_there(version, part):
     controller = simulated(version=version)

@@ -73,7 +73,9 @@ def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObserv
         storage_mb=2048,
         used_cpu_cores=None if cpu is None else (Decimal(cpu) / of).quantize(Decimal("0.01")),
         used_memory_mb=None if memory is None else memory // of,
-        interfaces=(InterfaceObservation(interface_id="i0", label="Gi0/0", state="STARTED", ip4=("10.0.0.1",)),),
+        interfaces=(
+            InterfaceObservation(interface_id="i0", label="Gi0/0", state="STARTED", ip4=("10.0.0.1",)),
+        ),
     )
 
 

@@ -73,7 +73,10 @@ def test_a_body_with_the_fields_of_the_adr_is_recorded(api, controller, viewer, 
     assert (row.observed_resources, row.memory_allocated) == (adr_body(now), 4)
     path = f"/api/lablet-definitions/{collecting.definition_id}/resource-observations/?by=node"
     answer = api(viewer).get(path).json()
-    assert {node["label"]: node["max"]["memory_gb"] for node in answer["nodes"]} == {"PC": "3.00", "iosv-0": "1.00"}
+    assert {node["label"]: node["max"]["memory_gb"] for node in answer["nodes"]} == {
+        "PC": "3.00",
+        "iosv-0": "1.00",
+    }
     assert [node["percent"] for node in answer["drives_the_maximum"]["nodes"]] == [75, 25]
 
 
@@ -119,7 +122,7 @@ def test_the_openapi_document_describes_every_field(api, admin):
         ("PoolUsage", forms.POOL_USAGE, {"pool_id", "label"}),
         ("MissingPart", forms.MISSING_PART, {"part", "message"}),
     ):
-        schema = schemas[name]
+        schema = schemas[f"{name}Request"]
         assert (set(schema["properties"]), set(schema["required"])) == (form.names, required)
         assert all(field.get("description") for field in schema["properties"].values()), name
 
