@@ -18,9 +18,8 @@ def call(method, path, **options):
 def move(session, to):
     """Request the next step. LCM answers 409 if the session has moved on or was extended: read it again."""
     body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
-    body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
-    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
+    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json={**body, "to_status": to}, headers=key)
     return None if answer.status_code == 409 else answer.raise_for_status().json()
 
 

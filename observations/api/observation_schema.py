@@ -67,7 +67,7 @@ def _ports(help_text: str) -> serializers.DictField:
 
 class InterfaceObservationSerializer(serializers.Serializer[Any]):
     interface_id = _text("Id of the interface in CML.")
-    label = _text("Name of the interface.")
+    label = _text("Name of the interface.")  # type: ignore[assignment]
     slot = _whole("Number of the interface on its node.")
     state = _text("State in CML, for example STARTED.", **OPTIONAL)
     is_connected = serializers.BooleanField(help_text="Whether a link ends here.", **OPTIONAL)
@@ -78,7 +78,7 @@ class InterfaceObservationSerializer(serializers.Serializer[Any]):
 
 class NodeObservationSerializer(serializers.Serializer[Any]):
     node_id = _text("Id of the node in CML.")
-    label = _text("Name of the node.")
+    label = _text("Name of the node.")  # type: ignore[assignment]
     node_definition = _text("Node definition in CML, for example iosv.")
     image_definition = _text("Image definition in CML.", **OPTIONAL)
     state = _text("State in CML, for example BOOTED.", **OPTIONAL)
@@ -102,7 +102,7 @@ class NodeObservationSerializer(serializers.Serializer[Any]):
 
 class PoolUsageSerializer(serializers.Serializer[Any]):
     pool_id = _text("Id of the resource pool in CML.")
-    label = _text("Name of the resource pool.")
+    label = _text("Name of the resource pool.")  # type: ignore[assignment]
     licenses_used = _whole("Licences in use, by all labs in the pool.")
     licenses_limit = _whole("Licences at most. Null: no limit, or not known.")
     storage_used_mb = _whole("Storage in use in MB, by all labs in the pool.")
@@ -131,7 +131,7 @@ class ObservationSerializer(serializers.Serializer[Any]):
     used_memory_mb = _megabytes("Memory used by all nodes, in MB.")
     used_storage_mb = _megabytes("Storage used by all nodes, in MB.")
     nodes = NodeObservationSerializer(
-        many=True, max_length=MAX_NODES, help_text="Nodes of the lab.", **OPTIONAL
+        many=True, help_text=f"Nodes of the lab, at most {MAX_NODES:,}.", **OPTIONAL
     )
     actual_node_count = _whole("Number of nodes, also of those that could not be read.")
     node_definitions_used = _texts("Names of the node definitions in the lab.")
@@ -143,4 +143,6 @@ class ObservationSerializer(serializers.Serializer[Any]):
         many=True, help_text="Resource pools of the CML host, over all their labs.", **OPTIONAL
     )
     incomplete = _texts("Fields that are null or too small because a part could not be read.")
-    errors = MissingPartSerializer(many=True, help_text="Parts that could not be read.", **OPTIONAL)
+    errors = MissingPartSerializer(  # type: ignore[assignment]
+        many=True, help_text="Parts that could not be read.", **OPTIONAL
+    )
