@@ -18,15 +18,15 @@ def call(method, path, **options):
 def move(session, to):
     """Request the next step. LCM answers 409 if the session has moved on or was extended: read it again."""
     body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
+    body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
-    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json={**body, "to_status": to}, headers=key)
+    answer = LCM.post(f"lablet-sessions/{session['id']}/transitions", json=body, headers=key)
     return None if answer.status_code == 409 else answer.raise_for_status().json()
 
 
 def observe(session, now):
     """Tell what the lab holds and uses; these figures are made up, yours are measured."""
-    observer = "manual" if session["requests"].get("observe") else "lablet-controller"
-    seen = {"observed_at": now.isoformat(), "observer": observer, "controller": NAME}
+    seen = {"observed_at": now.isoformat(), "observer": "lablet-controller", "controller": NAME}
     used = {"total_cpu_cores": "2", "total_memory_mb": 4096, "used_cpu_cores": "1.2", "used_memory_mb": 3100}
     body = {**seen, **used, "observed_ports": session["allocated_ports"]}
     call("POST", f"lablet-sessions/{session['id']}/resource-observations", json=body)
