@@ -26,7 +26,7 @@ def move(session, to):
 
 def observe(session, now):
     """Tell what the lab holds and uses; these figures are made up, yours are measured."""
-    seen = {"observed_at": now.isoformat(), "observer": NAME, "lab_id": session["id"]}
+    seen = {"observed_at": now.isoformat(), "observer": "lablet-controller", "controller": NAME}
     used = {"total_cpu_cores": "2", "total_memory_mb": 4096, "used_cpu_cores": "1.2", "used_memory_mb": 3100}
     body = {**seen, **used, "observed_ports": session["allocated_ports"]}
     call("POST", f"lablet-sessions/{session['id']}/resource-observations", json=body)

@@ -23,6 +23,7 @@ T = TypeVar("T")
 NODE_DATA = {"data": "true", "operational": "true", "exclude_configurations": "true"}
 INTERFACE_DATA = {"data": "true", "operational": "true"}
 NO_SUCH_CALL = frozenset({404, 405})
+FORBIDDEN = 403
 LABS_AT_ONCE = 8
 INTERFACES_AT_ONCE = 8
 
@@ -74,9 +75,14 @@ class CmlClient:
         """What the computes have and what is in use."""
         return SystemStats.read(await self._mapping(Call("system_stats", "GET", "system_stats")))
 
-    async def resource_pool_usage(self) -> tuple[ResourcePoolUsage, ...]:
-        """Limits and usage of the resource pools."""
-        entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
+    async def resource_pool_usage(self) -> tuple[ResourcePoolUsage, ...] | None:
+        """Limits and usage of the resource pools; None if this CML has no such call, or not for our user."""
+        try:
+            entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
+        except CmlRefused as error:
+            if error.status in NO_SUCH_CALL or error.status == FORBIDDEN:
+                return None
+            raise
         return tuple(ResourcePoolUsage.read(as_mapping(entry)) for entry in entries)
 
     # Labs

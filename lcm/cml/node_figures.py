@@ -24,7 +24,7 @@ def observe_node(
     """A node as it is stored; a connector or switch takes nothing whatever figures it shows."""
     weightless = is_weightless(node.node_definition)
     return NodeObservation(
-        id=node.id,
+        node_id=node.id,
         label=node.label,
         node_definition=node.node_definition,
         image_definition=node.image_definition,
@@ -33,7 +33,7 @@ def observe_node(
         cpus=node.cpus,
         cpu_limit=node.cpu_limit,
         cpu_cores=Decimal(0) if weightless else cpu_cores(node.cpus, node.cpu_limit),
-        memory_mb=0 if weightless else node.ram_mb,
+        ram_mb=0 if weightless else node.ram_mb,
         storage_mb=0 if weightless else storage_mb(node.boot_disk_gb, node.data_volume_gb),
         cpu_usage_percent=None if stats is None else stats.cpu_percent,
         memory_usage_percent=None if stats is None else stats.ram_percent,

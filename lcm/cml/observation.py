@@ -1,7 +1,7 @@
-"""What was seen of a running lab: value objects with the JSON form that is posted and stored.
+"""An observation of a running lab: value objects with the JSON form that is posted and stored.
 
 The field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples
-are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `memory_mb`,
+are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `ram_mb`,
 `storage_mb`) are what the worker gives to the nodes; used ones (`used_…`) are what they took of it.
 """
 
@@ -13,33 +13,44 @@ from decimal import Decimal
 
 from lcm.cml.defaults import is_weightless
 from lcm.cml.observation_fields import (
+    CORES,
+    CPUS,
     EXACT,
     FLAG,
+    MEGABYTES,
     MOMENT,
     OBJECT,
+    OBSERVER,
+    OBSERVERS,
     TEXT,
     TEXTS,
     WHOLE,
-    WHOLES,
     Form,
     ObservationMalformed,
+    PortsByName,
 )
 from lcm.cml.records import Record
 
 __all__ = [
+    "LABLET_CONTROLLER",
+    "MANUAL",
+    "OBSERVATION",
     "InterfaceObservation",
     "MissingPart",
     "NodeObservation",
     "ObservationMalformed",
+    "PoolUsage",
     "ResourceObservation",
 ]
 
+# The observer: a controller by itself, or for a person who requested the observation.
+LABLET_CONTROLLER, MANUAL = OBSERVERS
 NOT_RUNNING = frozenset({None, "DEFINED_ON_CORE", "STOPPED"})
 
 
 @dataclass(frozen=True)
 class MissingPart(Record):
-    """A part that could not be read: `nodes`, `simulation_stats`, `nodes[R1].memory_mb`…, and why."""
+    """A part that could not be read: `nodes`, `simulation_stats`, `nodes[R1].ram_mb`…, and why."""
 
     part: str
     message: str
@@ -49,7 +60,7 @@ class MissingPart(Record):
 class InterfaceObservation(Record):
     """An interface; `mac_address` is the one in use, addresses are None when they could not be asked for."""
 
-    id: str
+    interface_id: str
     label: str
     slot: int | None = None
     state: str | None = None
@@ -66,7 +77,7 @@ class NodeObservation(Record):
     `cpu_cores` is cpus × cpu_limit / 100. `interfaces` is None when they could not be read.
     """
 
-    id: str
+    node_id: str
     label: str
     node_definition: str
     image_definition: str | None = None
@@ -75,7 +86,7 @@ class NodeObservation(Record):
     cpus: int | None = None
     cpu_limit: int | None = None
     cpu_cores: Decimal | None = None
-    memory_mb: int | None = None
+    ram_mb: int | None = None
     storage_mb: int | None = None
     cpu_usage_percent: Decimal | None = None
     memory_usage_percent: Decimal | None = None
@@ -98,6 +109,18 @@ class NodeObservation(Record):
 
 
 @dataclass(frozen=True)
+class PoolUsage(Record):
+    """Licences and storage of a resource pool of CML, over all labs in it; None is no limit or not known."""
+
+    pool_id: str
+    label: str
+    licenses_used: int | None = None
+    licenses_limit: int | None = None
+    storage_used_mb: int | None = None
+    storage_limit_mb: int | None = None
+
+
+@dataclass(frozen=True)
 class ResourceObservation(Record):
     """A lab at one moment: totals over its nodes, the nodes, and the ports that their tags hold, by name.
 
@@ -108,7 +131,8 @@ class ResourceObservation(Record):
 
     observed_at: datetime
     observer: str
-    lab_id: str
+    controller: str | None = None
+    lab_id: str | None = None
     cml_version: str | None = None
     total_cpu_cores: Decimal | None = None
     total_memory_mb: int | None = None
@@ -118,9 +142,10 @@ class ResourceObservation(Record):
     used_storage_mb: int | None = None
     nodes: tuple[NodeObservation, ...] = ()
     actual_node_count: int | None = None
-    node_definitions_used: dict[str, int] | None = None
+    node_definitions_used: tuple[str, ...] | None = None
     observed_ports: dict[str, int] | None = None
     simulation_stats: dict[str, object] | None = None
+    resource_pool_usage: tuple[PoolUsage, ...] | None = None
     incomplete: tuple[str, ...] = ()
     errors: tuple[MissingPart, ...] = ()
 
@@ -131,15 +156,19 @@ class ResourceObservation(Record):
 
     @classmethod
     def from_dict(cls, values: object) -> ResourceObservation:
-        """The inverse of to_dict; unknown keys are left out, a wrong value raises ObservationMalformed."""
-        return _OBSERVATION.read(values, "")
+        """The inverse of to_dict; raise ObservationMalformed with everything that is wrong."""
+        problems: dict[str, str] = {}
+        observation = OBSERVATION.read(values, "", problems)
+        if problems:
+            raise ObservationMalformed(problems)
+        return observation
 
 
-_MISSING = Form(MissingPart, {"part": TEXT, "message": TEXT}, needed=("part", "message"))
-_INTERFACE = Form(
+MISSING_PART = Form(MissingPart, {"part": TEXT, "message": TEXT}, required=("part", "message"))
+INTERFACE = Form(
     InterfaceObservation,
     {
-        "id": TEXT,
+        "interface_id": TEXT,
         "label": TEXT,
         "slot": WHOLE,
         "state": TEXT,
@@ -148,52 +177,68 @@ _INTERFACE = Form(
         "ip4": TEXTS,
         "ip6": TEXTS,
     },
-    needed=("id", "label"),
+    required=("interface_id", "label"),
 )
-_NODE = Form(
+NODE = Form(
     NodeObservation,
     {
-        "id": TEXT,
+        "node_id": TEXT,
         "label": TEXT,
         "node_definition": TEXT,
         "image_definition": TEXT,
         "state": TEXT,
         "compute_id": TEXT,
-        "cpus": WHOLE,
+        "cpus": CPUS,
         "cpu_limit": WHOLE,
-        "cpu_cores": EXACT,
-        "memory_mb": WHOLE,
-        "storage_mb": WHOLE,
+        "cpu_cores": CORES,
+        "ram_mb": MEGABYTES,
+        "storage_mb": MEGABYTES,
         "cpu_usage_percent": EXACT,
         "memory_usage_percent": EXACT,
-        "used_cpu_cores": EXACT,
-        "used_memory_mb": WHOLE,
-        "used_storage_mb": WHOLE,
+        "used_cpu_cores": CORES,
+        "used_memory_mb": MEGABYTES,
+        "used_storage_mb": MEGABYTES,
         "tags": TEXTS,
-        "ports": WHOLES,
     },
-    needed=("id", "label", "node_definition"),
-    entries={"interfaces": _INTERFACE},
+    required=("node_id", "label", "node_definition"),
+    parts={"ports": PortsByName(), "interfaces": INTERFACE},
 )
-_OBSERVATION = Form(
+POOL_USAGE = Form(
+    PoolUsage,
+    {
+        "pool_id": TEXT,
+        "label": TEXT,
+        "licenses_used": WHOLE,
+        "licenses_limit": WHOLE,
+        "storage_used_mb": WHOLE,
+        "storage_limit_mb": WHOLE,
+    },
+    required=("pool_id", "label"),
+)
+OBSERVATION = Form(
     ResourceObservation,
     {
         "observed_at": MOMENT,
-        "observer": TEXT,
+        "observer": OBSERVER,
+        "controller": TEXT,
         "lab_id": TEXT,
         "cml_version": TEXT,
-        "total_cpu_cores": EXACT,
-        "total_memory_mb": WHOLE,
-        "total_storage_mb": WHOLE,
-        "used_cpu_cores": EXACT,
-        "used_memory_mb": WHOLE,
-        "used_storage_mb": WHOLE,
+        "total_cpu_cores": CORES,
+        "total_memory_mb": MEGABYTES,
+        "total_storage_mb": MEGABYTES,
+        "used_cpu_cores": CORES,
+        "used_memory_mb": MEGABYTES,
+        "used_storage_mb": MEGABYTES,
         "actual_node_count": WHOLE,
-        "node_definitions_used": WHOLES,
-        "observed_ports": WHOLES,
+        "node_definitions_used": TEXTS,
         "simulation_stats": OBJECT,
         "incomplete": TEXTS,
     },
-    needed=("observed_at", "observer", "lab_id"),
-    entries={"nodes": _NODE, "errors": _MISSING},
+    required=("observed_at", "observer"),
+    parts={
+        "nodes": NODE,
+        "observed_ports": PortsByName(),
+        "resource_pool_usage": POOL_USAGE,
+        "errors": MISSING_PART,
+    },
 )

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from lcm.cml.call_errors import CmlError
 from lcm.cml.client import CmlClient
-from lcm.cml.observation import ResourceObservation
+from lcm.cml.observation import LABLET_CONTROLLER, ResourceObservation
 from lcm.cml.results import Entries, Interface, InterfacesByNode, Layer3Addresses, Node, SimulationStats
 from lcm.cml.summary import Failed, Parts, summarize
+from lcm.cml.system_results import ResourcePoolUsage
 from lcm.cml.version import Version
 
 T = TypeVar("T")
@@ -24,7 +25,8 @@ async def observe_lab(
     client: CmlClient,
     lab_id: str,
     *,
-    observer: str,
+    observer: str = LABLET_CONTROLLER,
+    controller: str | None = None,
     deadline: float = DEADLINE,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> ResourceObservation:
@@ -45,9 +47,11 @@ async def observe_lab(
             interfaces=_outcome(asked.interfaces, too_late),
             addresses=_outcome(asked.addresses, too_late),
             stats=_outcome(asked.stats, too_late),
+            pools=_outcome(asked.pools, too_late),
         ),
         observed_at=observed_at,
         observer=observer,
+        controller=controller,
         lab_id=lab_id,
         cml_version=str(version) if isinstance(version, Version) else None,
     )
@@ -62,9 +66,10 @@ class _Asked:
     interfaces: asyncio.Task[Entries[Interface] | InterfacesByNode]
     addresses: asyncio.Task[Layer3Addresses]
     stats: asyncio.Task[SimulationStats]
+    pools: asyncio.Task[tuple[ResourcePoolUsage, ...] | None]
 
     def all(self) -> tuple[asyncio.Task[Any], ...]:
-        return self.version, self.nodes, self.interfaces, self.addresses, self.stats
+        return self.version, self.nodes, self.interfaces, self.addresses, self.stats, self.pools
 
 
 def _ask(client: CmlClient, lab_id: str) -> _Asked:
@@ -76,6 +81,7 @@ def _ask(client: CmlClient, lab_id: str) -> _Asked:
         interfaces=asyncio.create_task(_interfaces(client, lab_id, version, nodes)),
         addresses=asyncio.create_task(client.layer3_addresses(lab_id)),
         stats=asyncio.create_task(client.get_lab_simulation_stats(lab_id)),
+        pools=asyncio.create_task(client.resource_pool_usage()),
     )
 
 

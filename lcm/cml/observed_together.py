@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from lcm.cml.observation import ResourceObservation
+from lcm.cml.observation import PoolUsage, ResourceObservation
 
 T = TypeVar("T")
 
@@ -34,11 +33,12 @@ def observed_together(seen: Sequence[ResourceObservation]) -> ResourceObservatio
     sums: dict[str, Any] = {name: _sum(getattr(each, name) for each in seen) for name in SUMS}
     return replace(
         first,
-        lab_id=" ".join(each.lab_id for each in seen),
+        lab_id=" ".join(each.lab_id for each in seen if each.lab_id) or None,
         nodes=tuple(node for each in seen for node in each.nodes),
-        node_definitions_used=_counts(each.node_definitions_used for each in seen),
+        node_definitions_used=_names(each.node_definitions_used for each in seen),
         observed_ports=_together(each.observed_ports for each in seen),
         simulation_stats=_stats(each.simulation_stats for each in seen),
+        resource_pool_usage=_pools(each.resource_pool_usage for each in seen),
         incomplete=_incomplete(seen),
         errors=tuple(error for each in seen for error in each.errors),
         **sums,
@@ -58,9 +58,15 @@ def _sum(values: Iterable[Any]) -> Any:
     return sum(known) if known else None
 
 
-def _counts(values: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
-    known = [Counter(value) for value in values if value is not None]
-    return dict(sorted(sum(known, Counter()).items())) if known else None
+def _names(values: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    known = [value for value in values if value is not None]
+    return tuple(sorted({name for value in known for name in value})) if known else None
+
+
+def _pools(values: Iterable[tuple[PoolUsage, ...] | None]) -> tuple[PoolUsage, ...] | None:
+    """Each pool once: two labs can be on one worker."""
+    known = [value for value in values if value is not None]
+    return tuple({pool.pool_id: pool for value in known for pool in value}.values()) if known else None
 
 
 def _together(values: Iterable[dict[str, T] | None]) -> dict[str, T] | None:

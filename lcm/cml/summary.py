@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,7 +9,13 @@ from decimal import Decimal
 
 from lcm.cml.live_ports import ports_by_node
 from lcm.cml.node_figures import observe_node, why_missing
-from lcm.cml.observation import InterfaceObservation, MissingPart, NodeObservation, ResourceObservation
+from lcm.cml.observation import (
+    InterfaceObservation,
+    MissingPart,
+    NodeObservation,
+    PoolUsage,
+    ResourceObservation,
+)
 from lcm.cml.results import (
     Entries,
     Interface,
@@ -20,11 +25,12 @@ from lcm.cml.results import (
     SimulationStats,
     by_node,
 )
+from lcm.cml.system_results import ResourcePoolUsage
 
 MAX_ERRORS = 100
 MAX_MESSAGE = 500
 
-TOTALS = {"total_cpu_cores": "cpu_cores", "total_memory_mb": "memory_mb", "total_storage_mb": "storage_mb"}
+TOTALS = {"total_cpu_cores": "cpu_cores", "total_memory_mb": "ram_mb", "total_storage_mb": "storage_mb"}
 USED = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
 OF_THE_NODES = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_used", "observed_ports")
 
@@ -44,6 +50,7 @@ class Parts:
     interfaces: Entries[Interface] | InterfacesByNode | Failed
     addresses: Layer3Addresses | Failed
     stats: SimulationStats | Failed
+    pools: tuple[ResourcePoolUsage, ...] | Failed | None
 
 
 @dataclass
@@ -64,16 +71,24 @@ class _Gaps:
 
 
 def summarize(
-    parts: Parts, *, observed_at: datetime, observer: str, lab_id: str, cml_version: str | None
+    parts: Parts,
+    *,
+    observed_at: datetime,
+    observer: str,
+    controller: str | None,
+    lab_id: str,
+    cml_version: str | None,
 ) -> ResourceObservation:
     """The observation that the answers amount to."""
     gaps = _Gaps()
     blank = ResourceObservation(
         observed_at=observed_at,
         observer=observer,
+        controller=controller,
         lab_id=lab_id,
         cml_version=cml_version,
         simulation_stats=_stored_stats(parts.stats, gaps),
+        resource_pool_usage=_pool_usage(parts.pools, gaps),
     )
     if isinstance(parts.addresses, Failed):
         gaps.note("layer3_addresses", parts.addresses.reason, "nodes")
@@ -109,10 +124,10 @@ def _with_nodes(
         blank,
         nodes=nodes,
         actual_node_count=len(nodes) + len(found.unreadable),
-        node_definitions_used=dict(sorted(Counter(node.node_definition for node in nodes).items())),
+        node_definitions_used=tuple(sorted({node.node_definition for node in nodes})),
         observed_ports=ports.all,
         total_cpu_cores=_decimal_sum(node.cpu_cores for node in nodes),
-        total_memory_mb=_whole_sum(node.memory_mb for node in nodes),
+        total_memory_mb=_whole_sum(node.ram_mb for node in nodes),
         total_storage_mb=_whole_sum(node.storage_mb for node in nodes),
         used_cpu_cores=_decimal_sum(_used(nodes, "used_cpu_cores")),
         used_memory_mb=_whole_sum(_used(nodes, "used_memory_mb")),
@@ -153,7 +168,7 @@ def _interface(interface: Interface, addresses: Layer3Addresses | Failed) -> Int
         seen = addresses.by_interface.get(interface.id)
         ip4, ip6 = (seen.ip4, seen.ip6) if seen else ((), ())
     return InterfaceObservation(
-        id=interface.id,
+        interface_id=interface.id,
         label=interface.label,
         slot=interface.slot,
         state=interface.state,
@@ -173,6 +188,28 @@ def _stored_stats(stats: SimulationStats | Failed, gaps: _Gaps) -> dict[str, obj
         "nodes": {node_id: node.figures for node_id, node in stats.nodes.items()},
         "links": dict(stats.links),
     }
+
+
+def _pool_usage(
+    pools: tuple[ResourcePoolUsage, ...] | Failed | None, gaps: _Gaps
+) -> tuple[PoolUsage, ...] | None:
+    """Licences and storage of the resource pools; None where CML does not have them."""
+    if isinstance(pools, Failed):
+        gaps.note("resource_pool_usage", pools.reason, "resource_pool_usage")
+        return None
+    if pools is None:
+        return None
+    return tuple(
+        PoolUsage(
+            pool_id=pool.id,
+            label=pool.label,
+            licenses_used=pool.licenses_used,
+            licenses_limit=pool.licenses_limit,
+            storage_used_mb=pool.storage_used_mb,
+            storage_limit_mb=pool.storage_limit_mb,
+        )
+        for pool in pools
+    )
 
 
 def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None:

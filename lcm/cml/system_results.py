@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lcm.cml.reading import Json, as_mapping, as_number, as_text, as_whole
+from lcm.cml.reading import MAX_WHOLE, Json, as_mapping, as_number, as_text, as_whole
 from lcm.cml.version import Version
 
 MB = 1024 * 1024
@@ -66,7 +66,7 @@ class SystemStats:
 
 @dataclass(frozen=True)
 class ResourcePoolUsage:
-    """A resource pool; CPUs are in percent of a core, memory in MB, disk in GB, None is without a limit."""
+    """A resource pool; CPUs are in percent of a core, memory and storage in MB, None is without a limit."""
 
     id: str
     label: str
@@ -74,6 +74,10 @@ class ResourcePoolUsage:
     cpus_used: int | None
     ram_limit_mb: int | None
     ram_used_mb: int | None
+    licenses_limit: int | None
+    licenses_used: int | None
+    storage_limit_mb: int | None
+    storage_used_mb: int | None
     raw: Json = field(repr=False)
 
     @classmethod
@@ -86,6 +90,10 @@ class ResourcePoolUsage:
             cpus_used=as_whole(usage.get("cpus")),
             ram_limit_mb=as_whole(limit.get("ram")),
             ram_used_mb=as_whole(usage.get("ram")),
+            licenses_limit=as_whole(limit.get("licenses")),
+            licenses_used=as_whole(usage.get("licenses")),
+            storage_limit_mb=_from_gigabytes(limit.get("disk_space")),
+            storage_used_mb=_from_gigabytes(usage.get("disk_space")),
             raw=values,
         )
 
@@ -94,6 +102,11 @@ def _sum(values: Iterable[object]) -> int | None:
     """The sum of what is known, None when nothing is."""
     known = [number for value in values if (number := as_whole(value)) is not None]
     return sum(known) if known else None
+
+
+def _from_gigabytes(value: object) -> int | None:
+    gigabytes = as_whole(value, MAX_WHOLE // 1024)
+    return None if gigabytes is None else gigabytes * 1024
 
 
 def _megabytes(value: object) -> int | None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from lcm.cml.call_errors import CmlError
-from lcm.cml.observation import ResourceObservation
+from lcm.cml.observation import LABLET_CONTROLLER, ResourceObservation
 from lcm.cml.observe import observe_lab
 from lcm.cml.observed_together import observed_together
 from lcm.cml.results import Entries, LinkEnds, Node
@@ -130,7 +130,9 @@ class Desk:
         }
         return await self._tell(session, "failures", body, f"failure {session.status} {reason}")
 
-    async def observe(self, session: Session, labs: Sequence[Found]) -> ResourceObservation | None:
+    async def observe(
+        self, session: Session, labs: Sequence[Found], *, observer: str = LABLET_CONTROLLER
+    ) -> ResourceObservation | None:
         """What its labs have and use now; never raises: nothing that fails here may block what follows."""
         try:
             seen = await asyncio.gather(
@@ -138,7 +140,8 @@ class Desk:
                     observe_lab(
                         worker.cml,
                         lab_id,
-                        observer=self.config.name,
+                        observer=observer,
+                        controller=self.config.name,
                         deadline=self.config.observe_seconds,
                         now=self.now,
                     )

@@ -49,7 +49,7 @@ def samples_of(kernel_id: str, node: NodeObservation) -> list[Sample]:
         ("cpu_util", "capacity"): node.cpu_cores,
         ("cpu_util", "pct"): node.cpu_usage_percent,
         ("mem", "current"): _bytes(node.used_memory_mb),
-        ("mem", "capacity"): _bytes(node.memory_mb),
+        ("mem", "capacity"): _bytes(node.ram_mb),
         ("mem", "pct"): node.memory_usage_percent,
         ("disk", "current"): _bytes(node.used_storage_mb),
         ("disk", "capacity"): _bytes(node.storage_mb),

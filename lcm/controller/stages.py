@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 from lcm.cml.call_errors import CmlError
+from lcm.cml.observation import MANUAL
 from lcm.controller import model
 from lcm.controller.desk import Desk, Found, Place
 from lcm.controller.marks import Mark, title_for
@@ -157,7 +158,7 @@ async def running(desk: Desk, session: Session, places: Places) -> float | None:
         labs = await desk.labs_of(session, places)
         if labs:
             memory.answered_request = asked
-            seen = await desk.observe(session, labs)
+            seen = await desk.observe(session, labs, observer=MANUAL)
             await desk.post_observation(session, seen, f"observation asked for at {asked}")
     return await _still_there(desk, session, places)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairshare.services.allocations import close_allocations, open_allocations
 from lcm.actors import Actor
-from lcm.cml.observation import NodeObservation, ResourceObservation
+from lcm.cml.observation import LABLET_CONTROLLER, NodeObservation, ResourceObservation
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import (
     Kernel,
@@ -151,7 +151,8 @@ def _seen(
     nodes = [_node(node, cpu, memory, storage) for node in session.definition.nodes]
     return ResourceObservation(
         observed_at=at,
-        observer="demo",
+        observer=LABLET_CONTROLLER,
+        controller="demo",
         lab_id=session.short_id,
         cml_version="2.10.0",
         total_cpu_cores=first.cpu_cores,
@@ -170,12 +171,12 @@ def _node(node: Mapping[str, Any], cpu: float, memory: float, storage: float) ->
     cores, megabytes = Decimal(node["cpu_cores"]), int(node["memory_mb"])
     disk = int(Decimal(node["storage_gb"]) * 1024)
     return NodeObservation(
-        id=node["id"],
+        node_id=node["id"],
         label=node["label"],
         node_definition=node["node_definition"],
         state="BOOTED",
         cpu_cores=cores,
-        memory_mb=megabytes,
+        ram_mb=megabytes,
         storage_mb=disk,
         used_cpu_cores=_hundredths(float(cores) * cpu),
         used_memory_mb=int(megabytes * memory),

@@ -39,27 +39,6 @@ class SessionEvidenceSerializer(RecordedSerializer):
     left_out_because = serializers.CharField(allow_blank=True)
 
 
-class ObservationSerializer(serializers.Serializer[Any]):
-    """A ResourceObservation; read and checked by the service."""
-
-    observed_at = serializers.DateTimeField()
-    observer = serializers.CharField()
-    lab_id = serializers.CharField()
-    total_cpu_cores = serializers.DecimalField(
-        max_digits=10, decimal_places=2, required=False, allow_null=True
-    )
-    total_memory_mb = serializers.IntegerField(required=False, allow_null=True)
-    total_storage_mb = serializers.IntegerField(required=False, allow_null=True)
-    used_cpu_cores = serializers.DecimalField(
-        max_digits=10, decimal_places=2, required=False, allow_null=True
-    )
-    used_memory_mb = serializers.IntegerField(required=False, allow_null=True)
-    used_storage_mb = serializers.IntegerField(required=False, allow_null=True)
-    nodes = serializers.ListField(child=serializers.DictField(), required=False, allow_null=True)
-    observed_ports = serializers.DictField(child=serializers.IntegerField(), required=False, allow_null=True)
-    incomplete = serializers.ListField(child=serializers.CharField(), required=False)
-
-
 class RequestSerializer(serializers.ModelSerializer[ObservationRequest]):
     state = serializers.ChoiceField(choices=RequestState.choices)
 

@@ -142,7 +142,8 @@ def outlier_json(outlier: Outlier) -> dict[str, Any]:
 
 
 def drivers_json(drivers: Drivers | None) -> dict[str, Any] | None:
-    if drivers is None:
+    """Null if the memory of no node is known."""
+    if drivers is None or not drivers.together:
         return None
     nodes = [
         {

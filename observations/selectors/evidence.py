@@ -306,22 +306,24 @@ class NodeFigures:
     storage: int | None
 
 
+ALLOCATED_FIGURES = ("cpu_cores", "ram_mb", "storage_mb")
+USED_FIGURES = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
+
+
 def nodes_in(stored: Mapping[str, Any], *, basis: str) -> list[NodeFigures]:
     """The nodes of a stored observation, in hundredths of a core and GB."""
-    prefix = "used_" if basis == USED else ""
-
-    def of(node: Mapping[str, Any], name: str) -> Any:
-        return node.get(f"{prefix}{name}")
+    names = USED_FIGURES if basis == USED else ALLOCATED_FIGURES
 
     return [
         NodeFigures(
             label=node["label"],
             kind=node["node_definition"],
-            cpu=None if of(node, "cpu_cores") is None else hundredths(Decimal(str(of(node, "cpu_cores")))),
-            memory=None if of(node, "memory_mb") is None else gigabytes(int(of(node, "memory_mb"))),
-            storage=None if of(node, "storage_mb") is None else gigabytes(int(of(node, "storage_mb"))),
+            cpu=None if cpu is None else hundredths(Decimal(str(cpu))),
+            memory=None if memory is None else gigabytes(int(memory)),
+            storage=None if storage is None else gigabytes(int(storage)),
         )
         for node in raw_nodes(stored)
+        for cpu, memory, storage in [[node.get(name) for name in names]]
     ]
 
 

@@ -319,6 +319,7 @@ def _items(row: SessionObservation) -> list[DriftItem]:
 
 
 def _fingerprint(observation: ResourceObservation) -> str:
-    """Who saw which lab when: the same however often it is sent."""
-    seen = f"{observation.observer} {observation.lab_id} {observation.observed_at.timestamp()}"
+    """The controller, the lab and the time: the same however often an observation is posted."""
+    controller, lab = observation.controller or observation.observer, observation.lab_id or ""
+    seen = f"{controller} {lab} {observation.observed_at.timestamp()}"
     return hashlib.sha256(seen.encode()).hexdigest()[:16]

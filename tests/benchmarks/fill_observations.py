@@ -213,13 +213,13 @@ def body_of(at: datetime, ports: dict[str, int], chance: random.Random) -> dict[
     """What a controller posts of a lab of fifty nodes with two interfaces each."""
     nodes = tuple(
         NodeObservation(
-            id=f"n{n}",
+            node_id=f"n{n}",
             label=f"node-{n}",
             node_definition="iosv",
             state="BOOTED",
             cpus=1,
             cpu_cores=Decimal("0.50"),
-            memory_mb=768,
+            ram_mb=768,
             storage_mb=2048,
             cpu_usage_percent=Decimal("41.50"),
             used_cpu_cores=Decimal("0.21"),
@@ -228,7 +228,7 @@ def body_of(at: datetime, ports: dict[str, int], chance: random.Random) -> dict[
             tags=("serial:5041",),
             interfaces=tuple(
                 InterfaceObservation(
-                    id=f"i{n}-{i}",
+                    interface_id=f"i{n}-{i}",
                     label=f"GigabitEthernet0/{i}",
                     slot=i,
                     state="STARTED",
@@ -244,7 +244,8 @@ def body_of(at: datetime, ports: dict[str, int], chance: random.Random) -> dict[
     )
     made = ResourceObservation(
         observed_at=at,
-        observer="bench",
+        observer="lablet-controller",
+        controller="bench",
         lab_id="lab",
         cml_version="2.10.0",
         total_cpu_cores=Decimal(25),
@@ -255,7 +256,7 @@ def body_of(at: datetime, ports: dict[str, int], chance: random.Random) -> dict[
         used_storage_mb=chance.randint(3_000, 7_000),
         nodes=nodes,
         actual_node_count=NODES,
-        node_definitions_used={"iosv": NODES},
+        node_definitions_used=("iosv",),
         observed_ports=ports,
     )
     return made.to_dict()  # type: ignore[return-value]

@@ -16,7 +16,14 @@ from lcm.cml.worker import Worker
 from tests.cml_stage import HASTY, run
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-PARTS = ("system_information", "nodes", "interfaces", "layer3_addresses", "simulation_stats")
+PARTS = (
+    "system_information",
+    "nodes",
+    "interfaces",
+    "layer3_addresses",
+    "simulation_stats",
+    "resource_pool_usage",
+)
 
 ROUTER = {
     "id": "n1",
@@ -88,6 +95,14 @@ ANSWERS: dict[str, Any] = {
         },
         "links": {"l1": {"readbytes": 10, "drops": 0}},
     },
+    "resource_pool_usage": [
+        {
+            "id": "p1",
+            "label": "pool",
+            "limit": {"licenses": 20, "ram": 65536, "cpus": 3200, "disk_space": None},
+            "usage": {"licenses": 2, "ram": 5120, "cpus": 200, "disk_space": 26},
+        }
+    ],
 }
 
 
@@ -108,6 +123,6 @@ def observed(given: dict[str, Any], *, deadline: float = 10.0) -> ResourceObserv
     async def go() -> ResourceObservation:
         worker = Worker("w1", "https://cml.test", "admin", "secret")
         async with CmlClient(worker, patience=HASTY, transport=httpx.MockTransport(answer)) as cml:
-            return await observe_lab(cml, "lab-1", observer="test", deadline=deadline, now=lambda: NOW)
+            return await observe_lab(cml, "lab-1", controller="test", deadline=deadline, now=lambda: NOW)
 
     return run(go())

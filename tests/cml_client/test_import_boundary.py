@@ -71,7 +71,7 @@ def answer(request):
 
 async def go():
     async with CmlClient(Worker("w", "http://x", "a", "b"), transport=httpx.MockTransport(answer)) as cml:
-        seen = await observe_lab(cml, "lab", observer="bare")
+        seen = await observe_lab(cml, "lab")
         print(seen.total_cpu_cores, seen.total_memory_mb, seen.observed_ports)
 
 asyncio.run(go())

@@ -8,7 +8,7 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from lcm.cml.observation import MissingPart, ResourceObservation
+from lcm.cml.observation import MissingPart, PoolUsage, ResourceObservation
 from lcm.cml.observe import observe_lab
 from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.simulator.edits import Edit
@@ -30,12 +30,8 @@ def node(**changed):
 
 def test_a_whole_lab_is_counted_exactly():
     seen = observed(answers())
-    assert (seen.observed_at, seen.observer, seen.lab_id, seen.cml_version) == (
-        NOW,
-        "test",
-        "lab-1",
-        "2.10.0",
-    )
+    assert (seen.observed_at, seen.observer, seen.controller) == (NOW, "lablet-controller", "test")
+    assert (seen.lab_id, seen.cml_version) == ("lab-1", "2.10.0")
     assert (seen.total_cpu_cores, seen.total_memory_mb, seen.total_storage_mb) == (
         Decimal("2.00"),
         5120,
@@ -44,7 +40,7 @@ def test_a_whole_lab_is_counted_exactly():
     assert (seen.used_cpu_cores, seen.used_memory_mb, seen.used_storage_mb) == (Decimal("2.029"), 2058, 3710)
     assert (seen.actual_node_count, seen.node_definitions_used) == (
         3,
-        {"csr1000v": 1, "external_connector": 1, "ubuntu": 1},
+        ("csr1000v", "external_connector", "ubuntu"),
     )
     assert seen.observed_ports == {"R1_serial": 5041, "R1_pat": 2022, "web_server_vnc": 5044}
     assert (seen.incomplete, seen.errors, seen.is_complete) == ((), (), True)
@@ -53,7 +49,7 @@ def test_a_whole_lab_is_counted_exactly():
 def test_a_node_has_its_figures_ports_and_interfaces():
     router = observed(answers()).nodes[0]
     assert (router.cpus, router.cpu_limit, router.cpu_cores) == (2, 50, Decimal("1.00"))
-    assert (router.memory_mb, router.storage_mb) == (3072, 10 * 1024)
+    assert (router.ram_mb, router.storage_mb) == (3072, 10 * 1024)
     assert (router.cpu_usage_percent, router.used_cpu_cores) == (Decimal("100.18"), Decimal("2.004"))
     assert (router.image_definition, router.compute_id) == ("csr1000v-17", "c1")
     assert router.ports == {"R1_serial": 5041, "R1_pat": 2022}
@@ -92,12 +88,12 @@ def test_cores_are_cpus_times_the_limit_in_percent(changed, cores):
     ("changed", "figure", "total"),
     [
         ({"live": {"cpus": None}}, "cpu_cores", "total_cpu_cores"),
-        ({"live": {"ram": None}}, "memory_mb", "total_memory_mb"),
+        ({"live": {"ram": None}}, "ram_mb", "total_memory_mb"),
         ({"live": {"boot_disk_size": None, "data_volume": None}}, "storage_mb", "total_storage_mb"),
         ({"live": {"cpus": "two"}}, "cpu_cores", "total_cpu_cores"),
-        ({"live": {"ram": -1}}, "memory_mb", "total_memory_mb"),
-        ({"live": {"ram": 1e300}}, "memory_mb", "total_memory_mb"),
-        ({"live": {"ram": True}}, "memory_mb", "total_memory_mb"),
+        ({"live": {"ram": -1}}, "ram_mb", "total_memory_mb"),
+        ({"live": {"ram": 1e300}}, "ram_mb", "total_memory_mb"),
+        ({"live": {"ram": True}}, "ram_mb", "total_memory_mb"),
         ({"live": {"cpus": 1.5}}, "cpu_cores", "total_cpu_cores"),
     ],
 )
@@ -161,6 +157,7 @@ PARTS_AND_FIELDS = [
     ("simulation_stats", ("simulation_stats", *USED)),
     ("interfaces", ("nodes",)),
     ("layer3_addresses", ("nodes",)),
+    ("resource_pool_usage", ("resource_pool_usage",)),
 ]
 BROKEN = [status(500, "Oops"), b'{"half', b"null", b'"text"', b"7", httpx.Response(302)]
 
@@ -173,6 +170,18 @@ def test_a_part_that_fails_is_missing_with_its_reason_and_the_others_are_there(p
     assert [(error.part, error.message.startswith("w1: ")) for error in seen.errors] == [(part, True)]
     assert (seen.total_memory_mb is None) is (part == "nodes")
     assert (seen.simulation_stats is None) is (part == "simulation_stats")
+    assert (seen.resource_pool_usage is None) is (part == "resource_pool_usage")
+
+
+def test_licences_and_storage_of_resource_pools_are_recorded():
+    (pool,) = observed(answers()).resource_pool_usage
+    assert pool == PoolUsage("p1", "pool", 2, 20, 26 * 1024, None)
+
+
+@pytest.mark.parametrize("refusal", [403, 404, 405])
+def test_a_worker_without_resource_pools_is_observed_completely(refusal):
+    seen = observed(answers(resource_pool_usage=status(refusal)))
+    assert (seen.resource_pool_usage, seen.total_memory_mb, seen.is_complete) == (None, 5120, True)
 
 
 def test_without_nodes_nothing_of_them_is_claimed():
@@ -193,6 +202,7 @@ def test_a_worker_that_refuses_the_log_in_gives_nothing_and_says_why_of_everythi
         "interfaces",
         "layer3_addresses",
         "simulation_stats",
+        "resource_pool_usage",
     }
     assert all("Authentication failed!" in error.message for error in seen.errors)
 
@@ -246,14 +256,14 @@ def observing(controller, deadline=10.0, topology=None):
             lab_id = await started(cml, **({"topology": topology} if topology else {}))
             fresh = Worked(controller)
             before = time.monotonic()
-            seen = await observe_lab(fresh, lab_id, observer="c", deadline=deadline)
+            seen = await observe_lab(fresh, lab_id, deadline=deadline)
             await fresh.aclose()
             return seen, fresh.exchanges, time.monotonic() - before
 
     return run(go())
 
 
-@pytest.mark.parametrize(("version", "most"), [("2.10", 6), ("2.9", 55)])
+@pytest.mark.parametrize(("version", "most"), [("2.10", 7), ("2.9", 56)])
 def test_a_lab_of_fifty_nodes_costs_few_calls(version, most):
     seen, exchanges, _ = observing(simulated(version=version), topology=many_nodes(50))
     assert seen.actual_node_count == len(seen.observed_ports) == 50
@@ -266,14 +276,15 @@ def test_a_lab_of_fifty_nodes_costs_few_calls(version, most):
 def test_calls_go_out_together():
     controller = simulated(latency_seconds=0.5)
     _, exchanges, seconds = observing(controller)
-    assert len(exchanges) == 6
-    # Logging in, the version, and then all the rest at once: three times the latency instead of six.
+    assert len(exchanges) == 7
+    # Logging in, the version, and then all the rest at once: three times the latency instead of seven.
     assert seconds < 2.75
 
 
 @pytest.mark.parametrize("version", ["2.9", "2.10"])
 @pytest.mark.parametrize(
-    "part", ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "labs/.*/"]
+    "part",
+    ["/nodes$", "interfaces$", "layer3_addresses", "simulation_stats", "resource_pool_usage", "labs/.*/"],
 )
 def test_one_deadline_ends_it_with_what_is_there(version, part):
     controller = simulated(version=version)
@@ -299,10 +310,10 @@ def test_what_was_edited_behind_our_back_is_seen():
     async def go():
         async with Worked(controller) as cml:
             lab_id = await started(cml)
-            before = await observe_lab(cml, lab_id, observer="c")
+            before = await observe_lab(cml, lab_id)
             for edit in (Edit.ADD_NODE, Edit.CHANGE_PORT, Edit.OVERUSE):
                 controller.edit(lab_id, edit)
-            return before, await observe_lab(cml, lab_id, observer="c")
+            return before, await observe_lab(cml, lab_id)
 
     before, after = run(go())
     assert before.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
@@ -314,7 +325,7 @@ def test_what_was_edited_behind_our_back_is_seen():
     }
     assert (before.actual_node_count, after.actual_node_count) == (3, 4)
     assert after.nodes[0].used_cpu_cores > after.nodes[0].cpu_cores
-    assert after.nodes[0].used_memory_mb > after.nodes[0].memory_mb
+    assert after.nodes[0].used_memory_mb > after.nodes[0].ram_mb
 
 
 def test_being_cancelled_leaves_nothing_running():
@@ -326,7 +337,7 @@ def test_being_cancelled_leaves_nothing_running():
             lab_id = await started(cml)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
-                    await observe_lab(cml, lab_id, observer="c")
+                    await observe_lab(cml, lab_id)
             return len(asyncio.all_tasks())
 
     assert run(go()) == 1

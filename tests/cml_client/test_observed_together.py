@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from lcm.cml.observation import MissingPart, NodeObservation, ResourceObservation
+from lcm.cml.observation import MissingPart, NodeObservation, PoolUsage, ResourceObservation
 from lcm.cml.observed_together import observed_together
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -11,7 +11,7 @@ WHY = MissingPart("nodes", "no answer")
 
 
 def lab(key, **fields):
-    return ResourceObservation(observed_at=AT, observer="me", lab_id=key, cml_version="2.10.0", **fields)
+    return ResourceObservation(observed_at=AT, observer="manual", lab_id=key, cml_version="2.10.0", **fields)
 
 
 def test_one_is_itself():
@@ -25,25 +25,27 @@ def test_sums_and_what_is_there():
         total_cpu_cores=Decimal("1.50"),
         actual_node_count=1,
         nodes=(NodeObservation("n1", "r1", "iosv"),),
-        node_definitions_used={"iosv": 1},
+        node_definitions_used=("iosv",),
         observed_ports={"r1_serial": 2001},
         simulation_stats={"nodes": {"n1": {}}, "links": {}},
+        resource_pool_usage=(PoolUsage("p1", "pool", licenses_used=2),),
     )
     second = lab(
         "b",
         total_cpu_cores=Decimal("2.00"),
         actual_node_count=2,
         nodes=(NodeObservation("n2", "r2", "iosv"), NodeObservation("n3", "host", "alpine")),
-        node_definitions_used={"alpine": 1, "iosv": 1},
+        node_definitions_used=("alpine", "iosv"),
         observed_ports={"host_pat": 2002},
         simulation_stats={"nodes": {"n2": {}, "n3": {}}, "links": {"l": {}}},
     )
     seen = observed_together([first, second])
     assert (seen.total_cpu_cores, seen.actual_node_count) == (Decimal("3.50"), 3)
     assert [node.label for node in seen.nodes] == ["r1", "r2", "host"]
-    assert seen.node_definitions_used == {"alpine": 1, "iosv": 2}
+    assert seen.node_definitions_used == ("alpine", "iosv")
     assert seen.observed_ports == {"r1_serial": 2001, "host_pat": 2002}
     assert seen.simulation_stats == {"nodes": {"n1": {}, "n2": {}, "n3": {}}, "links": {"l": {}}}
+    assert seen.resource_pool_usage == first.resource_pool_usage
     assert (seen.lab_id, seen.is_complete) == ("a b", True)
     assert ResourceObservation.from_dict(seen.to_dict()) == seen
 

@@ -20,6 +20,7 @@ PARTS = {
     "interfaces": r"/interfaces$",
     "layer3_addresses": "/layer3_addresses",
     "simulation_stats": "/simulation_stats",
+    "resource_pool_usage": "/resource_pool_usage",
 }
 FAULTS = {
     "500": Fault(FaultKind.STATUS, status=500, description="Oops"),
@@ -54,7 +55,7 @@ def test_a_lab_from_import_to_removal(simulator, worker):
     async def go():
         async with client(worker) as cml:
             lab_id = await started(cml)
-            seen = await observe_lab(cml, lab_id, observer="c")
+            seen = await observe_lab(cml, lab_id)
             await cml.stop_lab(lab_id)
             await cml.wipe_lab(lab_id)
             await cml.delete_lab(lab_id)
@@ -74,7 +75,7 @@ def test_an_observation_says_which_call_failed(simulator, worker, part, fault):
             lab_id = await started(cml)
             given = Fault.from_dict({**FAULTS[fault].to_dict(), "path": PARTS[part], "method": "GET"})
             await asyncio.to_thread(simulator.admin.fail, worker.name, given)
-            return await observe_lab(cml, lab_id, observer="c", deadline=1.0)
+            return await observe_lab(cml, lab_id, deadline=1.0)
 
     seen = run(go())
     assert [error.part for error in seen.errors] == [part]
@@ -132,7 +133,7 @@ def test_interfaces_of_many_nodes_are_asked_for_a_few_at_a_time(worker):
                     in_flight -= 1
 
             cml.get_node_interfaces = counted
-            seen = await observe_lab(cml, lab_id, observer="c")
+            seen = await observe_lab(cml, lab_id)
             return most, seen.is_complete
 
     most, complete = run(go())
@@ -144,7 +145,7 @@ def test_many_labs_are_observed_at_the_same_time(worker):
     async def go():
         async with client(worker, Patience()) as cml:
             labs = [await started(cml, title=f"lab {number}") for number in range(10)]
-            return await asyncio.gather(*(observe_lab(cml, lab, observer="c") for lab in labs))
+            return await asyncio.gather(*(observe_lab(cml, lab) for lab in labs))
 
     assert all(seen.is_complete for seen in run(go()))
 
@@ -154,7 +155,7 @@ def test_a_worker_that_is_terminated_is_gone(simulator, worker):
         async with client(worker) as cml:
             lab_id = await started(cml)
             await asyncio.to_thread(simulator.admin.remove, worker.name)
-            return await observe_lab(cml, lab_id, observer="c")
+            return await observe_lab(cml, lab_id)
 
     seen = run(go())
     assert (seen.nodes, seen.total_cpu_cores) == ((), None)

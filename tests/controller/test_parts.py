@@ -257,12 +257,12 @@ def test_a_thousand_keys_are_worked_off():
 
 def test_figures_of_a_node_are_cores_bytes_and_percent():
     node = NodeObservation(
-        id="n0",
+        node_id="n0",
         label="r1",
         node_definition="iosv",
         cpu_cores=2,
         used_cpu_cores=1,
-        memory_mb=512,
+        ram_mb=512,
         cpu_usage_percent=50,
     )
     found = {(each.metric, each.value_type): each.value for each in samples_of("k", node)}
@@ -275,7 +275,7 @@ def test_figures_of_a_node_are_cores_bytes_and_percent():
 
 
 def test_series_end_with_their_session():
-    node = NodeObservation(id="n0", label="r1", node_definition="iosv", memory_mb=512)
+    node = NodeObservation(node_id="n0", label="r1", node_definition="iosv", ram_mb=512)
     utilization = Utilization()
     utilization.put("one", samples_of("k1", node), 1000)
     utilization.put("two", [*samples_of("k2", node), Sample("k2", "net_rx", "total", 7)], 2000)

@@ -26,6 +26,7 @@ def test_from_scheduled_to_running_and_to_its_end(play):
         assert scene.steps() == ["INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"]
         (seen,) = scene.said("resource-observations")
         assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
+        assert (seen["observer"], seen["controller"]) == ("lablet-controller", scene.config.name)
         assert scene.labs() == {}
         kinds = [what for what, _ in scene.lcm.posts]
         assert kinds.index("resource-observations") == 4
@@ -141,7 +142,8 @@ def test_an_observation_that_is_asked_for_is_made_once(play):
         scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
         scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
         await scene.look(3)
-        assert len(scene.said("resource-observations")) == 1
+        (seen,) = scene.said("resource-observations")
+        assert (seen["observer"], seen["controller"]) == ("manual", scene.config.name)
         assert scene.steps()[-1] == "RUNNING"
 
     play(part)

@@ -42,7 +42,8 @@ def seen(
     """The JSON of an observation: what was used, of the 4 cores, 3.5 GB and 7 GB the small lab holds."""
     made = ResourceObservation(
         observed_at=at,
-        observer="eu-1",
+        observer="lablet-controller",
+        controller="eu-1",
         lab_id="lab-1",
         cml_version="2.10.0",
         total_cpu_cores=Decimal("4.00"),
@@ -53,7 +54,7 @@ def seen(
         used_storage_mb=storage,
         nodes=tuple(node(index, cpu, memory, nodes) for index in range(nodes)),
         actual_node_count=nodes,
-        node_definitions_used={"iosv": nodes},
+        node_definitions_used=("iosv",),
         observed_ports=None if ports is None else dict(ports),
         **more,
     )
@@ -62,17 +63,19 @@ def seen(
 
 def node(index: int, cpu: str | None, memory: int | None, of: int) -> NodeObservation:
     return NodeObservation(
-        id=f"n{index}",
+        node_id=f"n{index}",
         label=f"r{index + 1}",
         node_definition="iosv",
         state="BOOTED",
         cpus=1,
         cpu_cores=Decimal(1),
-        memory_mb=1024,
+        ram_mb=1024,
         storage_mb=2048,
         used_cpu_cores=None if cpu is None else (Decimal(cpu) / of).quantize(Decimal("0.01")),
         used_memory_mb=None if memory is None else memory // of,
-        interfaces=(InterfaceObservation(id="i0", label="Gi0/0", state="STARTED", ip4=("10.0.0.1",)),),
+        interfaces=(
+            InterfaceObservation(interface_id="i0", label="Gi0/0", state="STARTED", ip4=("10.0.0.1",)),
+        ),
     )
 
 

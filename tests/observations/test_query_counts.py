@@ -77,7 +77,7 @@ class Lab:
         odd = self.observed(cpu="2.00", memory=3000, storage=6000)
         exclude_session(session=odd, reason="by hand", actor=actor, now=self.now)
         self.observed(length=5 * MINUTE)
-        bare = {"observed_at": self.now.isoformat(), "observer": "eu-1", "lab_id": "l", "errors": []}
+        bare = {"observed_at": self.now.isoformat(), "observer": "lablet-controller", "errors": []}
         post(self._lived(), bare, self.now)
         post(self._lived(until=SessionStatus.RUNNING), seen(self.now), self.now)
         old = self.observed(cpu="2.00", memory=3000, storage=6000)

@@ -85,7 +85,7 @@ def test_these_statuses_are_accepted(status, session_in, now):
     assert post(session_in(SessionStatus(status)), seen(now), now).was_new
 
 
-NODE = {"id": "n0", "label": "r1", "node_definition": "iosv"}
+NODE = {"node_id": "n0", "label": "r1", "node_definition": "iosv"}
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,20 @@ NODE = {"id": "n0", "label": "r1", "node_definition": "iosv"}
     [
         ({"observed_at": "yesterday"}, "observed_at"),
         ({"observed_at": None}, "observed_at"),
-        ({"observer": 7}, "observer"),
+        ({"observer": "eu-1"}, "observer"),
+        ({"controler": "eu-1"}, "controler"),
         ({"total_memory_mb": -1}, "total_memory_mb"),
         ({"used_cpu_cores": "many"}, "used_cpu_cores"),
         ({"used_cpu_cores": "100001"}, "used_cpu_cores"),
         ({"used_memory_mb": 10**10}, "used_memory_mb"),
         ({"observed_ports": {"r1_vnc": 0}}, "observed_ports.r1_vnc"),
         ({"observed_ports": {"r1_vnc": 70_000}}, "observed_ports.r1_vnc"),
-        ({"observed_ports": {"x" * 201: 5000}}, "observed_ports"),
+        ({"observed_ports": {"x" * 201: 5000}}, f"observed_ports.{'x' * 60}"),
         ({"observed_ports": {f"p{n}": 5000 for n in range(5001)}}, "observed_ports"),
         ({"nodes": "all"}, "nodes"),
-        ({"nodes": [{"id": "n0"}]}, "nodes[0].label"),
-        ({"nodes": [{**NODE, "used_memory_mb": 10**10}]}, "nodes[0].used_memory_mb"),
-        ({"nodes": [NODE, {**NODE, "cpu_cores": "1e6"}]}, "nodes[1].cpu_cores"),
+        ({"nodes": [{"node_id": "n0", "node_definition": "iosv"}]}, "nodes.0.label"),
+        ({"nodes": [{**NODE, "used_memory_mb": 10**10}]}, "nodes.0.used_memory_mb"),
+        ({"nodes": [NODE, {**NODE, "cpu_cores": "1e6"}]}, "nodes.1.cpu_cores"),
         ({"nodes": [{}] * 10_000}, "nodes"),
         ({"nodes": [{"interfaces": [{}] * 20_001}]}, "nodes"),
     ],
@@ -145,7 +146,7 @@ def test_it_is_told_in_the_change_log_and_by_a_signal(collecting, now):
     heard = []
 
     def hear(sender, session, observation, **kwargs):
-        heard.append((session.pk, observation.observer))
+        heard.append((session.pk, observation.controller))
 
     resources_observed.connect(hear)
     try:
@@ -201,6 +202,6 @@ def test_nodes_have_to_be_booted_for_ten_minutes(minutes, counts, active_definit
 
 
 def test_a_session_of_which_nothing_was_measured_does_not_count(collecting, now):
-    bare = {"observed_at": now.isoformat(), "observer": "eu-1", "lab_id": "l", "errors": []}
+    bare = {"observed_at": now.isoformat(), "observer": "lablet-controller", "errors": []}
     post(collecting, bare, now)
     assert why_left_out(collecting) == ("not_measured", False)

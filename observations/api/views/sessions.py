@@ -20,6 +20,7 @@ from lcm.errors import NotFound, Unprocessable
 from lcm.models import LabletSession
 from lcm.selectors.for_controllers import in_scope
 from observations.api import serializers as s
+from observations.api.observation_schema import ObservationSerializer
 from observations.models import SessionObservation
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import session_evidence
@@ -48,7 +49,7 @@ class InternalObservationViewSet(ScopedSessions):
 
     access = {"resource_observations": CONTROLLER}
 
-    @extend_schema(request=s.ObservationSerializer, responses=s.RecordedSerializer)
+    @extend_schema(request=ObservationSerializer, responses=s.RecordedSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations")
     def resource_observations(self, request: Request, pk: str) -> Response:
         """While the session is running, collecting or stopping. The same observation counts once."""
