@@ -122,7 +122,7 @@ def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first + 1]
     post(lab, seen(now, ports=PLAN), now)
     assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first]
-    assert not lab.port_drift_detected
+    assert (lab.port_drift_detected, lab.port_drift_open) == (True, False)
     assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
 
 
