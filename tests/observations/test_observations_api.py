@@ -171,6 +171,9 @@ def test_sessions_are_listed_by_drift(api, viewer, collecting, running, now):
     post(running, seen(now, ports={}), now)
     assert (listed("drift=true"), listed("drift_open=true")) == ([str(running.pk)], [])
     assert set(listed("drift_open=false")) == {str(running.pk), str(collecting.pk)}
+    people = api(viewer)
+    assert "Past drift" in people.get("/sessions/?drift=true").content.decode()
+    assert "Past drift" not in people.get("/sessions/?drift_open=true").content.decode()
 
 
 def test_an_operator_asks_for_an_observation(api, operator, viewer, running, session):
