@@ -179,6 +179,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "lcm.api.schema.allow_empty_parameters",
+        "lcm.api.schema.close_request_bodies",
     ],
     "ENUM_NAME_OVERRIDES": {
         "SessionStatusEnum": "lcm.lifecycle.SessionStatus",

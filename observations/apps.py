@@ -7,17 +7,19 @@ class ObservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from lcm import metrics
-        from lcm.selectors import for_controllers
+        from lcm.selectors import for_controllers, sessions
         from observations import checks, wiring  # noqa: F401  (settings are checked, sessions followed)
         from observations.filters import add_filters
         from observations.metrics import observation_figures
         from observations.observers import ServiceDiscoveryObserver
         from observations.selectors.requests import open_requests
+        from observations.selectors.sessions import planned_and_observed
         from scheduling.coordinator import register_observer
 
         metrics.FLEET.append(observation_figures)
         register_observer(ServiceDiscoveryObserver())
         for_controllers.REQUESTS["observe"] = open_requests
+        sessions.DETAILS.append(planned_and_observed)
         add_filters()
         _show_on_pages()
 

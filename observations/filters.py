@@ -78,6 +78,7 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     counts = FlagFilter(field_name="is_sample", label="Counts")
     left_out = ChoicesFilter(choices=LeftOut.choices, label="Left out because")
     drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
+    drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
     observed = PeriodFilter(field_name="observed_at", label="Observed")
 
     class Meta:

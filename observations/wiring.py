@@ -24,6 +24,7 @@ from lcm.signals import (
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
 from observations.services.collecting import note_collecting, settle_outcomes
+from observations.services.drift import close_drift
 from observations.services.ports import forget_leaked, hand_over_shown
 from observations.services.presence import forget_presence, note_presence
 from scheduling.signals import ports_going_free
@@ -46,6 +47,8 @@ def follow(
         settle_outcomes(session_ids=session_ids, now=now)
     elif lab_is_gone and new in FINAL:
         forget_leaked(session_ids)
+    if old == SessionStatus.STOPPING:
+        close_drift(session_ids)
 
 
 @receiver(ports_going_free)

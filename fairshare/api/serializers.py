@@ -28,7 +28,6 @@ from fairshare.policy import (
 )
 from fairshare.services.policies import warnings_for
 from fairshare.units import RESOURCES, exact_seconds
-from scheduling.api.serializers import StrictSerializer
 from scheduling.models import Pool
 
 
@@ -159,7 +158,7 @@ class ResourceWeightsField(serializers.DictField):
     """A weight for each resource; `fairshare.policy` refuses other names and numbers."""
 
 
-class WeightSerializer(StrictSerializer):
+class WeightSerializer(serializers.Serializer[Any]):
     level = serializers.ChoiceField(choices=Level.choices)
     subject = serializers.UUIDField()
     parent = serializers.UUIDField(required=False, help_text="Left out for a domain.")  # type: ignore[assignment]
@@ -169,7 +168,7 @@ class WeightSerializer(StrictSerializer):
     )
 
 
-class WeightsSerializer(StrictSerializer):
+class WeightsSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63)
     weights = WeightSerializer(many=True)
     reason = serializers.CharField(max_length=500, allow_blank=True, default="")
@@ -199,7 +198,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
 
 
-class PolicyChangeSerializer(StrictSerializer):
+class PolicyChangeSerializer(serializers.Serializer[Any]):
     """How much each may be is the policy's own rule."""
 
     half_life_days = HalfLifeField(required=False)

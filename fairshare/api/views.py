@@ -102,8 +102,8 @@ class PolicyViewSet(ReadViewSet[Pool]):
 
     @extend_schema(request=s.PolicySaveSerializer, responses=s.PolicySerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        pool = self.get_object()
         changes = {"reason": "", **self.given(s.PolicySaveSerializer, request)}
+        pool = self.get_object()
         save_policy(pool=pool, actor=self.actor, **changes)
         return Response(self.get_serializer(self.get_queryset().get(pk=pool.pk)).data)
 
@@ -111,6 +111,7 @@ class PolicyViewSet(ReadViewSet[Pool]):
     @action(detail=True, methods=["post"])
     def preview(self, request: Request, pk: str) -> Response:
         """Who would move with these values; nothing is changed."""
+        changes = self.given(s.PolicyChangeSerializer, request)
         pool = self.get_object()
-        changed = changed_policy(policy_read_with(pool), self.given(s.PolicyChangeSerializer, request))
+        changed = changed_policy(policy_read_with(pool), changes)
         return Response(s.PreviewSerializer(preview(pool, now=self.now(), policy=changed)).data)

@@ -80,6 +80,35 @@ def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
     return not (parameter.get("required") or refused)
 
 
+# The service reads this body, and its serializer does not list all fields yet.
+OPEN_BODIES = {"ObservationRequest"}
+
+
+def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Document that LCM refuses unknown keys of request bodies; a hook of drf-spectacular."""
+    schemas = result["components"]["schemas"]
+    waiting = [
+        each["requestBody"]
+        for path in result["paths"].values()
+        for each in path.values()
+        if "requestBody" in each
+    ]
+    seen = set(OPEN_BODIES)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += part.values()
+            name = str(part.get("$ref", "")).rpartition("/")[2]
+            if name and name not in seen:
+                seen.add(name)
+                waiting.append(schemas[name])
+                if "properties" in schemas[name]:
+                    schemas[name]["additionalProperties"] = False
+    return result
+
+
 class DecimalText(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     """The text of a decimal number; the pattern of drf-spectacular also matches an empty text."""
 

@@ -29,6 +29,7 @@ from lcm.models import (
 from lcm.roles import Role, role_of
 from lcm.selectors.definitions import topology_text
 from lcm.selectors.organisation import values_are_for_admins
+from lcm.selectors.sessions import details_of
 
 MAX_DURATION = timedelta(days=365)
 
@@ -336,7 +337,7 @@ class SessionSerializer(serializers.ModelSerializer[LabletSession]):
             "id", "definition", "definition_name", "revision", "owner", "owner_name", "project",
             "project_name", "domain_name", "priority", "starts_at", "ends_at", "status",
             "status_since", "attempt", "pool", "arrived_at", "created_at", "observation_count", "observed_at",
-            "port_drift_detected",
+            "port_drift_detected", "port_drift_open",
         ]  # fmt: skip
 
 
@@ -359,9 +360,30 @@ class SessionDetailSerializer(SessionSerializer):
     requirements = RequirementsSerializer(source="revision.requirements", read_only=True)
     kernels = KernelSerializer(many=True, read_only=True)
     transitions = TransitionSerializer(many=True, read_only=True)
+    allocated_ports = serializers.DictField(
+        child=serializers.IntegerField(),
+        read_only=True,
+        help_text="Planned, by name: the ports that the session holds, or held when it was observed last.",
+    )
+    observed_ports = serializers.DictField(
+        child=serializers.IntegerField(),
+        read_only=True,
+        allow_null=True,
+        help_text="By name, as observed last; null: never observed.",
+    )
+    observed_resources = serializers.DictField(
+        read_only=True, allow_null=True, help_text="The newest observation, whole; null: never observed."
+    )
 
     class Meta(SessionSerializer.Meta):
-        fields = [*SessionSerializer.Meta.fields, "requirements", "kernels", "transitions"]
+        fields = [
+            *SessionSerializer.Meta.fields, "requirements", "kernels", "transitions", "allocated_ports",
+            "observed_ports", "observed_resources",
+        ]  # fmt: skip
+
+    def to_representation(self, instance: LabletSession) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        return shown | details_of(instance)
 
 
 class SessionRequestSerializer(serializers.Serializer[Any]):

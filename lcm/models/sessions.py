@@ -43,7 +43,14 @@ class LabletSession(IdModel):
     # What its list shows and filters by; the observations themselves are not here.
     observation_count = models.PositiveIntegerField(default=0, editable=False)
     observed_at = models.DateTimeField(null=True, blank=True, editable=False)
-    port_drift_detected = models.BooleanField(default=False, editable=False)
+    port_drift_detected = models.BooleanField(
+        default=False, editable=False, help_text="An observation showed ports that differ from the plan."
+    )
+    port_drift_open = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="The newest observation of the ports differs from the plan, and the session has not ended.",
+    )
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -76,6 +83,9 @@ class LabletSession(IdModel):
             models.Index(fields=["status_since"], condition=Q(status__in=ACTIVE), name="session_active"),
             models.Index(
                 fields=["created_at", "id"], condition=Q(port_drift_detected=True), name="session_drifting"
+            ),
+            models.Index(
+                fields=["created_at", "id"], condition=Q(port_drift_open=True), name="session_drift_open"
             ),
         ]
 

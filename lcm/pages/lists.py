@@ -60,6 +60,7 @@ SESSIONS = ListPage(
         Column("Ends", lambda row: row.ends_at, sort="ends_at"),
         _ASKED_FOR,
         Column("Port drift", lambda row: row.port_drift_detected),
+        Column("Open port drift", lambda row: row.port_drift_open),
     ],
     row_template="sessions/row.html",
     default_sort="-created_at",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -12,6 +13,8 @@ from lcm.selectors.names import by_id
 
 # A search first finds the few definitions, people and projects meant, then their sessions by index.
 MAX_NAMES = 200
+# Apps add theirs when they start: fields of one session that other apps know, by name.
+DETAILS: list[Callable[[LabletSession], dict[str, Any]]] = []
 
 
 def sessions() -> QuerySet[LabletSession]:
@@ -24,6 +27,11 @@ def sessions() -> QuerySet[LabletSession]:
         "revision__before",
         "revision__aggregate",
     )
+
+
+def details_of(session: LabletSession) -> dict[str, Any]:
+    """Return what other apps know of one session. A list does not show it: it costs queries for each row."""
+    return {name: value for read in DETAILS for name, value in read(session).items()}
 
 
 def active_by_status() -> dict[str, int]:

@@ -134,6 +134,7 @@ class SessionFilter(DomainChoices):
     owner = ObjectFilter(User, field_name="owner_id", label="Owner")
     pool = df.CharFilter(label="Pool")
     drift = FlagFilter(field_name="port_drift_detected", label="Port drift")
+    drift_open = FlagFilter(field_name="port_drift_open", label="Open port drift")
     created = PeriodFilter(field_name="created_at", label="Asked for")
     starts_after = MomentFilter(field_name="starts_at", lookup_expr="gte", label="Starts after")
     starts_before = MomentFilter(field_name="starts_at", lookup_expr="lt", label="Starts before")

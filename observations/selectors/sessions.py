@@ -14,6 +14,7 @@ from observations.models import SessionObservation
 from observations.selectors.evidence import NodeFigures, nodes_in, raw_nodes
 from observations.services.ports import plans_of
 from observations.services.samples import column
+from scheduling.selectors.for_controllers import ports_of_sessions
 
 
 def observation_of(session: LabletSession) -> SessionObservation | None:
@@ -50,6 +51,7 @@ def session_evidence(session: LabletSession, row: SessionObservation | None) -> 
         "session_id": session.pk,
         "observation_count": session.observation_count,
         "port_drift_detected": session.port_drift_detected,
+        "port_drift_open": session.port_drift_open,
         "drift": row.drift if row else [],
         "observed_at": session.observed_at,
         "observed_resources": row.observed_resources if row else None,
@@ -58,6 +60,24 @@ def session_evidence(session: LabletSession, row: SessionObservation | None) -> 
         "counts": bool(row and row.is_sample),
         "left_out_because": row.left_out if row else "",
     }
+
+
+def planned_and_observed(session: LabletSession) -> dict[str, Any]:
+    """Return the ports of a session as planned and as observed, and its newest observation."""
+    rows = SessionObservation.objects.filter(session=session)
+    row = rows.only("observed_ports", "observed_resources", "drift").first()
+    # An ended session holds no ports. Its last observation still tells which ports were planned.
+    allocated = ports_of_sessions([session.pk])[session.pk] or (_planned_when_observed(row) if row else {})
+    return {
+        "allocated_ports": allocated,
+        "observed_ports": row.observed_ports if row else None,
+        "observed_resources": row.observed_resources if row else None,
+    }
+
+
+def _planned_when_observed(row: SessionObservation) -> dict[str, int]:
+    planned = (row.observed_ports or {}) | {item["name"]: item["allocated"] for item in row.drift}
+    return {name: port for name, port in planned.items() if port is not None}
 
 
 @dataclass(frozen=True)

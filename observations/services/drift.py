@@ -114,10 +114,15 @@ def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
 
 def _shown_by_others(session: LabletSession) -> set[str]:
     drifting = SessionObservation.objects.filter(
-        definition_id=session.definition_id, session__port_drift_detected=True, session__status__in=ACTIVE
+        definition_id=session.definition_id, session__port_drift_open=True, session__status__in=ACTIVE
     ).exclude(session=session)
     shown = drifting.values_list("drift", flat=True)
     return {DriftItem.from_json(item).fingerprint for items in shown for item in items}
+
+
+def close_drift(session_ids: Sequence[UUID]) -> None:
+    """Ended sessions have no open drift; that they drifted stays recorded."""
+    LabletSession.objects.filter(pk__in=session_ids, port_drift_open=True).update(port_drift_open=False)
 
 
 def acknowledge_drift(

@@ -39,7 +39,7 @@ _CLAIMS = Reading(
     lambda: (
         Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
         .order_by()
-        .values_list("slot_id", "session_id", "session__port_drift_detected", "spread")
+        .values_list("slot_id", "session_id", "session__port_drift_open", "spread")
     )
 )
 _PORTS = Reading(
@@ -103,8 +103,8 @@ def _drifting_on(slot_id: UUID) -> list[UUID]:
     whole = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, spread=False)
     parts = ReservationPart.objects.filter(slot_id=slot_id, reservation__phase=Phase.READY)
     return [
-        *whole.filter(session__port_drift_detected=True).values_list("session_id", flat=True),
-        *parts.filter(reservation__session__port_drift_detected=True).values_list(
+        *whole.filter(session__port_drift_open=True).values_list("session_id", flat=True),
+        *parts.filter(reservation__session__port_drift_open=True).values_list(
             "reservation__session_id", flat=True
         ),
     ]
@@ -209,7 +209,7 @@ def hand_over_shown(session_ids: Sequence[UUID]) -> None:
 
 
 def _hand_over(ports: QuerySet[PortAllocation], *, gone: Sequence[UUID]) -> None:
-    drifting = Q(session__port_drift_detected=True, phase=Phase.READY)
+    drifting = Q(session__port_drift_open=True, phase=Phase.READY)
     whole = Reservation.objects.filter(drifting, slot=OuterRef("slot"))
     parts = ReservationPart.objects.filter(
         slot=OuterRef("slot"), reservation__in=Reservation.objects.filter(drifting)

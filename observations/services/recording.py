@@ -64,6 +64,7 @@ NEEDED = (
     "observation_count",
     "observed_at",
     "port_drift_detected",
+    "port_drift_open",
     *(f"definition__{name}" for name in ("name", "version", "topology_hash")),
     *(f"revision__{name}" for name in ASKED_FOR),
 )
@@ -82,6 +83,7 @@ class Recorded:
             "session_id": str(self.session.pk),
             "observation_count": self.session.observation_count,
             "port_drift_detected": self.session.port_drift_detected,
+            "port_drift_open": self.session.port_drift_open,
             "drift": [item.to_json() for item in self.drift],
             "observed_at": self.session.observed_at,
         }
@@ -267,8 +269,9 @@ def _updating_session(
     session: LabletSession, row: SessionObservation, drift: Sequence[DriftItem]
 ) -> Statement[Any]:
     session.observation_count += 1
-    session.observed_at, session.port_drift_detected = row.observed_at, bool(drift)
-    names = ("observation_count", "observed_at", "port_drift_detected")
+    session.observed_at, session.port_drift_open = row.observed_at, bool(drift)
+    session.port_drift_detected |= session.port_drift_open
+    names = ("observation_count", "observed_at", "port_drift_detected", "port_drift_open")
     return updating(LabletSession, session.pk, {name: getattr(session, name) for name in names})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from scheduling.api.serializers import ResourcesSerializer, StrictSerializer
+from scheduling.api.serializers import ResourcesSerializer
 from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Decision, DecisionOutcome
 from scheduling.selectors.rehearsing import MOST_NEW_SLOTS
@@ -77,7 +77,7 @@ class ExplanationSerializer(serializers.Serializer[Any]):
     by_slot = SlotReasonsSerializer(many=True, help_text="With `?slots=true`; the first 200.")
 
 
-class RequirementSerializer(StrictSerializer):
+class RequirementSerializer(serializers.Serializer[Any]):
     definition = serializers.UUIDField(required=False)
     session = serializers.UUIDField(required=False)
     resources = ResourcesSerializer()
@@ -88,7 +88,7 @@ class RequirementSerializer(StrictSerializer):
         return attrs
 
 
-class DryRunSerializer(StrictSerializer):
+class DryRunSerializer(serializers.Serializer[Any]):
     """What would be different."""
 
     drain = serializers.ListField(

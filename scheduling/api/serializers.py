@@ -28,18 +28,7 @@ MOST_SLOTS = limits_of("max_slots")["max_value"]
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
 
 
-class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses what it does not know: a misspelt setting is an error, not a default."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, dict):
-            unknown = sorted(set(map(str, data)) - set(self.fields))
-            if unknown:
-                raise serializers.ValidationError({name: ["There is no such field."] for name in unknown})
-        return super().to_internal_value(data)
-
-
-class ResourcesSerializer(StrictSerializer):
+class ResourcesSerializer(serializers.Serializer[Any]):
     cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
     memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, required=False)
     storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, required=False)
@@ -82,7 +71,7 @@ class SavedPoolSerializer(PoolSerializer):
         fields = [*PoolSerializer.Meta.fields, "warnings"]
 
 
-class PoolChangeSerializer(StrictSerializer):
+class PoolChangeSerializer(serializers.Serializer[Any]):
     """What an Admin may change. How much each may be is the pool's own rule."""
 
     description = serializers.CharField(max_length=300, allow_blank=True, required=False)
@@ -177,22 +166,22 @@ class SlotDetailSerializer(SlotSerializer):
         fields = [*SlotSerializer.Meta.fields, "reservations", "ports", "attempts"]
 
 
-class LabelsSerializer(StrictSerializer):
+class LabelsSerializer(serializers.Serializer[Any]):
     labels = serializers.DictField(child=serializers.CharField(max_length=63))
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
 
-class MoveSerializer(StrictSerializer):
+class MoveSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, help_text="Where it should wait.")
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
 
-class LeakedPortSerializer(StrictSerializer):
+class LeakedPortSerializer(serializers.Serializer[Any]):
     port = serializers.IntegerField(min_value=1, max_value=65_535)
     name = serializers.CharField(max_length=200, help_text="Where it was found: the lab, the node, the tag.")
 
 
-class HeartbeatSerializer(StrictSerializer):
+class HeartbeatSerializer(serializers.Serializer[Any]):
     version = serializers.CharField(
         max_length=60, allow_blank=True, default="", help_text="What the worker runs."
     )
@@ -231,7 +220,7 @@ METRICS_ADDRESS = (
 )
 
 
-class HolderSerializer(StrictSerializer):
+class HolderSerializer(serializers.Serializer[Any]):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
     metrics_address = serializers.RegexField(
         METRICS_ADDRESS,
@@ -257,7 +246,7 @@ class PoolLeaseSerializer(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
-class BootTokenSerializer(StrictSerializer):
+class BootTokenSerializer(serializers.Serializer[Any]):
     slot_id = serializers.UUIDField()
     token = serializers.CharField(max_length=200)
 
@@ -268,7 +257,7 @@ class BootKeySerializer(serializers.Serializer[Any]):
     slot = ControllerSlotSerializer()
 
 
-class InterruptionSerializer(StrictSerializer):
+class InterruptionSerializer(serializers.Serializer[Any]):
     deadline = serializers.DateTimeField(help_text="When the provider takes the worker away.")
 
 
@@ -296,7 +285,7 @@ class TtlField(serializers.IntegerField):
     """Seconds; the service refuses others."""
 
 
-class ReservationRequestSerializer(StrictSerializer):
+class ReservationRequestSerializer(serializers.Serializer[Any]):
     holder = serializers.CharField(
         max_length=100, required=False, help_text="Who holds it; the caller, if left out."
     )
@@ -307,6 +296,14 @@ class ReservationRequestSerializer(StrictSerializer):
     resources = ResourcesSerializer()
     ttl = TtlField(default=DEFAULT_TTL, help_text="Seconds until it has to be renewed.")
     priority = serializers.ChoiceField(choices=Priority.choices, default=Priority.NORMAL)
+
+
+class RenewSerializer(serializers.Serializer[Any]):
+    ttl = TtlField(
+        required=False,
+        help_text="Seconds from now until the reservation expires, for this renewal only. If left out, the "
+        "`ttl` that the reservation was made with.",
+    )
 
 
 class TickSerializer(serializers.ModelSerializer[TickRun]):

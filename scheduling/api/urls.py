@@ -1,8 +1,9 @@
 """The API of capacity, beside that of `lcm`."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from lcm.api.urls import Router
+from lcm.models.base import ID_PATTERN
 from scheduling.api.views.decisions import DecisionViewSet, SessionExplainViewSet
 from scheduling.api.views.internal import BootViewSet, InternalSlotViewSet, LeaseViewSet
 from scheduling.api.views.observers import ObserverViewSet
@@ -28,11 +29,15 @@ internal.register("leases", LeaseViewSet, "internal-lease")
 
 urlpatterns = [
     path("", include(router.urls)),
-    path(
-        "lablet-sessions/<uuid:pk>/explain",
+    re_path(
+        f"^lablet-sessions/(?P<pk>{ID_PATTERN})/explain/?$",
         SessionExplainViewSet.as_view({"get": "explain"}),
         name="session-explain",
     ),
-    path("lablet-sessions/<uuid:pk>/move", SessionMoveViewSet.as_view({"post": "move"}), name="session-move"),
+    re_path(
+        f"^lablet-sessions/(?P<pk>{ID_PATTERN})/move/?$",
+        SessionMoveViewSet.as_view({"post": "move"}),
+        name="session-move",
+    ),
     path("internal/", include(internal.urls)),
 ]

@@ -41,8 +41,7 @@ def create_reservation(
     now: datetime,
 ) -> Reservation:
     """Claim capacity without a session; the holder keeps it alive by renewing."""
-    if not 1 <= ttl <= MAX_TTL:
-        raise InvalidInput({"ttl": f"A reservation lives from 1 to {MAX_TTL} seconds before it is renewed."})
+    _check_ttl(ttl)
     if not holder.strip():
         raise InvalidInput({"holder": "Say who holds it."})
     asked = _checked(resources)
@@ -65,11 +64,13 @@ def create_reservation(
     return reservation
 
 
-def renew_reservation(*, reservation: Reservation, now: datetime) -> Reservation:
-    """Another while; refused once it has ended."""
+def renew_reservation(*, reservation: Reservation, ttl: int | None = None, now: datetime) -> Reservation:
+    """Let a reservation expire `ttl` seconds from now, or after its own time; refused once it has ended."""
+    if ttl is not None:
+        _check_ttl(ttl)
     if reservation.ttl_seconds is None:
         raise StateConflict(f"{reservation} belongs to a session and needs no renewal.")
-    until = now + timedelta(seconds=reservation.ttl_seconds)
+    until = now + timedelta(seconds=reservation.ttl_seconds if ttl is None else ttl)
     renewed = Reservation.objects.filter(
         pk=reservation.pk, phase__in=ACTIVE_PHASES, expires_at__gt=now
     ).update(expires_at=until)
@@ -238,6 +239,11 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),
     )
+
+
+def _check_ttl(ttl: int) -> None:
+    if not 1 <= ttl <= MAX_TTL:
+        raise InvalidInput({"ttl": f"A reservation lives from 1 to {MAX_TTL} seconds before it is renewed."})
 
 
 def _checked(resources: Mapping[str, Decimal]) -> Resources:

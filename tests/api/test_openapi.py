@@ -47,6 +47,10 @@ def test_every_address_of_the_api_is_in_it(document):
     assert ours == {shape(path) for path in document["paths"]}
 
 
+def test_every_path_ends_with_a_slash(document):
+    assert [path for path in document["paths"] if not path.endswith("/")] == []
+
+
 def test_every_operation_has_a_name_of_its_own_and_the_form_of_errors(document):
     operations = [each for path in document["paths"].values() for each in path.values()]
     names = [each["operationId"] for each in operations]
@@ -93,7 +97,7 @@ def test_an_empty_reason_is_not_allowed(document):
 
 
 def test_explain_may_answer_409(document):
-    assert "409" in document["paths"]["/api/lablet-sessions/{id}/explain"]["get"]["responses"]
+    assert "409" in document["paths"]["/api/lablet-sessions/{id}/explain/"]["get"]["responses"]
 
 
 @pytest.mark.parametrize(

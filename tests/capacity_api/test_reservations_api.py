@@ -63,7 +63,7 @@ WRONG = [
     ({"resources": {"cpu_cores": 0}}, "resources", "Ask for something."),
     ({"priority": 7}, "priority", "not a valid choice"),
     ({"holder": "x" * 101}, "holder", "100 characters"),
-    ({"time_to_live": 60}, "time_to_live", "There is no such field."),
+    ({"time_to_live": 60}, "time_to_live", "This request has no such field."),
 ]
 
 
@@ -78,7 +78,7 @@ def test_bad_input_is_refused_and_stores_nothing(api, operator, pool, change, fi
 def test_an_unknown_resource_is_refused(api, operator, pool):
     answer = api(operator).post(PATH, {**ASKED, "resources": {"cores": 2}})
     assert answer.status_code == 400
-    assert answer.json()["details"] == {"resources": {"cores": ["There is no such field."]}}
+    assert answer.json()["details"] == {"resources": {"cores": ["This request has no such field."]}}
 
 
 def test_a_pool_that_is_off_takes_none(api, operator, pool):
@@ -95,6 +95,20 @@ def test_renewing_keeps_it_alive(api, operator, pool):
         renewed = client.post(f"{PATH}{made['id']}/renew/").json()
     assert made["expires_at"] == "2026-03-01T10:01:00Z"
     assert renewed["expires_at"] == "2026-03-01T10:01:50Z"
+
+
+def test_a_renewal_takes_a_time_of_its_own(api, operator, pool):
+    client = api(operator)
+    with time_machine.travel("2026-03-01T10:00:00Z", tick=False):
+        made = client.post(PATH, {**ASKED, "ttl": 60}).json()
+        path = f"{PATH}{made['id']}/renew/"
+        renewed = client.post(path, {"ttl": 3600}).json()
+        assert (renewed["expires_at"], renewed["ttl_seconds"]) == ("2026-03-01T11:00:00Z", 60)
+        for wrong in (0, 86_401, "soon", None):
+            answer = client.post(path, {"ttl": wrong})
+            assert (answer.status_code, list(answer.json()["details"])) == (400, ["ttl"])
+        assert client.post(path, {"seconds": 60}).status_code == 400
+    assert Reservation.objects.get().expires_at == datetime.fromisoformat(renewed["expires_at"])
 
 
 def test_a_renewal_after_expiry_is_refused(api, operator, pool):
@@ -127,10 +141,10 @@ def test_cancelling_needs_a_reason_and_is_done_once(api, operator, pool, now):
     assert "is cancelled already." in again.json()["message"]
 
 
-@pytest.mark.parametrize("step", ["renew", "release", "cancel"])
-def test_a_sessions_reservation_goes_with_the_session(api, operator, session, step):
+@pytest.mark.parametrize(("step", "body"), [("renew", {}), ("release", {}), ("cancel", {"reason": "x"})])
+def test_a_sessions_reservation_goes_with_the_session(api, operator, session, step, body):
     reservation = session.reservations.get()
-    answer = api(operator).post(f"{PATH}{reservation.pk}/{step}/", {"reason": "x"})
+    answer = api(operator).post(f"{PATH}{reservation.pk}/{step}/", body)
     assert answer.status_code == 409
     assert "belongs to a session" in answer.json()["message"]
     reservation.refresh_from_db()

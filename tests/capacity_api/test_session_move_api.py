@@ -15,7 +15,7 @@ MOVE = {"pool": "cml-us", "reason": "It is nearer"}
 def move(api, operator, other_pool):
     client = api(operator)
     return lambda session, **change: client.post(
-        f"/api/lablet-sessions/{session.pk}/move", {**MOVE, **change}, format="json"
+        f"/api/lablet-sessions/{session.pk}/move/", {**MOVE, **change}, format="json"
     )
 
 
@@ -67,7 +67,7 @@ def test_only_a_pending_session_is_moved(move, session_in, status):
 
 def test_a_repeat_with_the_same_key_is_answered_alike(api, operator, session, other_pool):
     client = api(operator)
-    address = f"/api/lablet-sessions/{session.pk}/move"
+    address = f"/api/lablet-sessions/{session.pk}/move/"
     first, second = (
         client.post(address, MOVE, format="json", HTTP_IDEMPOTENCY_KEY="move-it") for _ in range(2)
     )

@@ -7,9 +7,11 @@ from decimal import Decimal
 import pytest
 
 from lcm.lifecycle import SessionStatus
-from lcm.models import ChangeLog, DefinitionRevision
+from lcm.models import ChangeLog, DefinitionRevision, LabletSession
 from lcm.services.definitions import revise_definition
+from lcm.services.sessions import transition_session
 from observations.models import DriftReview, SessionObservation
+from scheduling.models import PortAllocation
 from tests.observations.labs import lived, on_slot, post, seen
 
 JSON = "application/json"
@@ -34,6 +36,7 @@ def test_the_controller_posts_and_is_told(api, controller, here, collecting, now
         "session_id": str(collecting.pk),
         "observation_count": 1,
         "port_drift_detected": True,
+        "port_drift_open": True,
         "drift": [{"kind": "extra", "name": "r9_vnc", "allocated": None, "observed": 6001, "other": ""}],
         "observed_at": answer.json()["observed_at"],
     }
@@ -134,11 +137,43 @@ def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
     assert len(answer["observed_resources"]["nodes"]) == 3
 
 
+def test_one_read_of_a_session_shows_planned_and_observed(api, viewer, collecting, now, as_operator):
+    planned, found = {"r1_serial": 5041, "host_pat": 2022}, {"r1_serial": 5999, "r9_vnc": 6001}
+    client, path = api(viewer), f"/api/lablet-sessions/{collecting.pk}/"
+    names = ("observed_ports", "observed_resources", "observation_count", "observed_at")
+    on_slot(collecting, ports=planned)
+    before = client.get(path).json()
+    assert [before[name] for name in names] == [None, None, 0, None]
+    assert (before["allocated_ports"], before["port_drift_detected"]) == (planned, False)
+    body = seen(now, ports={**found, "host_pat": 2022})
+    post(collecting, body, now)
+    shown = client.get(path).json()
+    assert (shown["allocated_ports"], shown["observed_ports"]) == (planned, {**found, "host_pat": 2022})
+    assert shown["observed_resources"]["nodes"] == body["nodes"]
+    assert (shown["observation_count"], shown["observed_at"]) == (1, client.get(path).json()["observed_at"])
+    assert (shown["port_drift_detected"], shown["port_drift_open"]) == (True, True)
+    for status in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        session = LabletSession.objects.get(pk=collecting.pk)
+        transition_session(session=session, to=status, actor=as_operator, now=now)
+    ended = client.get(path).json()
+    assert not PortAllocation.objects.exists()
+    assert (ended["allocated_ports"], ended["observed_ports"]) == (planned, {**found, "host_pat": 2022})
+    assert (ended["port_drift_detected"], ended["port_drift_open"]) == (True, False)
+
+
 def test_sessions_are_listed_by_drift(api, viewer, collecting, running, now):
+    def listed(query):
+        return [row["id"] for row in api(viewer).get(f"/api/lablet-sessions/?{query}").json()["results"]]
+
     on_slot(running, ports={})
-    post(running, seen(now, ports={"r9_vnc": 6001}), now)
-    rows = api(viewer).get("/api/lablet-sessions/?drift=true").json()["results"]
-    assert [(row["id"], row["port_drift_detected"]) for row in rows] == [(str(running.pk), True)]
+    post(running, seen(now - timedelta(minutes=1), ports={"r9_vnc": 6001}), now)
+    assert listed("drift=true") == listed("drift_open=true") == [str(running.pk)]
+    post(running, seen(now, ports={}), now)
+    assert (listed("drift=true"), listed("drift_open=true")) == ([str(running.pk)], [])
+    assert set(listed("drift_open=false")) == {str(running.pk), str(collecting.pk)}
+    people = api(viewer)
+    assert "Past drift" in people.get("/sessions/?drift=true").content.decode()
+    assert "Past drift" not in people.get("/sessions/?drift_open=true").content.decode()
 
 
 def test_an_operator_asks_for_an_observation(api, operator, viewer, running, session):

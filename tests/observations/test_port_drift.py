@@ -1,8 +1,10 @@
 """Port drift: found, held back, reviewed, acknowledged, resolved."""
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -122,8 +124,20 @@ def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first + 1]
     post(lab, seen(now, ports=PLAN), now)
     assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first]
-    assert not lab.port_drift_detected
+    assert (lab.port_drift_detected, lab.port_drift_open) == (True, False)
     assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
+
+
+def test_the_migration_separates_drift_that_was_found_from_drift_that_is_open(lab, neighbour, now):
+    post(lab, seen(now - MINUTE, ports={}), now)
+    post(lab, seen(now, ports=PLAN), now)
+    post(neighbour, seen(now, ports={}), now)
+    flags = LabletSession.objects.values_list("port_drift_detected", "port_drift_open")
+    # As before the migration: one flag, for the newest observation.
+    LabletSession.objects.update(port_drift_open=False)
+    LabletSession.objects.filter(pk=lab.pk).update(port_drift_detected=False)
+    import_module("lcm.migrations.0010_open_port_drift").fill_flags(apps, None)
+    assert (flags.get(pk=lab.pk), flags.get(pk=neighbour.pk)) == ((True, False), (True, True))
 
 
 def test_a_port_that_moved_is_held_at_its_new_place_as_well(lab, now):

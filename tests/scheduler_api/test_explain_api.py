@@ -24,7 +24,7 @@ def why(api, viewer):
     """`why(session)`: what the API says of it."""
 
     def ask(session, query="", status=200):
-        answer = api(viewer).get(f"/api/lablet-sessions/{session.pk}/explain{query}")
+        answer = api(viewer).get(f"/api/lablet-sessions/{session.pk}/explain/{query}")
         assert answer.status_code == status, answer.json()
         return answer.json()
 

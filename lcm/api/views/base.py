@@ -13,9 +13,9 @@ from rest_framework.request import Request
 from lcm.access import Rule
 from lcm.actors import Actor
 from lcm.api.authentication import actor_of
+from lcm.api.bodies import unknown_keys
 from lcm.api.idempotency import IdempotentPosts
 from lcm.api.serializers import ReasonSerializer
-from lcm.errors import InvalidInput
 from lcm.models.base import ID_PATTERN
 
 M = TypeVar("M", bound=Model)
@@ -44,27 +44,30 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def taken(self, serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-        """The request's body, checked."""
-        form = serializer(data=request.data, context=self.get_serializer_context())
+    def taken(
+        self, serializer: type[serializers.Serializer[Any]], request: Request, *, partial: bool = False
+    ) -> dict[str, Any]:
+        """Return the checked body of a request; refuse keys that the serializer does not take."""
+        form = serializer(data=request.data, partial=partial, context=self.get_serializer_context())
+        if unknown := unknown_keys(form, request.data):
+            raise serializers.ValidationError(unknown)
         form.is_valid(raise_exception=True)
         data: dict[str, Any] = form.validated_data
         return data
 
     def given(self, serializer: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-        """Only what the body of a PATCH says; what cannot be changed is refused, not overlooked."""
-        known = {name for name, each in serializer().fields.items() if not each.read_only}
-        unknown = set(request.data) - known if isinstance(request.data, dict) else set()
-        if unknown:
-            raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
-        form = serializer(data=request.data, partial=True, context=self.get_serializer_context())
-        form.is_valid(raise_exception=True)
-        data: dict[str, Any] = form.validated_data
-        return data
+        """Return only the fields that the body of a PATCH contains, checked."""
+        return self.taken(serializer, request, partial=True)
+
+    def refuse_fields(self, request: Request) -> None:
+        """Refuse a body with fields, for a request that takes none."""
+        self.taken(serializers.Serializer, request)
 
     def reason_to_delete(self, request: Request) -> str:
-        """From the body or the address."""
-        form = ReasonSerializer(data=request.data or request.query_params)
+        """Return the reason from the body or from the address."""
+        if request.data:
+            return str(self.taken(ReasonSerializer, request)["reason"])
+        form = ReasonSerializer(data=request.query_params)
         form.is_valid(raise_exception=True)
         reason: str = form.validated_data["reason"]
         return reason

@@ -32,5 +32,6 @@ class JobViewSet(ReadViewSet[Job]):
     @extend_schema(request=None, responses=s.JobSerializer)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
+        self.refuse_fields(request)
         job = retry_job(job=self.get_object(), actor=self.actor, now=self.now())
         return Response(s.JobSerializer(job).data)

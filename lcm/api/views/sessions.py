@@ -88,5 +88,6 @@ class SessionViewSet(ScopedSessions):
     @action(detail=True, methods=["post"])
     def arrive(self, request: Request, pk: str) -> Response:
         """The user is there; saying so twice is fine."""
+        self.refuse_fields(request)
         session = note_arrival(session=self.get_object(), actor=self.actor, now=self.now())
         return self.shown(session)

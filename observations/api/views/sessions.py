@@ -90,6 +90,7 @@ class SessionObservationViewSet(ScopedSessions):
     @action(detail=True, methods=["post"], url_path="observe-resources")
     def observe_resources(self, request: Request, pk: str) -> Response:
         """Ask for an observation now, of a running session; while one is asked for, that one is returned."""
+        self.refuse_fields(request)
         session = self.get_object()
         made = request_observation(session=session, actor=self.actor, now=self.now())
         made.state = made.state_at(self.now())

@@ -77,6 +77,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
         """Have a worker run it soon."""
+        self.refuse_fields(request)
         found = observed_one(name, self.now())
         ask_for_run(found.kind, name)
         return Response(ObserverSerializer(found).data, status=202)

@@ -46,14 +46,17 @@ class ReservationViewSet(ReadViewSet[Reservation]):
         }
         return self._shown(services.create_reservation(**data, actor=self.actor, now=self.now()), status=201)
 
-    @extend_schema(request=None, responses=s.ReservationSerializer)
+    @extend_schema(request=s.RenewSerializer, responses=s.ReservationSerializer)
     @action(detail=True, methods=["post"])
     def renew(self, request: Request, pk: str) -> Response:
-        return self._shown(services.renew_reservation(reservation=self.get_object(), now=self.now()))
+        """Let the reservation expire `ttl` seconds from now."""
+        data = self.taken(s.RenewSerializer, request)
+        return self._shown(services.renew_reservation(reservation=self.get_object(), **data, now=self.now()))
 
     @extend_schema(request=None, responses=s.ReservationSerializer)
     @action(detail=True, methods=["post"])
     def release(self, request: Request, pk: str) -> Response:
+        self.refuse_fields(request)
         return self._shown(
             services.release_reservation(reservation=self.get_object(), actor=self.actor, now=self.now())
         )

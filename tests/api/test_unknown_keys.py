@@ -1,0 +1,66 @@
+"""Every request of the OpenAPI document refuses keys that it does not take, by name."""
+
+from uuid import uuid4
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from lcm.api.bodies import UNKNOWN
+
+# A service of observations reads this body; it does not refuse unknown keys yet.
+READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"
+AT_THE_TOP = ({"surprise": 1}, {"surprise": [UNKNOWN]})
+
+
+@pytest.fixture(scope="module")
+def document():
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def places(schema, schemas):
+    """For each object in a schema: a body with an unknown key there, and the error that names the key."""
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+        if schema.get("type") == "object":
+            yield AT_THE_TOP
+    for part in schema.get("allOf", ()):
+        yield from places(part, schemas)
+    for name, part in schema.get("properties", {}).items():
+        yield from (({name: body}, {name: error}) for body, error in places(part, schemas))
+    if "items" in schema:
+        yield from (([body], {"0": error}) for body, error in places(schema["items"], schemas))
+
+
+def requests(document):
+    """Each operation that changes something, with bodies that it must refuse."""
+    schemas = document["components"]["schemas"]
+    for path, operations in document["paths"].items():
+        for method in operations.keys() - {"get"}:
+            body = operations[method].get("requestBody")
+            schema = body["content"]["application/json"]["schema"] if body else {}
+            for wrong in [*places(schema, schemas)] if body else [AT_THE_TOP]:
+                yield method, path, *wrong
+
+
+def test_an_unknown_key_is_refused_by_name_wherever_it_is(document, api, admin, controller):
+    people, controllers = api(admin), api(controller)
+    accepted, places_tried = [], 0
+    for method, path, body, error in requests(document):
+        if path == READ_BY_A_SERVICE:
+            continue
+        client = controllers if path.startswith("/api/internal/") else people
+        address = path.format(id=uuid4(), number=1, name="fair_share")
+        answer = getattr(client, method)(address, body)
+        places_tried += 1
+        if (answer.status_code, answer.json()["details"]) != (400, error):
+            accepted.append((method, path, body, answer.json()))
+    assert accepted == []
+    assert places_tried > 60
+
+
+def test_the_document_says_so(document):
+    schemas = document["components"]["schemas"]
+    closed = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
+    nested = {"RequirementsRequest", "LeakedPortRequest", "ChoiceRequest"}
+    assert {"RenewRequest", "ReviseRequest", "PatchedDomainRequest", *nested} <= closed
+    assert not {"Session", "Requirements", "Request"} & closed
