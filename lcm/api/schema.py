@@ -80,10 +80,6 @@ def _is_ignored_when_empty(parameter: dict[str, Any]) -> bool:
     return not (parameter.get("required") or refused)
 
 
-# The service reads this body, and its serializer does not list all fields yet.
-OPEN_BODIES = {"ObservationRequest"}
-
-
 def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Document that LCM refuses unknown keys of request bodies; a hook of drf-spectacular."""
     schemas = result["components"]["schemas"]
@@ -93,7 +89,7 @@ def close_request_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any
         for each in path.values()
         if "requestBody" in each
     ]
-    seen = set(OPEN_BODIES)
+    seen: set[str] = set()
     while waiting:
         part = waiting.pop()
         if isinstance(part, list):

@@ -7,7 +7,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from lcm.api.bodies import UNKNOWN
 
-# A service of observations reads this body; it does not refuse unknown keys yet.
+# A parser of its own reads this body and reports errors by dotted places; test_adr_body tests it.
 READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"
 AT_THE_TOP = ({"surprise": 1}, {"surprise": [UNKNOWN]})
 
