@@ -91,6 +91,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "pool_detail": ("GET capacity:pool-detail",),
     "pool_board": ("GET capacity:pool-detail",),
     "pool_edit": ("PATCH capacity:pool-detail",),
+    "pool_delete": ("DELETE capacity:pool-detail",),
     "pool_scheduler": ("PATCH capacity:pool-detail",),
     "queue_list": ("GET capacity:reservation-list",),
     "queue_ticks": ("GET capacity:tick-list",),
