@@ -159,6 +159,7 @@ PAGES_WITHOUT_A_CALL = {
     "metrics": "is for Prometheus; METRICS_TOKEN or a loopback address is needed",
 }
 CALLS_WITHOUT_A_PAGE = {
+    "POST api:definition-list": "creates a definition without a topology, for another controller",
     "POST api:session-arrive": "is called by the system that lets the user in",
     "POST capacity:reservation-list": "reserves capacity for another program",
     "POST capacity:reservation-renew": "reserves capacity for another program",

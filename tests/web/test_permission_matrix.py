@@ -151,7 +151,7 @@ PAGES: dict[str, dict[str, str]] = {
     "metrics": {"GET": "public"},
 }
 API: dict[str, dict[str, str]] = {
-    "api:definition-list": {"GET": "viewer"},
+    "api:definition-list": {"GET": "viewer", "POST": "admin"},
     "api:definition-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
     "api:definition-import": {"POST": "admin"},
     "api:definition-set-status": {"POST": "admin"},
