@@ -310,10 +310,11 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
 
     name = serializers.CharField(max_length=63)
     requirements = NewRequirementsSerializer()
-    nodes = NewNodeSerializer(
-        many=True,
+    nodes = serializers.ListField(
+        child=NewNodeSerializer(),
         required=False,
         allow_empty=False,
+        min_length=1,
         max_length=MAX_NODES,
         help_text="One kernel each. Left out: one node with the name of the definition.",
     )

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from lcm.allocation import divide_among
+from lcm.cml.errors import MAX_ERRORS
 from lcm.cml.limits import MAX_TAGS
 from lcm.cml.model import TopologyNode
 from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
@@ -25,6 +26,9 @@ def build_nodes(
         {name: entry.get(name, 0) for name in ("cpu_cores", "memory_mb", "storage_gb")} for entry in entries
     ]
     parts = divide_among(sizes, requirements)
+    tags: dict[str, list[str]] = {}
+    for port in ports:
+        tags.setdefault(port["node_label"], []).append(tag_of(port))
     return tuple(
         TopologyNode(
             id=f"n{index}",
@@ -36,7 +40,7 @@ def build_nodes(
             ram_mb=None,
             boot_disk_gb=None,
             data_volume_gb=None,
-            tags=tuple(tag_of(port) for port in ports if port["node_label"] == entry["label"]),
+            tags=tuple(tags.get(entry["label"], ())),
             x=index % COLUMNS * DISTANCE,
             y=index // COLUMNS * DISTANCE,
             interfaces=(),
@@ -61,11 +65,12 @@ def label_problems(labels: Sequence[str]) -> list[str]:
 
 def port_problems(ports: Sequence[Mapping[str, Any]], labels: Collection[str]) -> list[str]:
     """Return a sentence for each port that cannot be used, by the rules of an import."""
-    ledger, found = PortLedger(), []
+    found: list[str] = []
+    ledger = PortLedger()
     per_node = dict.fromkeys(labels, 0)
     for number, port in enumerate(ports, 1):
         problem = _port_problem(port, f"port {number}", per_node, ledger)
-        if problem:
+        if problem and len(found) < MAX_ERRORS:
             found.append(f"Port {number}: {problem}")
     return found
 

@@ -68,7 +68,7 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
 
     @extend_schema(responses=ObserverSerializer(many=True))
     def list(self, request: Request) -> Response:
-        rows: Any = self.paginate_queryset(observed(self.now()))  # type: ignore[arg-type]
+        rows: Any = self.paginate_queryset(observed(self.now()))
         return self.get_paginated_response(ObserverSerializer(rows, many=True).data)
 
     @extend_schema(responses=ObserverDetailSerializer)
