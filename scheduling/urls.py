@@ -11,6 +11,7 @@ urlpatterns = [
     path("pools/<uuid:pk>/", pools.pool_detail, name="pool_detail"),
     path("pools/<uuid:pk>/board", pools.pool_board, name="pool_board"),
     path("pools/<uuid:pk>/edit", pools.pool_edit, name="pool_edit"),
+    path("pools/<uuid:pk>/delete", pools.pool_delete, name="pool_delete"),
     path("pools/<uuid:pk>/scheduler", pools.pool_scheduler, name="pool_scheduler"),
     path("queue/", queue.queue_list, name="queue_list"),
     path("queue/ticks", queue.queue_ticks, name="queue_ticks"),

@@ -71,6 +71,17 @@ class KeysetPagination(BasePagination):
         return replace_query_param(remove_query_param(self.address, "cursor"), "cursor", cursor)
 
 
+class SinglePage(KeysetPagination):
+    """The form of all lists, for a short list that is not stored: every row is on one page."""
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
+        self.page = Page(list(queryset), first=1, next=None, previous=None)
+        return self.page.rows
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        return []
+
+
 def _size(request: Request) -> int:
     text = request.query_params.get("page_size") or str(DEFAULT_SIZE)
     if not re.fullmatch("[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_SIZE:

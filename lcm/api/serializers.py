@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lcm.cml.limits import MAX_NODE_NAME, MAX_NODES
+from lcm.cml.nodes import MAX_RAM_MB
+from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.lifecycle import SessionStatus
 from lcm.models import (
     ApiToken,
@@ -32,6 +36,7 @@ from lcm.selectors.organisation import values_are_for_admins
 from lcm.selectors.sessions import details_of
 
 MAX_DURATION = timedelta(days=365)
+LEAST_AMOUNT = Decimal("0.01")
 
 # --- people ---------------------------------------------------------------------------------------
 
@@ -231,7 +236,8 @@ class DefinitionDetailSerializer(DefinitionSerializer):
     links = LinkSerializer(many=True, read_only=True)
     port_template = PortSerializer(source="current_revision.port_template", many=True, read_only=True)
     topology_yaml = serializers.SerializerMethodField(
-        help_text="As imported; node configurations are redacted for roles below Operator."
+        help_text="As imported; node configurations are redacted for roles below Operator. "
+        "Empty for a definition without a topology."
     )
 
     def get_topology_yaml(self, definition: LabletDefinition) -> str:
@@ -241,14 +247,9 @@ class DefinitionDetailSerializer(DefinitionSerializer):
         fields = [*DefinitionSerializer.Meta.fields, "topology_yaml", "nodes", "links", "port_template"]
 
 
-class DefinitionImportSerializer(serializers.Serializer[Any]):
-    topology = serializers.CharField(
-        trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most."
-    )
-    dry_run = serializers.BooleanField(
-        default=False, help_text="Only say what was understood; nothing is saved."
-    )
-    name = serializers.CharField(max_length=63, required=False, help_text="Needed unless it is a dry run.")
+class DefinitionSettingsSerializer(serializers.Serializer[Any]):
+    """What a new definition can have, whether it is imported or created."""
+
     version = serializers.CharField(max_length=20, default="1.0")
     description = serializers.CharField(max_length=500, allow_blank=True, default="")
     system = serializers.CharField(max_length=30, default="cml")
@@ -261,7 +262,64 @@ class DefinitionImportSerializer(serializers.Serializer[Any]):
         default=timedelta(hours=8), min_value=timedelta(minutes=1), max_value=MAX_DURATION
     )
     status = serializers.ChoiceField(choices=DefinitionStatus.choices, default=DefinitionStatus.DRAFT)
+
+
+class DefinitionImportSerializer(DefinitionSettingsSerializer):
+    topology = serializers.CharField(
+        trim_whitespace=False, help_text="The CML topology as YAML, 2 MB at most."
+    )
+    dry_run = serializers.BooleanField(
+        default=False, help_text="Only say what was understood; nothing is saved."
+    )
+    name = serializers.CharField(max_length=63, required=False, help_text="Needed unless it is a dry run.")
     requirements = RequirementsSerializer(required=False)
+
+
+class NewRequirementsSerializer(RequirementsSerializer):
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=LEAST_AMOUNT)
+    memory_gb = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=LEAST_AMOUNT)
+
+
+class NewNodeSerializer(serializers.Serializer[Any]):
+    """A node. Sizes decide how the requirements are divided; a resource without sizes is divided equally."""
+
+    label = serializers.CharField(max_length=MAX_NODE_NAME)  # type: ignore[assignment]
+    node_definition = serializers.CharField(
+        max_length=MAX_NODE_NAME, required=False, help_text="What it runs; the system, if left out."
+    )
+    cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
+    memory_mb = serializers.IntegerField(min_value=0, max_value=MAX_RAM_MB, required=False)
+    storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
+
+
+class PortRequestSerializer(serializers.Serializer[Any]):
+    """A port of each session; LCM names it after its node and protocol."""
+
+    node_label = serializers.CharField(max_length=MAX_NODE_NAME)
+    protocol = serializers.ChoiceField(choices=sorted(PROTOCOLS))
+    outside = serializers.IntegerField(
+        min_value=1,
+        max_value=MAX_PORT,
+        help_text="Unique in the definition; each session gets ports of its own.",
+    )
+    inside = serializers.IntegerField(min_value=0, max_value=MAX_PORT, allow_null=True, default=None)
+    transport = serializers.ChoiceField(choices=[TCP, UDP], default=TCP)
+
+
+class NewDefinitionSerializer(DefinitionSettingsSerializer):
+    """A definition without a topology, for controllers that know how to run it."""
+
+    name = serializers.CharField(max_length=63)
+    requirements = NewRequirementsSerializer()
+    nodes = serializers.ListField(
+        child=NewNodeSerializer(),
+        required=False,
+        allow_empty=False,
+        min_length=1,
+        max_length=MAX_NODES,
+        help_text="One kernel each. Left out: one node with the name of the definition.",
+    )
+    port_template = PortRequestSerializer(many=True, required=False)
 
 
 class UnderstoodSerializer(serializers.Serializer[Any]):
@@ -465,7 +523,10 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
     awaits_arrival = serializers.BooleanField(help_text="Runs only when its user has arrived.")
     revision = serializers.IntegerField()
     port_template = PortSerializer(many=True)
-    topology = serializers.CharField(allow_null=True, help_text="CML's YAML, until the lab is imported.")
+    topology = serializers.CharField(
+        allow_null=True,
+        help_text="CML's YAML, until the lab is imported; empty if the definition has no topology.",
+    )
     kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
     slot = SessionPlaceSerializer(allow_null=True)
     parts = SessionPartSerializer(many=True, help_text="When it is on several slots: a lab for each.")

@@ -21,6 +21,7 @@ Places = Sequence[Place]
 Stage = Callable[[Desk, Session, Places], Awaitable[float | None]]
 
 OVER = "its timeslot is over"
+NO_TOPOLOGY = "its definition has no topology, and CML cannot import a lab without one"
 LAST_OBSERVATION = "last observation"
 SOON = 1.0
 LCM_AWAY = 5.0
@@ -48,6 +49,8 @@ async def instantiating(desk: Desk, session: Session, places: Places) -> float |
     if desk.age(session) > desk.config.boot_timeout_seconds:
         why = f"the lab did not converge within {desk.config.boot_timeout_seconds:g} s"
         return await give_up(desk, session, places, why)
+    if any(not place.part.topology for place in places):
+        return await give_up(desk, session, places, NO_TOPOLOGY)
     try:
         if all([await _is_up(desk, session, place) for place in places]):
             await desk.move(session, model.READY, _said_of_links(session))

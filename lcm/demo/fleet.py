@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 
 from django.db import transaction
@@ -14,6 +13,7 @@ from lcm.actors import SYSTEM
 from lcm.demo.capacity import make_pools, place_session
 from lcm.demo.evidence import make_drift, make_evidence
 from lcm.demo.life import ask_for_session
+from lcm.demo.names import DEFINITIONS, POOLS, SPOT_POOL, TOPOLOGIES, VERSION
 from lcm.demo.people import make_organisation, make_people
 from lcm.lifecycle import FINAL
 from lcm.lifecycle import SessionStatus as S
@@ -21,10 +21,6 @@ from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priori
 from lcm.services.definitions import import_definition, read_topology
 from lcm.services.sessions import create_session, transition_session
 from scheduling.coordinator import Clock, coordinator
-
-TOPOLOGIES = Path(__file__).parent / "topologies"
-POOLS = ("cml-eu", "cml-us")
-SPOT_POOL = "cml-us"
 
 # How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
 LIVES: list[tuple[int, list[S]]] = [
@@ -88,9 +84,10 @@ def count_usage(clock: Clock = timezone.now) -> None:
 def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
     return [
         import_definition(
-            topology=path.read_text(),
-            requirements=_misjudged(path, MISJUDGED.get(path.stem)) if live else None,
-            name=path.stem,
+            topology=_topology(name),
+            requirements=_misjudged(name) if live else None,
+            name=name,
+            version=VERSION,
             status=DefinitionStatus.ACTIVE,
             pool=POOLS[index % len(POOLS)],
             # Work that cannot be interrupted does not go to spot workers.
@@ -98,16 +95,23 @@ def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
             actor=SYSTEM,
             now=now - timedelta(days=30 - index),
         )
-        for index, path in enumerate(sorted(TOPOLOGIES.glob("*.yaml")))
+        for index, name in enumerate(DEFINITIONS)
     ]
 
 
-def _misjudged(path: Path, factor: Decimal | None) -> dict[str, Decimal] | None:
+def _misjudged(name: str) -> dict[str, Decimal] | None:
     """Requirements that someone guessed wrongly, for the evidence to correct."""
-    if factor is None:
+    if name not in MISJUDGED:
         return None
-    needed = read_topology(text=path.read_text()).requirements
-    return {name: round(getattr(needed, name) * factor, 1) for name in ("cpu_cores", "memory_gb")}
+    needed = read_topology(text=_topology(name)).requirements
+    return {
+        resource: round(getattr(needed, resource) * MISJUDGED[name], 1)
+        for resource in ("cpu_cores", "memory_gb")
+    }
+
+
+def _topology(name: str) -> str:
+    return (TOPOLOGIES / f"{name}.yaml").read_text()
 
 
 def _has_ended(steps: list[S]) -> bool:

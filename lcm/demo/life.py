@@ -6,10 +6,13 @@ import logging
 from datetime import datetime, timedelta
 from random import Random
 
+from django.db.models import QuerySet
+
 from lcm.actors import SYSTEM, Actor
+from lcm.demo.names import DEFINITIONS, POOLS, PROJECTS, STUDENTS, VERSION
 from lcm.errors import LcmError
 from lcm.lifecycle import ACTIVE, SessionStatus
-from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
+from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Membership, Priority
 from lcm.services.sessions import cancel_session, create_session, extend_session
 from scheduling.models import Pool, SimulatedInstance, SlotState
 from scheduling.runtimes.registry import runtime_for
@@ -39,7 +42,7 @@ class DemoLife:
                 logger.info("demo_refused", extra={"act": act.__name__, "error": error.message})
 
     def _ask(self, now: datetime) -> None:
-        lacking = BUSY - LabletSession.objects.filter(status__in=ACTIVE).count()
+        lacking = BUSY - demo_sessions().filter(status__in=ACTIVE).count()
         for _ in range(min(lacking, AT_ONCE)):
             ask_for_session(self._chance, now=now)
 
@@ -60,7 +63,9 @@ class DemoLife:
         """A spot worker gets notice that it will be taken away."""
         if self._chance.random() >= INTERRUPTED:
             return
-        spots = SimulatedInstance.objects.filter(market="spot", ended_at=None, interrupted_at=None)
+        spots = SimulatedInstance.objects.filter(
+            pool__in=POOLS, market="spot", ended_at=None, interrupted_at=None
+        )
         instance = self._chance.choice(list(spots)) if spots else None
         pool = Pool.objects.filter(name=instance.pool).first() if instance else None
         serving = pool and pool.slots.filter(state=SlotState.READY).count() > 1
@@ -71,20 +76,33 @@ class DemoLife:
     def _some_running(self, likelihood: float) -> LabletSession | None:
         if self._chance.random() >= likelihood:
             return None
-        running = LabletSession.objects.select_related("definition").filter(status=SessionStatus.RUNNING)
+        running = demo_sessions().select_related("definition").filter(status=SessionStatus.RUNNING)
         rows = list(running.order_by("pk")[:50])
         return self._chance.choice(rows) if rows else None
 
 
-def ask_for_session(chance: Random, *, now: datetime) -> LabletSession:
-    """Some member of some project asks for some lab, for a few minutes from now on."""
-    definitions = LabletDefinition.objects.filter(status=DefinitionStatus.ACTIVE).order_by("name")
-    projects = Project.objects.order_by("pk")
-    project = chance.choice(list(projects))
+def demo_sessions() -> QuerySet[LabletSession]:
+    """Return the sessions of the demo's students in its pools; other sessions belong to people."""
+    return LabletSession.objects.filter(owner__username__in=STUDENTS, pool__in=POOLS)
+
+
+def ask_for_session(chance: Random, *, now: datetime) -> LabletSession | None:
+    """A student of the demo requests a session of one of its definitions, for a few minutes from now on."""
+    definitions = LabletDefinition.objects.filter(
+        name__in=DEFINITIONS, version=VERSION, status=DefinitionStatus.ACTIVE, pool__in=POOLS
+    )
+    memberships = Membership.objects.filter(
+        user__username__in=STUDENTS, user__is_active=True, project__name__in=PROJECTS
+    )
+    labs = list(definitions.order_by("name"))
+    students = list(memberships.select_related("user", "project").order_by("user__username", "project__name"))
+    if not labs or not students:
+        return None
+    student = chance.choice(students)
     return create_session(
-        definition=chance.choice(list(definitions)),
-        owner=chance.choice(list(project.members.filter(is_active=True).order_by("username"))),
-        project=project,
+        definition=chance.choice(labs),
+        owner=student.user,
+        project=student.project,
         starts_at=now,
         ends_at=now + timedelta(minutes=chance.uniform(*MINUTES)),
         priority=chance.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),

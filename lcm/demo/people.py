@@ -7,6 +7,7 @@ from datetime import datetime
 from django.contrib.auth.models import Group
 
 from lcm.actors import SYSTEM
+from lcm.demo.names import ORGANISATION, students_of
 from lcm.models import Domain, Membership, Project, User
 from lcm.services import organisation
 
@@ -16,13 +17,6 @@ DEMO_LOGINS: list[tuple[str, str, str]] = [
     ("operator", "demo-operator", "Operator"),
     ("viewer", "demo-viewer", "Viewer"),
 ]
-
-ORGANISATION: dict[str, dict[str, str]] = {
-    "academy": {"ccna-spring": "Entry course, evening groups", "ccnp-core": "Professional course"},
-    "partners": {"sdwan-enable": "Enablement of resellers", "security-day": "Workshops on one day"},
-    "research": {"ipv6-lab": "Transition studies", "automation": "Model-driven programmability"},
-}
-STUDENTS_A_PROJECT = 4
 
 
 def make_people(*, at: datetime) -> None:
@@ -42,8 +36,8 @@ def make_organisation(*, at: datetime) -> list[Project]:
                 domain=domain, name=name, description=description, actor=SYSTEM, now=at
             )
             organisation.add_member(project=project, user=staff, actor=SYSTEM, now=at)
-            for number in range(1, STUDENTS_A_PROJECT + 1):
-                student = User.objects.create(username=f"{name}-{number:02}", date_joined=at)
+            for username in students_of(name):
+                student = User.objects.create(username=username, date_joined=at)
                 student.set_unusable_password()
                 student.save(update_fields=["password"])
                 organisation.add_member(project=project, user=student, actor=SYSTEM, now=at)

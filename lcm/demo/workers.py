@@ -8,9 +8,10 @@ from pathlib import Path
 
 from lcm.access import PROMETHEUS_SCOPE
 from lcm.actors import SYSTEM
+from lcm.demo.names import POOLS
 from lcm.models import ApiToken, TokenKind
 from lcm.services.tokens import create_token, find_token, revoke_token
-from scheduling.models import Pool, Slot
+from scheduling.models import Slot
 
 CONTROLLER = "demo-controller"
 PROMETHEUS = "demo-prometheus"
@@ -25,8 +26,11 @@ def point_workers_at(url: str) -> None:
 
 
 def controller_key(path: Path, *, now: datetime) -> None:
-    """Keep a controller's key for all simulated pools in a file that only we can read."""
-    _keep_key(path, CONTROLLER, [f"pool:{name}" for name in _pools()], now)
+    """Keep a controller's key for the demo's pools in a file that only we can read.
+
+    Pools that people create are for controllers of their own.
+    """
+    _keep_key(path, CONTROLLER, [f"pool:{name}" for name in POOLS], now)
 
 
 def prometheus_key(path: Path, *, now: datetime) -> None:
@@ -50,7 +54,3 @@ def _keep_key(path: Path, name: str, scopes: list[str], now: datetime) -> None:
     )
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(key)
-
-
-def _pools() -> list[str]:
-    return list(Pool.objects.filter(runtime="simulated").order_by("name").values_list("name", flat=True))

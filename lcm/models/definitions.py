@@ -82,7 +82,7 @@ class LabletDefinition(DatedModel):
     )
     max_duration = models.DurationField(default=timedelta(hours=8))
 
-    topology_yaml = models.TextField()
+    topology_yaml = models.TextField(blank=True, help_text="Empty for a definition without a topology.")
     topology_hash = models.CharField(
         max_length=64, db_index=True, help_text="The epoch observations belong to."
     )

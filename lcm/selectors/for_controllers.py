@@ -111,7 +111,7 @@ def _divided(session: LabletSession, places: Spread) -> dict[str, Any]:
     if len(places) < 2:
         return {"parts": [], "left_out": []}
     parts: list[dict[str, Any]] = [{"slot": slot, "nodes": nodes, "topology": None} for slot, nodes in places]
-    if session.status not in NEEDS_TOPOLOGY:
+    if session.status not in NEEDS_TOPOLOGY or not session.definition.topology_yaml:
         return {"parts": parts, "left_out": []}
     parting = part_topology(session.definition.topology_yaml, [nodes for _, nodes in places])
     for part, topology in zip(parts, parting.topologies, strict=True):

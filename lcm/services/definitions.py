@@ -1,8 +1,8 @@
-"""Importing, editing and revising lablet definitions."""
+"""Importing, creating, editing and revising lablet definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,6 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from lcm.actors import Actor
+from lcm.cml.epoch import topology_epoch
+from lcm.cml.plain_nodes import build_nodes, label_problems, port_problems
+from lcm.cml.ports import port_template as named_ports
 from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
@@ -84,24 +87,82 @@ def import_definition(
         created_at=now,
     )
     estimate = {resource: Decimal(getattr(read.requirements, resource)) for resource in RESOURCES}
-    nodes = "1 node" if read.node_count == 1 else f"{read.node_count} nodes"
+    revision = DefinitionRevision(
+        basis=Basis.IMPORTED,
+        reason="Estimated from the topology",
+        port_template=[port.to_dict() for port in read.ports],
+        **_amounts(estimate | dict(requirements or {}), {}),
+    )
+    return _save_new(definition, revision, event="definition_imported", verb="imported", actor=actor, now=now)
+
+
+def create_definition(
+    *,
+    name: str,
+    requirements: Mapping[str, Decimal],
+    nodes: Sequence[Mapping[str, Any]] = (),
+    port_template: Sequence[Mapping[str, Any]] = (),
+    system: str = "cml",
+    actor: Actor,
+    now: datetime,
+    **settings: Any,
+) -> LabletDefinition:
+    """Save a definition without a topology; without nodes it has one, with the name of the definition.
+
+    A controller that knows the definition runs its kernels. `settings` are other fields of the model.
+    """
+    entries = [{"node_definition": system, **node} for node in nodes or [{"label": name}]]
+    labels = [node["label"] for node in entries]
+    problems = {"nodes": label_problems(labels), "port_template": port_problems(port_template, labels)}
+    if any(problems.values()):
+        raise InvalidInput({field: texts for field, texts in problems.items() if texts})
+    amounts = _amounts(requirements, dict.fromkeys(RESOURCES, Decimal(0)))
+    built = build_nodes(entries, port_template, amounts)
+    definition = LabletDefinition(
+        name=name,
+        system=system,
+        topology_yaml="",
+        topology_hash=topology_epoch(built, ()),
+        nodes=[node.to_dict() for node in built],
+        node_count=len(built),
+        created_at=now,
+        **settings,
+    )
+    revision = DefinitionRevision(
+        basis=Basis.CUSTOM,
+        reason="Created without a topology",
+        port_template=[port.to_dict() for port in named_ports(built)],
+        **amounts,
+    )
+    return _save_new(definition, revision, event="definition_created", verb="created", actor=actor, now=now)
+
+
+def _save_new(
+    definition: LabletDefinition,
+    revision: DefinitionRevision,
+    *,
+    event: str,
+    verb: str,
+    actor: Actor,
+    now: datetime,
+) -> LabletDefinition:
+    """Save a definition with its first revision."""
+    nodes = "1 node" if definition.node_count == 1 else f"{definition.node_count} nodes"
     with transaction.atomic():
         save_checked(definition, exclude={"current_revision"})
-        revision = _first_revision(
-            definition,
-            requirements=estimate | dict(requirements or {}),
-            ports=[port.to_dict() for port in read.ports],
-            actor=actor,
-            now=now,
-        )
+        revision.definition, revision.number, revision.created_at = definition, 1, now
+        revision.actor, revision.created_by_id = actor.label, actor.user_id
+        clean(revision)
+        revision.save(force_insert=True)
         definition.current_revision = revision
         definition.save(update_fields=["current_revision"])
+        after = {"status": definition.status, "topology_hash": definition.topology_hash}
         log_change(
             definition,
             actor=actor,
-            event="definition_imported",
-            message=f"{definition} imported with {nodes}",
-            after={**revision.snapshot["requirements"], "status": status, "topology_hash": read.epoch},
+            event=event,
+            message=f"{definition} {verb} with {nodes}",
+            after={**revision.snapshot["requirements"], **after},
             now=now,
         )
     return definition
@@ -251,30 +312,6 @@ def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor
         )
         LabletDefinition.objects.filter(pk=definition.pk).update(current_revision=None)
         delete_unless_used(definition)
-
-
-def _first_revision(
-    definition: LabletDefinition,
-    *,
-    requirements: Mapping[str, Decimal],
-    ports: list[dict[str, Any]],
-    actor: Actor,
-    now: datetime,
-) -> DefinitionRevision:
-    revision = DefinitionRevision(
-        definition=definition,
-        number=1,
-        port_template=ports,
-        basis=Basis.IMPORTED,
-        reason="Estimated from the topology",
-        actor=actor.label,
-        created_by_id=actor.user_id,
-        created_at=now,
-        **_amounts(requirements, {}),
-    )
-    clean(revision)
-    revision.save(force_insert=True)
-    return revision
 
 
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from lcm import metrics
 from lcm.logs import request_id
 from lcm.web.client_address import client_address
+from lcm.web.errors import server_error
 
 logger = logging.getLogger("lcm.requests")
 
@@ -75,6 +76,13 @@ class RequestContextMiddleware:
             self._note(request, response, time.perf_counter() - before)
         request_id.set("")
         return response
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer API clients in the documented form where Django would show its debug page."""
+        if not settings.DEBUG or not request.path.startswith("/api/"):
+            return None
+        logger.error("server_error", extra={"path": request.path}, exc_info=error)
+        return server_error(request)
 
     def _note(self, request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
         view = request.resolver_match.view_name if request.resolver_match else "unknown"

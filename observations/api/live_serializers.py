@@ -57,14 +57,27 @@ class BatchLiveSerializer(LiveSerializer):
 
 
 class BatchSerializer(serializers.Serializer[Any]):
-    """Ids of kernels, of sessions, or both; not more than 5,000 kernels in all."""
+    """Ids of kernels, of sessions, or both: at least one id and at most 5,000 kernels."""
 
     kernels = serializers.ListField(
-        child=serializers.UUIDField(), max_length=MOST_KERNELS, required=False, default=list
+        child=serializers.UUIDField(),
+        allow_empty=False,
+        min_length=1,
+        max_length=MOST_KERNELS,
+        required=False,
     )
     sessions = serializers.ListField(
-        child=serializers.UUIDField(), max_length=MOST_KERNELS, required=False, default=list
+        child=serializers.UUIDField(),
+        allow_empty=False,
+        min_length=1,
+        max_length=MOST_KERNELS,
+        required=False,
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError("Send the ids of at least one kernel or session.")
+        return attrs
 
 
 class HistoryRangeSerializer(serializers.Serializer[Any]):

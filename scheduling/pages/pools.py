@@ -1,4 +1,4 @@
-"""Pool pages: the list, the board, create and edit."""
+"""Pool pages: the list, the board, create, edit and delete."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from lcm.errors import InvalidInput
+from lcm.models import LabletDefinition
 from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.sparklines import sparkline
 from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.forms import ReasonForm
 from lcm.web.lists import list_page
 from lcm.web.wording import counted
 from scheduling.framework.configuration import DEFAULT
@@ -32,7 +34,7 @@ from scheduling.pages.tiles import board_of, resource_meters, states_of, with_bi
 from scheduling.pages.wording import counts_text, pool_notices, pool_sentence, waiting_noun
 from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
 from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
-from scheduling.services.pools import create_pool, update_pool
+from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 TICKS_SHOWN = 10
 
@@ -177,6 +179,39 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         template="capacity/scheduler_form.html",
     )
     return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def pool_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    pool = get_object_or_404(Pool, pk=pk)
+    home = reverse("pool_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request))
+        return Done(f"Pool {pool.name} deleted.", reverse("pool_list"))
+
+    page = FormPage(
+        title=f"Delete {pool}?",
+        text="**Only an empty pool can be deleted**: no slot has a worker, and no session or reservation "
+        "uses it. Its ended reservations and scheduling decisions are deleted too. Sessions, usage and the "
+        f"change log keep the name of the pool.{_definitions_that_name(pool)}",
+        form=ReasonForm,
+        submit="Delete pool",
+        danger=True,
+        save=save,
+        back=home,
+        crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Delete", "")],
+    )
+    return form_page(request, page)
+
+
+def _definitions_that_name(pool: Pool) -> str:
+    count = LabletDefinition.objects.filter(pool=pool.name).count()
+    if not count:
+        return ""
+    verb = "names" if count == 1 else "name"
+    return f" {counted(count, 'definition')} {verb} this pool and must be edited before the next session."
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:

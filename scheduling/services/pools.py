@@ -1,4 +1,4 @@
-"""Pools: made, edited and chosen."""
+"""Pools: created, edited, chosen and deleted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from lcm.actors import SYSTEM, Actor
-from lcm.errors import InvalidInput
-from lcm.services.changelog import log_change, take_changes
-from lcm.services.validation import clean, need_reason, save_checked
+from lcm.errors import InUse, InvalidInput, NotFound
+from lcm.lifecycle import FINAL
+from lcm.models import LabletSession
+from lcm.services.changelog import fields_of, log_change, take_changes
+from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
 from lcm.storable import UNSTORABLE, storable, unstorable_at
+from lcm.web.wording import counted
 from scheduling.capacity import Resources, resources_of
 from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.models import Phase, Pool, Reservation, SpotPolicy
+from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, SlotState, SpotPolicy
 from scheduling.runtimes.addresses import same_place
 from scheduling.runtimes.base import ListedWorker, Market, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for, runtime_problems
@@ -91,6 +94,49 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     if "scheduler" in new:
         tell_turns(pool)
     return pool
+
+
+def delete_pool(*, pool: Pool, reason: str, actor: Actor) -> None:
+    """Delete an empty pool with its slots and its ended reservations.
+
+    Sessions, usage and the change log keep the name of the pool.
+    """
+    need_reason(reason)
+    with transaction.atomic():
+        if not Pool.objects.select_for_update().filter(pk=pool.pk).exists():
+            raise NotFound(f"The pool {pool} was deleted a moment ago.")
+        _refuse_unless_empty(pool)
+        ended = counted(pool.reservations.count(), "ended reservation")
+        pool.reservations.all().delete()
+        pool.slots.all().delete()
+        log_change(
+            pool,
+            actor=actor,
+            event="pool_deleted",
+            message=f"pool {pool} deleted with {ended}",
+            reason=reason,
+            before=fields_of(pool),
+        )
+        delete_unless_used(pool, name=f"The pool {pool}")
+
+
+def _refuse_unless_empty(pool: Pool) -> None:
+    """Refuse while a slot, a session or a reservation of other programs is in use."""
+    # Locked, so that the tick launches none of them meanwhile. New rows wait for the lock of the pool.
+    states = list(pool.slots.select_for_update().order_by("pk").values_list("state", flat=True))
+    active = pool.reservations.filter(phase__in=ACTIVE_PHASES)
+    counts = {
+        "slots": len(states) - states.count(SlotState.EMPTY),
+        "sessions": LabletSession.objects.filter(pool=pool.name).exclude(status__in=FINAL).count(),
+        "reservations": active.filter(session=None).count(),
+    }
+    if any(counts.values()):
+        found = [counted(count, name.removesuffix("s")) for name, count in counts.items() if count]
+        raise InUse(
+            f"The pool {pool} is not empty: {', '.join(found)} in use. "
+            "Switch the pool off, end its sessions and drain its slots, then delete it.",
+            details=counts,
+        )
 
 
 def check_pool(pool: Pool, changed: Collection[str]) -> None:

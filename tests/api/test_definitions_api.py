@@ -257,3 +257,56 @@ def test_changes_are_for_admins(who, api, definition, path, request):
         client.post(f"{path}revisions/1/revert/", {}),
     ]
     assert {answer.status_code for answer in answers} == {403}
+
+
+NEW = {"name": "web-shop", "requirements": {"cpu_cores": "3", "memory_gb": "4"}}
+WEB = {"label": "web", "node_definition": "nginx"}
+PORT = {"node_label": "web", "protocol": "http", "outside": 8080, "inside": 80}
+
+
+def test_a_definition_is_created_without_a_topology(api, admin):
+    database = {"label": "db", "cpu_cores": "2"}
+    nodes = [{**WEB, "cpu_cores": "1"}, database]
+    body = {**NEW, "nodes": nodes, "port_template": [PORT], "status": "active", "system": "containers"}
+    answer = api(admin).post(DEFINITIONS, body)
+    assert answer.status_code == 201, answer.json()
+    made = answer.json()
+    assert (made["topology_yaml"], made["node_count"], made["revision"], made["links"]) == ("", 2, 1, [])
+    assert [port["name"] for port in made["port_template"]] == ["web_http"]
+    shown = [(node["label"], node["node_definition"], node["memory_mb"]) for node in made["nodes"]]
+    assert shown == [("web", "nginx", 2048), ("db", "containers", 2048)]
+    assert [Decimal(node["cpu_cores"]) for node in made["nodes"]] == [1, 2]
+    assert ChangeLog.objects.get(event="definition_created").object_id == made["id"]
+    for path in (f"{DEFINITIONS}{made['id']}/", f"/definitions/{made['id']}/"):
+        assert api(admin).get(path).status_code == 200
+
+
+def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
+    made = api(admin).post(DEFINITIONS, {**NEW, "port_template": [{**PORT, "node_label": "web-shop"}]}).json()
+    assert [(node["label"], node["node_definition"]) for node in made["nodes"]] == [("web-shop", "cml")]
+    assert made["requirements"] == {
+        "cpu_cores": "3.00",
+        "memory_gb": "4.00",
+        "storage_gb": "0.00",
+        "gpu": "0.00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "text"),
+    [
+        ({"requirements": {"cpu_cores": "3"}}, "requirements", "memory_gb"),
+        ({"requirements": {"cpu_cores": "0", "memory_gb": "4"}}, "requirements", "cpu_cores"),
+        ({"nodes": []}, "nodes", "empty"),
+        ({"nodes": [WEB, WEB]}, "nodes", "Several nodes have the label “web”."),
+        ({"port_template": [PORT]}, "port_template", "Port 1: There is no node “web”."),
+        ({"nodes": [WEB], "port_template": [PORT, PORT]}, "port_template", "8080/tcp is used by port 1."),
+        ({"nodes": [WEB], "port_template": [{**PORT, "transport": "udp"}]}, "port_template", "is not of the"),
+        ({"name": "Not a name"}, "name", ""),
+    ],
+)
+def test_a_wrong_definition_without_a_topology_is_refused_by_field(change, field, text, api, admin):
+    answer = api(admin).post(DEFINITIONS, {**NEW, **change})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    assert text in str(answer.json()["details"])
+    assert nothing_is_saved()

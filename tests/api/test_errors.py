@@ -135,7 +135,11 @@ def test_429_says_when_to_come_again(api, viewer, settings):
     assert 1 <= int(answer["Retry-After"]) <= 60
 
 
-def test_500_tells_nothing_but_the_number_of_the_request(api, viewer, monkeypatch):
+@pytest.mark.parametrize("debug", [False, True])
+def test_500_tells_nothing_but_the_number_of_the_request(debug, api, viewer, monkeypatch, settings, caplog):
+    """The demo runs with DEBUG and answers in the same form; the trace is in the log."""
+    settings.DEBUG = debug
+
     def fail():
         raise RuntimeError("the secret of the house")
 
@@ -144,6 +148,7 @@ def test_500_tells_nothing_but_the_number_of_the_request(api, viewer, monkeypatc
     body = assert_error(answer, 500, "server_error")
     assert "secret" not in answer.content.decode()
     assert body["details"] == {"id": answer["X-Request-ID"]}
+    assert "the secret of the house" in caplog.text
 
 
 def test_a_body_larger_than_five_megabytes_is_refused(api, admin):

@@ -96,6 +96,17 @@ def test_an_empty_reason_is_not_allowed(document):
     assert (cancel["required"], cancel["properties"]["reason"]["minLength"]) == (["reason"], 1)
 
 
+def test_every_list_has_the_same_form(document):
+    """Except the list for Prometheus, whose service discovery reads a bare array."""
+    bare = [
+        path
+        for path, methods in document["paths"].items()
+        for content in methods.get("get", {}).get("responses", {}).get("200", {}).get("content", {}).values()
+        if content["schema"].get("type") == "array"
+    ]
+    assert bare == ["/api/internal/prometheus-targets/"]
+
+
 def test_explain_may_answer_409(document):
     assert "409" in document["paths"]["/api/lablet-sessions/{id}/explain/"]["get"]["responses"]
 

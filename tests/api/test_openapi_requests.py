@@ -57,6 +57,8 @@ RULES = {
     *("cursor", "labels", "name", "runtime_settings", "scheduler", "slot_labels", "topology"),
 }
 RULES_OF = {
+    # Labels of nodes and outside ports are unique, and a port names a node.
+    "POST /api/lablet-definitions/": {"nodes", "port_template"},
     # A change of some fields needs a reason.
     "PATCH /api/fair-share-policies/{id}/": {"reason"},
     "PATCH /api/pools/{id}/": {"reason"},

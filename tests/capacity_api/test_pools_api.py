@@ -1,12 +1,18 @@
 """Pools and ticks over the API."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError, connection, connections
 
+from lcm.actors import SYSTEM
+from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog
-from scheduling.models import Pool, SlotState, TickRun
-from tests.capacity_pages.stage import make_slot, put_on, reserve
+from lcm.services.sessions import transition_session
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.services import pools
+from tests.capacity_pages.stage import SIZE, make_slot, put_on, reserve
 
 POOLS = "/api/pools/"
 
@@ -140,3 +146,57 @@ def test_ticks_are_listed_and_filtered(api, viewer, pool, other_pool, now):
     failed = client.get("/api/ticks/", {"failed": "true"}).json()["results"]
     assert [row["errors"] for row in failed] == [{"place": "gone"}]
     assert len(client.get("/api/ticks/", {"failed": "false"}).json()["results"]) == 1
+
+
+def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_history(
+    api, admin, pool, session_in, now
+):
+    session = session_in(SessionStatus.RUNNING)
+    slot = pool.slots.get_or_create(number=1, defaults=SIZE | {"state": SlotState.READY})[0]
+    reserve(pool, now)
+    address = f"{POOLS}{pool.pk}/"
+    assert api(admin).delete(address).json()["details"] == {"reason": ["This field is required."]}
+    refused = api(admin).delete(f"{address}?reason=moved")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    assert refused.json()["details"] == {"slots": 1, "sessions": 1, "reservations": 1}
+    assert "1 slot, 1 session, 1 reservation in use" in refused.json()["message"]
+
+    for status in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=session, to=status, actor=SYSTEM, now=now)
+    pool.reservations.filter(session=None).update(phase=Phase.CANCELLED)
+    Slot.objects.filter(pk=slot.pk).update(state=SlotState.EMPTY)
+    deleted = api(admin).delete(f"{address}?reason=moved")
+    assert deleted.status_code == 204, deleted.json()
+    assert api(admin).get(address).status_code == 404
+    assert not Reservation.objects.exists()
+    assert api(admin).get(f"/api/lablet-sessions/{session.pk}/").json()["pool"] == pool.name
+    entry = ChangeLog.objects.get(event="pool_deleted")
+    assert (entry.object_label, entry.reason, entry.before["name"]) == (pool.name, "moved", pool.name)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
+    """The tick changes an empty slot to LAUNCHING; that must wait for the deletion and then find no slot."""
+    make_slot(pool, 1, SlotState.EMPTY)
+    found = []
+
+    def launch():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '200ms'")
+            Slot.objects.filter(state=SlotState.EMPTY).update(state=SlotState.LAUNCHING)
+        except OperationalError as error:
+            found.append(str(error))
+        finally:
+            connections.close_all()
+
+    def counted(*args):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(launch).result(20)
+        return "none"
+
+    monkeypatch.setattr(pools, "counted", counted)
+    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM)
+    assert "lock timeout" in found[0]
+    assert not Slot.objects.exists()

@@ -6,6 +6,7 @@ from django.urls import reverse
 from lcm.models import ChangeLog
 from scheduling.models import Pool
 from scheduling.pages.pool_forms import NewPoolForm
+from tests.capacity_pages.stage import make_slot
 
 GOOD = {
     "name": "cml-new",
@@ -160,3 +161,15 @@ def test_the_edit_form_shows_what_is_set(by, admin, pool, edit_url):
     assert form["max_slots"].value() == 6
     assert form["description"].value() == "Evening courses"
     assert "runtime" not in form.fields
+
+
+def test_an_empty_pool_is_deleted_with_a_reason(by, admin, pool, active_definition, words):
+    address = reverse("pool_delete", args=[pool.pk])
+    slot = make_slot(pool, 1)
+    page = by(admin).get(address)
+    assert "1 definition names this pool and must be edited before the next session." in words(page)
+    refused = by(admin).post(address, {"reason": "moved"})
+    assert "The pool cml-eu is not empty: 1 slot in use." in words(refused)
+    slot.delete()
+    assert by(admin).post(address, {"reason": "moved"}).headers["Location"] == "/pools/"
+    assert not Pool.objects.filter(pk=pool.pk).exists()

@@ -34,6 +34,20 @@ def test_from_scheduled_to_running_and_to_its_end(play):
     play(part)
 
 
+def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        row = scene.lcm.sessions[scene.key]
+        row["topology"] = ""
+        scene.world.put(Session.read(row))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "has no topology" in failure["reason"]
+        assert scene.labs() == {}
+
+    play(part)
+
+
 @pytest.mark.parametrize(("starts_in", "ends_in", "steps"), [(3600, 7200, []), (-90, -1, ["CANCELLED"])])
 def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
     async def part(scene):

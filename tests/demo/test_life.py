@@ -11,13 +11,26 @@ from django.utils import timezone
 from fairshare.models import FairShare, UsageBucket
 from lcm.demo import life
 from lcm.demo.fleet import MISJUDGED, count_usage, load_demo
+from lcm.demo.names import DEFINITIONS, POOLS, TOPOLOGIES
 from lcm.demo.workers import controller_key, point_workers_at
 from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
-from lcm.models import ApiToken, ChangeLog, LabletDefinition, LabletSession, Membership, Project
-from lcm.services.sessions import transition_session
+from lcm.models import (
+    ApiToken,
+    ChangeLog,
+    Domain,
+    LabletDefinition,
+    LabletSession,
+    Membership,
+    Project,
+    User,
+)
+from lcm.services.definitions import import_definition
+from lcm.services.organisation import add_member, create_domain, create_project
+from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import find_token
 from scheduling.models import SimulatedInstance, Slot
 from scheduling.selectors.fleet import is_silent
+from scheduling.services.pools import create_pool
 from tests.factories import WAY_TO
 
 S = SessionStatus
@@ -112,6 +125,50 @@ def test_a_spot_worker_gets_notice(fleet, now, monkeypatch):
     life.DemoLife(Random(1)).step(now=now)
     (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
     assert (noticed.market, noticed.pool) == ("spot", "cml-us")
+
+
+def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
+    fleet, now, tmp_path, monkeypatch
+):
+    for name in ("CALLED_OFF", "EXTENDED", "INTERRUPTED"):
+        monkeypatch.setattr(life, name, 1.0)
+    lab = (TOPOLOGIES / f"{DEFINITIONS[0]}.yaml").read_text()
+    with_spot = {"spot": True}
+    create_pool(name="mine", spot_policy="only", runtime_settings=with_spot, max_slots=2, actor=life.DEMO)
+    SimulatedInstance.objects.update(ended_at=now)
+    SimulatedInstance.objects.create(id="i-1", pool="mine", market="spot", launched_at=now)
+    mine = {"topology": lab, "status": "active", "actor": life.DEMO, "now": now}
+    import_definition(name="mine", **mine)
+    import_definition(name=DEFINITIONS[0], version="2.0", **mine)
+    # A demo definition that a person moved to a pool of their own.
+    LabletDefinition.objects.filter(name=DEFINITIONS[1]).update(pool="mine")
+    admin = User.objects.get(username="admin")
+    project = create_project(domain=Domain.objects.first(), name="empty", actor=life.DEMO)
+    create_project(domain=create_domain(name="mine", actor=life.DEMO), name="mine", actor=life.DEMO)
+    add_member(project=project, user=admin, actor=life.DEMO)
+    active().delete()
+    theirs = create_session(
+        definition=LabletDefinition.objects.get(name=DEFINITIONS[2]),
+        owner=admin,
+        project=project,
+        starts_at=now,
+        ends_at=now + timedelta(hours=1),
+        actor=life.DEMO,
+        now=now,
+    )
+    run_all(now)
+    for step in range(20):
+        life.DemoLife(Random(step)).step(now=now)
+    theirs.refresh_from_db()
+    assert (theirs.status, theirs.ends_at) == (S.RUNNING, now + timedelta(hours=1))
+    others = active().exclude(pk=theirs.pk)
+    assert others.count() == life.BUSY
+    assert {each.definition.version for each in others} == {"1.0"}
+    assert {each.definition.name for each in others} <= {*DEFINITIONS} - {DEFINITIONS[1]}
+    assert set(others.values_list("pool", flat=True)) <= {*POOLS}
+    assert not SimulatedInstance.objects.exclude(interrupted_at=None).exists()
+    controller_key(tmp_path / "token", now=now)
+    assert find_token(key=(tmp_path / "token").read_text(), now=now).scopes == [f"pool:{p}" for p in POOLS]
 
 
 def test_workers_answer_where_the_simulators_are(fleet):

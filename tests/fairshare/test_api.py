@@ -147,7 +147,7 @@ def test_a_bad_policy_is_refused(body, field, busy, api, admin):
 
 
 def test_observers(busy, api, viewer):
-    rows = {row["name"]: row for row in api(viewer).get("/api/observers/").json()}
+    rows = {row["name"]: row for row in api(viewer).get("/api/observers/").json()["results"]}
     assert len(rows) == 10
     record = rows["usage-record"]
     assert (record["kind"], record["interval_seconds"], record["last_run"]["success_count"]) == (

@@ -43,7 +43,7 @@ def listed(client):
 
 
 def test_it_is_one_of_the_observers_and_says_what_it_does(admin, api):
-    found = {each["name"]: each for each in api(admin).get("/api/observers/").json()}
+    found = {each["name"]: each for each in api(admin).get("/api/observers/").json()["results"]}
     assert found["service-discovery"]["kind"] == "observer"
     assert ServiceDiscoveryObserver.__doc__.startswith("Lists what Prometheus scrapes")
 

@@ -55,6 +55,20 @@ def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
     assert prometheus.asked == []
 
 
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        ({"kernels": []}, {"kernels": ["This list may not be empty."]}),
+        ({"sessions": []}, {"sessions": ["This list may not be empty."]}),
+        ({}, {"__all__": ["Send the ids of at least one kernel or session."]}),
+    ],
+)
+def test_a_batch_of_nothing_is_refused(body, details, api, viewer, prometheus):
+    answer = api(viewer).post("/api/live-stats", body)
+    assert (answer.status_code, answer.json()["details"]) == (400, details)
+    assert prometheus.asked == []
+
+
 def test_history_over_a_range(api, viewer, running, prometheus):
     prometheus.answer = usual
     address = f"/api/lablet-sessions/{running.pk}/live-stats/history"

@@ -1,6 +1,7 @@
 """What controllers ask and tell: sessions on their slots, failures, leases, heartbeats, boot tokens."""
 
 from datetime import timedelta
+from decimal import Decimal
 from uuid import uuid4
 
 import pytest
@@ -10,6 +11,7 @@ from lcm.cml.topology import parse_topology
 from lcm.lifecycle import SessionStatus
 from lcm.models import ApiToken, ChangeLog
 from lcm.selectors import for_controllers
+from lcm.services.definitions import create_definition
 from lcm.services.sessions import transition_session
 from scheduling.launching import boot_token
 from scheduling.models import (
@@ -24,7 +26,7 @@ from scheduling.models import (
 )
 from scheduling.services.assignment import assign
 from scheduling.services.slots import move_slot
-from tests.factories import WAY_TO
+from tests.factories import WAY_TO, make_session
 from tests.scheduling.fleet import placing
 
 S = SessionStatus
@@ -75,6 +77,40 @@ def test_a_session_comes_with_all_that_a_controller_needs(api, controller, on_sl
     assert row["topology"].strip().startswith("lab:")
     assert (row["requests"], row["awaits_arrival"], row["arrived_at"]) == ({}, False, None)
     assert row["revision"] == 1
+
+
+def test_a_definition_without_a_topology_runs_on_a_controller_that_knows_it(
+    api, operator, controller, project, slot, as_admin, now
+):
+    web = create_definition(
+        name="web-shop",
+        requirements={"cpu_cores": Decimal(1), "memory_gb": Decimal(1)},
+        nodes=[{"label": "web"}, {"label": "db"}],
+        port_template=[
+            {"node_label": "web", "protocol": "ssh", "outside": 22, "inside": None, "transport": "tcp"}
+        ],
+        pool="cml-eu",
+        placement="spread",
+        status="active",
+        actor=as_admin,
+        now=now,
+    )
+    session = make_session(web, project, operator, now=now)
+    claim = Reservation.objects.get(session=session)
+    assert assign(slot.pool, [placing(slot.pool, claim, slot)], now=now)
+    part = ReservationPart.objects.get()
+    ReservationPart.objects.update(kernels=["db"])
+    size = {"cpu_cores": 64, "memory_gb": 256, "storage_gb": 2000, "max_leases": 20}
+    other = Slot.objects.create(pool=slot.pool, number=2, state=SlotState.READY, instance_id="i-2", **size)
+    part.pk, part.slot, part.kernels = uuid4(), other, ["web"]
+    part.save(force_insert=True)
+    (row,) = listed(api(controller))
+    assert (row["topology"], set(row["kernels"])) == ("", {"web", "db"})
+    assert [part["nodes"] for part in row["parts"]] == [["db"], ["web"]]
+    assert set(row["allocated_ports"]) == {"web_ssh"}
+    for status in ("INSTANTIATING", "READY", "RUNNING"):
+        moved = api(controller).post(f"{SESSIONS}{session.pk}/transitions", {"to_status": status})
+        assert moved.status_code == 200, moved.json()
 
 
 def test_a_session_that_is_spread_comes_in_parts(api, controller, active_definition, on_slot, slot):

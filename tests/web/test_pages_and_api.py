@@ -91,6 +91,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "pool_detail": ("GET capacity:pool-detail",),
     "pool_board": ("GET capacity:pool-detail",),
     "pool_edit": ("PATCH capacity:pool-detail",),
+    "pool_delete": ("DELETE capacity:pool-detail",),
     "pool_scheduler": ("PATCH capacity:pool-detail",),
     "queue_list": ("GET capacity:reservation-list",),
     "queue_ticks": ("GET capacity:tick-list",),
@@ -158,6 +159,7 @@ PAGES_WITHOUT_A_CALL = {
     "metrics": "is for Prometheus; METRICS_TOKEN or a loopback address is needed",
 }
 CALLS_WITHOUT_A_PAGE = {
+    "POST api:definition-list": "creates a definition without a topology, for another controller",
     "POST api:session-arrive": "is called by the system that lets the user in",
     "POST capacity:reservation-list": "reserves capacity for another program",
     "POST capacity:reservation-renew": "reserves capacity for another program",

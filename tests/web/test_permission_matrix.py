@@ -81,6 +81,7 @@ PAGES: dict[str, dict[str, str]] = {
     "pool_detail": {"GET": "viewer"},
     "pool_board": {"GET": "viewer"},
     "pool_edit": {"GET": "admin", "POST": "admin"},
+    "pool_delete": {"GET": "admin", "POST": "admin"},
     "pool_scheduler": {"GET": "admin", "POST": "admin"},
     "queue_list": {"GET": "viewer"},
     "queue_ticks": {"GET": "viewer"},
@@ -150,7 +151,7 @@ PAGES: dict[str, dict[str, str]] = {
     "metrics": {"GET": "public"},
 }
 API: dict[str, dict[str, str]] = {
-    "api:definition-list": {"GET": "viewer"},
+    "api:definition-list": {"GET": "viewer", "POST": "admin"},
     "api:definition-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
     "api:definition-import": {"POST": "admin"},
     "api:definition-set-status": {"POST": "admin"},
@@ -185,7 +186,7 @@ API: dict[str, dict[str, str]] = {
     "api:internal-session-failures": {"POST": "controller"},
     "api:internal-watch": {"GET": "controller"},
     "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
-    "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin"},
+    "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
     "capacity:pool-dry-run": {"POST": "operator"},
     "capacity:session-explain": {"GET": "viewer"},
     "capacity:session-move": {"POST": "operator"},

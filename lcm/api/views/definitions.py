@@ -31,6 +31,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     access = {
         "list": VIEWER,
         "retrieve": VIEWER,
+        "create": ADMIN,
         "partial_update": ADMIN,
         "destroy": ADMIN,
         "import_topology": ADMIN,
@@ -45,6 +46,13 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return s.DefinitionSerializer if self.action == "list" else s.DefinitionDetailSerializer
+
+    @extend_schema(request=s.NewDefinitionSerializer, responses={201: s.DefinitionDetailSerializer})
+    def create(self, request: Request) -> Response:
+        """Create a definition without a topology; `import` reads one."""
+        data = self.taken(s.NewDefinitionSerializer, request)
+        definition = services.create_definition(**data, actor=self.actor, now=self.now())
+        return Response(self.get_serializer(definition).data, status=201)
 
     @extend_schema(request=s.DefinitionChangeSerializer, responses=s.DefinitionDetailSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:

@@ -59,8 +59,8 @@ class LiveViewSet(LcmViewSet[Kernel]):
     @extend_schema(request=s.BatchSerializer, responses={200: s.BatchLiveSerializer})
     def create(self, request: Request) -> Response:
         data = self.taken(s.BatchSerializer, request)
-        sessions = selectors.kernels_of(data["sessions"])
-        ids = {*data["kernels"], *(key for kernels in sessions.values() for key in kernels)}
+        sessions = selectors.kernels_of(data.get("sessions", ()))
+        ids = {*data.get("kernels", ()), *(key for kernels in sessions.values() for key in kernels)}
         if len(ids) > s.MOST_KERNELS:
             many = f"These are {len(ids):,} kernels; ask for {s.MOST_KERNELS:,} at most."
             raise InvalidInput({"sessions": many})

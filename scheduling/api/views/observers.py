@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.access import OPERATOR, VIEWER
+from lcm.api.pagination import SinglePage
 from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
 from scheduling.models import ObserverRun, RunKind
@@ -60,14 +61,15 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
     queryset = ObserverRun.objects.none()
     serializer_class = ObserverSerializer
     filter_backends = []
-    pagination_class = None
+    pagination_class = SinglePage
     lookup_field = "name"
     lookup_value_regex = "[A-Za-z0-9_-]+"
     access = {"list": VIEWER, "retrieve": VIEWER, "run": OPERATOR}
 
     @extend_schema(responses=ObserverSerializer(many=True))
     def list(self, request: Request) -> Response:
-        return Response(ObserverSerializer(observed(self.now()), many=True).data)
+        rows: Any = self.paginate_queryset(observed(self.now()))
+        return self.get_paginated_response(ObserverSerializer(rows, many=True).data)
 
     @extend_schema(responses=ObserverDetailSerializer)
     def retrieve(self, request: Request, name: str) -> Response:

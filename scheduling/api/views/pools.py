@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.access import ADMIN, OPERATOR, VIEWER
-from lcm.api.views.base import ReadViewSet
+from lcm.api.views.base import ReadViewSet, deletion_schema
 from scheduling.api import serializers as s
 from scheduling.api.scheduler_serializers import (
     DecisionSerializer,
@@ -25,7 +25,7 @@ from scheduling.selectors import capacity
 from scheduling.selectors.queue import decisions
 from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
 from scheduling.selectors.rehearsing import Requirement, WhatIf, rehearse
-from scheduling.services.pools import create_pool, update_pool
+from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 
 @extend_schema(tags=["capacity"])
@@ -41,6 +41,7 @@ class PoolViewSet(ReadViewSet[Pool]):
         "retrieve": VIEWER,
         "create": ADMIN,
         "partial_update": ADMIN,
+        "destroy": ADMIN,
         "dry_run": OPERATOR,
     }
 
@@ -56,6 +57,13 @@ class PoolViewSet(ReadViewSet[Pool]):
     def partial_update(self, request: Request, pk: str) -> Response:
         changes = self.given(s.PoolChangeSerializer, request)
         return self._shown(update_pool(pool=self.get_object(), actor=self.actor, **changes))
+
+    @deletion_schema
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete an empty pool: no slot has a worker, and no session or reservation uses it."""
+        reason = self.reason_to_delete(request)
+        delete_pool(pool=self.get_object(), reason=reason, actor=self.actor)
+        return Response(status=204)
 
     @extend_schema(request=DryRunSerializer, responses=RehearsalSerializer)
     @action(detail=True, methods=["post"], url_path="dry-run")
