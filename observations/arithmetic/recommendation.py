@@ -75,11 +75,18 @@ class Flag:
 
 
 def flag_of(
-    resource: str, *, summary: Summary, basis: str, required: int, before: str = "", exceeds: int = 0
+    resource: str,
+    *,
+    summary: Summary,
+    basis: str,
+    required: int,
+    before: str = "",
+    exceeds: int = 0,
+    most: int = 0,
 ) -> Flag:
     """Whether a resource is asked for wrongly; what is flagged stays so until the gap is half as large.
 
-    `exceeds` is how many sessions went above what is required. On allocated figures headroom alone raises
+    `exceeds` is how many sessions went above what is required, `most` the largest of them. On allocated figures headroom alone raises
     no flag: what nodes were given is a limit, not a measurement.
     """
     rule = RULES[resource]
@@ -97,7 +104,7 @@ def flag_of(
         return Flag(
             resource,
             UNDER,
-            f"{rule.label}: {times} exceeded {with_unit(resource, required)}, up to {text(summary.max)}.",
+            f"{rule.label}: {times} exceeded {with_unit(resource, required)}, up to {text(max(summary.max, most))}.",
         )
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
@@ -119,14 +126,17 @@ def would_be_over(resource: str, *, summary: Summary, basis: str, required: int)
 
 
 def class_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Class:
-    """Too little of anything weighs more than too much of something else."""
+    """Too little of anything weighs more than too much of something else.
+
+    `n` is the number of sessions of the resource that the fewest sessions have figures of.
+    """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
         return Class.UNDER
-    if n < UNDER_LEAST:
-        return Class.INSUFFICIENT
     if OVER in directions:
         return Class.OVER
+    if n < UNDER_LEAST:
+        return Class.INSUFFICIENT
     return Class.INSUFFICIENT if undecided and n < OVER_LEAST else Class.OPTIMIZED
 
 
