@@ -8,13 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, NotFound, StateConflict
-from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
-from lcm.models.definitions import RESOURCES
+from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
+from lcm.models.definitions import KEEP, RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
 from lcm.signals import definition_revised
@@ -177,25 +178,31 @@ def revise_definition(
     port_template: list[dict[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
     aggregate: dict[str, Any] | None = None,
+    bases: Mapping[str, dict[str, str | None]] | None = None,
 ) -> DefinitionRevision:
-    """Ask for something else from now on; refused when `based_on` is no longer the current revision."""
+    """Ask for something else from now on; refused when `based_on` is no longer the current revision.
+
+    `bases` has the basis and the source of resources where they differ from `basis`.
+    """
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
+        amounts = _amounts(requirements, current.requirements)
         revision = DefinitionRevision(
             definition=definition,
             number=current.number + 1,
             port_template=current.port_template if port_template is None else port_template,
             before=current.snapshot,
             basis=basis,
+            bases=_bases(basis, current.requirements, amounts) | dict(bases or {}),
             aggregate=aggregate,
             reason=reason,
             actor=actor.label,
             created_by_id=actor.user_id,
             created_at=now,
             reverts=reverts,
-            **_amounts(requirements, current.requirements),
+            **amounts,
         )
         clean(revision)
         if revision.snapshot == current.snapshot:
@@ -231,7 +238,7 @@ def revert_definition(
         port_template=target.port_template,
         based_on=based_on,
         reason=reason,
-        basis=Basis.CUSTOM,
+        basis=Basis.REVERT,
         reverts=undone,
         actor=actor,
         now=now,
@@ -261,20 +268,33 @@ def _first_revision(
     actor: Actor,
     now: datetime,
 ) -> DefinitionRevision:
+    amounts = _amounts(requirements, {})
     revision = DefinitionRevision(
         definition=definition,
         number=1,
         port_template=ports,
         basis=Basis.IMPORTED,
+        bases=_bases(Basis.IMPORTED, {}, amounts),
+        outcome=None,
         reason="Estimated from the topology",
         actor=actor.label,
         created_by_id=actor.user_id,
         created_at=now,
-        **_amounts(requirements, {}),
+        **amounts,
     )
     clean(revision)
     revision.save(force_insert=True)
     return revision
+
+
+def _bases(
+    basis: Basis, before: Mapping[str, Decimal], after: Mapping[str, Decimal]
+) -> dict[str, dict[str, str | None]]:
+    """Return the basis of each resource: the given one where the amount changes, else keep."""
+    return {
+        name: {"basis": KEEP if before.get(name) == value else basis.value, "source": None}
+        for name, value in after.items()
+    }
 
 
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
@@ -307,4 +327,8 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
     )
     if not moved:
         raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
+    undecided = Q(outcome=None) | Q(outcome=Outcome.WATCHING)
+    DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
+        outcome=Outcome.SUPERSEDED, outcome_at=new.created_at
+    )
     definition.current_revision = new

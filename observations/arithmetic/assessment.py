@@ -106,9 +106,7 @@ def assess(
         undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
     return Assessed(
         n=digest.n,
-        verdict=class_of(
-            min((summary.n for _, summary in known), default=0), raised, undecided=undecided
-        ),
+        verdict=class_of(min((summary.n for _, summary in known), default=0), raised, undecided=undecided),
         confidence=weakest(views),
         newest=newest[0][0] if newest else None,
         recommended={

@@ -86,8 +86,8 @@ def flag_of(
 ) -> Flag:
     """Whether a resource is asked for wrongly; what is flagged stays so until the gap is half as large.
 
-    `exceeds` is how many sessions went above what is required, `most` the largest of them. On allocated figures headroom alone raises
-    no flag: what nodes were given is a limit, not a measurement.
+    `exceeds` is how many sessions went above what is required, `most` the largest of them. On allocated
+    figures headroom alone raises no flag: what nodes were given is a limit, not a measurement.
     """
     rule = RULES[resource]
     proposal = propose(resource, "recommended", summary, basis)
@@ -101,11 +101,8 @@ def flag_of(
         return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))
     if rule.stops and exceeds:
         times = f"{exceeds} {'session' if exceeds == 1 else 'sessions'}"
-        return Flag(
-            resource,
-            UNDER,
-            f"{rule.label}: {times} exceeded {with_unit(resource, required)}, up to {text(max(summary.max, most))}.",
-        )
+        asked, largest = with_unit(resource, required), text(max(summary.max, most))
+        return Flag(resource, UNDER, f"{rule.label}: {times} exceeded {asked}, up to {largest}.")
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
     if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:

@@ -117,7 +117,7 @@ def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None =
 
 def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
     """Turn a revision that is watched into verified or regressed, once."""
-    if revision.outcome == Outcome.WATCHING and revision.number > 1:
+    if revision.outcome == Outcome.WATCHING:
         fresh = _reread(definition, revision)
         if fresh.outcome == Outcome.WATCHING:
             _judge(definition, fresh, now)
@@ -126,8 +126,11 @@ def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision
 def judge_again(*, definition: LabletDefinition, now: datetime) -> None:
     """Other samples count than before: what they say of the present revision holds, decided or not."""
     current = definition.current_revision
-    if current is not None and current.number > 1:
-        _judge(definition, _reread(definition, current), now)
+    if current is None or current.number == 1:
+        return
+    fresh = _reread(definition, current)
+    if fresh.outcome != Outcome.SUPERSEDED:  # another revision was applied a moment ago
+        _judge(definition, fresh, now)
 
 
 def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> DefinitionRevision:
@@ -140,8 +143,12 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
     standing = standing_of(revision)
     outcome = standing.outcome
     decided_at = None if outcome == Outcome.WATCHING else now
+    if outcome == revision.outcome:
+        return
+    # The definition first, as when it is revised: two transactions never wait for each other in a circle.
+    LabletDefinition.objects.select_for_update(no_key=True).only("pk").get(pk=definition.pk)
     mine = DefinitionRevision.objects.filter(pk=revision.pk, outcome=revision.outcome)
-    if outcome == revision.outcome or not mine.update(outcome=outcome, outcome_at=decided_at):
+    if not mine.update(outcome=outcome, outcome_at=decided_at):
         return
     log_change(
         definition,
