@@ -197,6 +197,8 @@ SPECTACULAR_SETTINGS = {
         "LiveStateEnum": "observations.api.live_serializers.STATES",
         "JobStateEnum": "lcm.models.jobs.JobState",
         "TokenStateEnum": ["valid", "expired", "revoked"],
+        "RevisionBasisEnum": "lcm.models.definitions.Basis",
+        "SourceEnum": ["used", "allocated"],
     },
 }
 

@@ -15,6 +15,7 @@ from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.lifecycle import SessionStatus
 from lcm.models import (
     ApiToken,
+    Basis,
     ChangeLog,
     DefinitionRevision,
     DefinitionStatus,
@@ -30,6 +31,7 @@ from lcm.models import (
     TokenKind,
     User,
 )
+from lcm.models.definitions import KEEP
 from lcm.roles import Role, role_of
 from lcm.selectors.definitions import topology_text
 from lcm.selectors.organisation import values_are_for_admins
@@ -179,16 +181,31 @@ class PortSerializer(serializers.Serializer[Any]):
     transport = serializers.CharField()
 
 
+class ResourceBasisSerializer(serializers.Serializer[Any]):
+    basis = serializers.ChoiceField(
+        choices=[KEEP, *(each.value for each in Basis if each != Basis.MIXED)],
+        help_text="Where the number comes from; `keep` if the revision does not change it.",
+    )
+    source = serializers.ChoiceField(  # type: ignore[assignment]
+        choices=["used", "allocated"],
+        allow_null=True,
+        help_text="The figures of sessions it was taken from; null if it was not taken from sessions.",
+    )
+
+
 class RevisionSerializer(serializers.ModelSerializer[DefinitionRevision]):
     requirements = RequirementsSerializer(read_only=True)
     port_template = PortSerializer(many=True, read_only=True)
+    bases = serializers.DictField(
+        child=ResourceBasisSerializer(), read_only=True, help_text="By resource: `cpu_cores`, `memory_gb` …"
+    )
     reverts = serializers.IntegerField(source="reverts.number", read_only=True, default=None, allow_null=True)
 
     class Meta:
         model = DefinitionRevision
         fields = [
-            "number", "requirements", "port_template", "before", "basis", "reason", "actor", "created_at",
-            "reverts", "outcome",
+            "number", "requirements", "port_template", "before", "basis", "bases", "reason", "actor",
+            "created_at", "reverts", "outcome", "outcome_at",
         ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0009_since_when_reviews_and_outcomes'),
+        ('lcm', '0010_open_port_drift'),
     ]
 
     operations = [

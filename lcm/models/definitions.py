@@ -15,6 +15,8 @@ from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
 
 RESOURCES = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
+RESOURCE_WORDS = {"cpu_cores": "CPU", "memory_gb": "memory", "storage_gb": "storage", "gpu": "GPU"}
+KEEP = "keep"
 
 
 class DefinitionStatus(models.TextChoices):
@@ -29,21 +31,26 @@ class Placement(models.TextChoices):
 
 
 class Basis(models.TextChoices):
-    """Where a revision's numbers come from."""
+    """Where the numbers of a revision come from; `mixed` if resources have different bases."""
 
     IMPORTED = "imported", "Imported"
     CUSTOM = "custom", "Custom"
-    MAX = "max", "Maximum"
-    AVG = "avg", "Average"
-    P95 = "p95", "95th percentile"
+    MAX = "max", "Max"
+    AVG = "avg", "Avg"
+    P95 = "p95", "p95"
     LATEST = "latest", "Latest"
     RECOMMENDED = "recommended", "Recommended"
+    MIXED = "mixed", "Mixed"
+    REVERT = "revert", "Revert"
 
 
 class Outcome(models.TextChoices):
+    """What the sessions of a revision say about it; `superseded` if another one replaced it before that."""
+
     WATCHING = "watching", "Watching"
     VERIFIED = "verified", "Verified"
     REGRESSED = "regressed", "Regressed"
+    SUPERSEDED = "superseded", "Superseded"
 
 
 def label_map(value: Any) -> None:
@@ -151,13 +158,25 @@ class DefinitionRevision(IdModel):
     port_template = models.JSONField(default=list, blank=True)
     before = models.JSONField(null=True, blank=True, help_text="Requirements and port template it replaced.")
     basis = models.CharField(max_length=11, choices=Basis)
+    bases = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Resource → its basis (or keep) and source (used, allocated or none).",
+    )
     aggregate = models.JSONField(null=True, blank=True, help_text="The evidence it was based on.")
     reason = models.CharField(max_length=500, blank=True)
     actor = models.CharField(max_length=150)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField()
     reverts = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
-    outcome = models.CharField(max_length=9, choices=Outcome, default=Outcome.WATCHING)
+    outcome = models.CharField(
+        max_length=10,
+        choices=Outcome,
+        default=Outcome.WATCHING,
+        null=True,
+        blank=True,
+        help_text="None for an import: it changed nothing that sessions could verify.",
+    )
     outcome_at = models.DateTimeField(null=True, blank=True, help_text="When its outcome was decided.")
 
     class Meta:
@@ -182,8 +201,19 @@ class DefinitionRevision(IdModel):
 
     @property
     def outcome_word(self) -> str:
-        """In words; an import changed nothing that sessions could judge."""
-        return "Not judged" if self.number == 1 else self.get_outcome_display()
+        return self.get_outcome_display() or "None"
+
+    @property
+    def mixed_bases(self) -> str:
+        """Return the basis of each resource of a mixed revision: `CPU p95 used, memory custom`."""
+        if self.basis != Basis.MIXED:
+            return ""
+        chosen = [(name, self.bases[name]) for name in RESOURCES if name in self.bases]
+        return ", ".join(
+            " ".join(filter(None, (RESOURCE_WORDS[name], each["basis"], each["source"])))
+            for name, each in chosen
+            if each["basis"] != KEEP
+        )
 
     @property
     def requirements(self) -> dict[str, Decimal]:

@@ -130,7 +130,7 @@ _REVISION_COLUMNS = [
     Column(
         "Storage", lambda row: row.storage_gb, sort="-storage_gb", numeric=True, export_label="Storage GB"
     ),
-    Column("Basis", lambda row: row.get_basis_display()),
+    Column("Basis", lambda row: ": ".join(filter(None, (row.get_basis_display(), row.mixed_bases)))),
     Column("Outcome", lambda row: row.outcome_word),
     Column("Why", lambda row: row.reason),
     Column("Applied", lambda row: row.created_at, numeric=True),

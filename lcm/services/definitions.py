@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from lcm.actors import Actor
@@ -16,8 +17,8 @@ from lcm.cml.plain_nodes import build_nodes, label_problems, port_problems
 from lcm.cml.ports import port_template as named_ports
 from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, NotFound, StateConflict
-from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
-from lcm.models.definitions import RESOURCES
+from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
+from lcm.models.definitions import KEEP, RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
 from lcm.signals import definition_revised
@@ -152,6 +153,10 @@ def _save_new(
         save_checked(definition, exclude={"current_revision"})
         revision.definition, revision.number, revision.created_at = definition, 1, now
         revision.actor, revision.created_by_id = actor.label, actor.user_id
+        revision.outcome = None
+        revision.bases = _bases(
+            Basis(revision.basis), {}, {name: getattr(revision, name) for name in RESOURCES}
+        )
         clean(revision)
         revision.save(force_insert=True)
         definition.current_revision = revision
@@ -238,25 +243,31 @@ def revise_definition(
     port_template: list[dict[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
     aggregate: dict[str, Any] | None = None,
+    bases: Mapping[str, dict[str, str | None]] | None = None,
 ) -> DefinitionRevision:
-    """Ask for something else from now on; refused when `based_on` is no longer the current revision."""
+    """Ask for something else from now on; refused when `based_on` is no longer the current revision.
+
+    `bases` has the basis and the source of resources where they differ from `basis`.
+    """
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
+        amounts = _amounts(requirements, current.requirements)
         revision = DefinitionRevision(
             definition=definition,
             number=current.number + 1,
             port_template=current.port_template if port_template is None else port_template,
             before=current.snapshot,
             basis=basis,
+            bases=_bases(basis, current.requirements, amounts) | dict(bases or {}),
             aggregate=aggregate,
             reason=reason,
             actor=actor.label,
             created_by_id=actor.user_id,
             created_at=now,
             reverts=reverts,
-            **_amounts(requirements, current.requirements),
+            **amounts,
         )
         clean(revision)
         if revision.snapshot == current.snapshot:
@@ -292,7 +303,7 @@ def revert_definition(
         port_template=target.port_template,
         based_on=based_on,
         reason=reason,
-        basis=Basis.CUSTOM,
+        basis=Basis.REVERT,
         reverts=undone,
         actor=actor,
         now=now,
@@ -312,6 +323,16 @@ def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor
         )
         LabletDefinition.objects.filter(pk=definition.pk).update(current_revision=None)
         delete_unless_used(definition)
+
+
+def _bases(
+    basis: Basis, before: Mapping[str, Decimal], after: Mapping[str, Decimal]
+) -> dict[str, dict[str, str | None]]:
+    """Return the basis of each resource: the given one where the amount changes, else keep."""
+    return {
+        name: {"basis": KEEP if before.get(name) == value else basis.value, "source": None}
+        for name, value in after.items()
+    }
 
 
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
@@ -344,4 +365,8 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
     )
     if not moved:
         raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
+    undecided = Q(outcome=None) | Q(outcome=Outcome.WATCHING)
+    DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
+        outcome=Outcome.SUPERSEDED, outcome_at=new.created_at
+    )
     definition.current_revision = new

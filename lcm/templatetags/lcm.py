@@ -51,6 +51,7 @@ LOOKS: dict[str, tuple[str, str]] = {
     "watching": ("half", "busy"),
     "verified": ("check", "ok"),
     "regressed": ("oct", "bad"),
+    "superseded": ("sq", "idle"),
     "under": ("up", "bad"),
     "over": ("down", "warn"),
     "optimized": ("check", "ok"),

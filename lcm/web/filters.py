@@ -198,18 +198,12 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
 class RevisionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("reason", "actor")
     basis = ChoicesFilter(choices=Basis.choices, label="Basis")
-    outcome = ChoicesFilter(choices=Outcome.choices, label="Outcome", method="judged")
+    outcome = ChoicesFilter(choices=Outcome.choices, label="Outcome")
     created = PeriodFilter(field_name="created_at", label="Applied")
 
     class Meta:
         model = DefinitionRevision
         fields: list[str] = []
-
-    def judged(
-        self, qs: QuerySet[DefinitionRevision], name: str, value: list[str]
-    ) -> QuerySet[DefinitionRevision]:
-        """The first one is never judged."""
-        return qs.filter(outcome__in=value, number__gt=1) if value else qs
 
 
 class DomainFilter(df.FilterSet):  # type: ignore[misc]

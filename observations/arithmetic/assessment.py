@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from observations.arithmetic.histogram import Digest, day_of
-from observations.arithmetic.measures import MEASURED, Amounts
+from observations.arithmetic.measures import MEASURED, USED, Amounts
 from observations.arithmetic.recommendation import Class, Flag, class_of, flag_of, propose, would_be_over
 from observations.arithmetic.statistics import (
     LEVELS,
     STALE_DAYS,
     Confidence,
     Summary,
-    basis_of,
     confidence_of,
+    source_of,
     step_change,
     summarize,
 )
@@ -40,9 +40,11 @@ class ResourceView:
     confidence: Confidence
 
 
-def view_of(resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "") -> ResourceView:
-    """The figures of a resource, on the basis asked for or the one that enough sessions have."""
-    basis = basis or basis_of(digest, resource)
+def view_of(
+    resource: str, digest: Digest, newest: Newest, *, today: int, basis: str = "", before: str = ""
+) -> ResourceView:
+    """Return the figures of a resource from the source in `basis`, else from the one `source_of` gives."""
+    basis = basis or source_of(digest, resource, before)
     values = [amounts[resource, basis] for _, amounts in newest if (resource, basis) in amounts]
     summary = summarize(digest.of(resource, basis), values[0] if values else None)
     step = step_change(resource, values)
@@ -73,15 +75,24 @@ class Assessed:
 
 
 def assess(
-    digest: Digest, *, newest: Newest, required: Mapping[str, int], flags: Mapping[str, str], today: int
+    digest: Digest,
+    *,
+    newest: Newest,
+    required: Mapping[str, int],
+    flags: Mapping[str, str],
+    sources: Mapping[str, str],
+    today: int,
 ) -> Assessed:
-    """`flags` are those it has now: what is flagged stays so until the gap is half as large."""
-    views = [view_of(resource, digest, newest, today=today) for resource in MEASURED]
+    """Assess a definition. `flags` and `sources` are the present ones, which only evidence changes."""
+    views = [
+        view_of(resource, digest, newest, today=today, before=sources.get(resource, ""))
+        for resource in MEASURED
+    ]
     known = [(view, view.summary) for view in views if view.summary is not None]
     raised, undecided = [], False
     for view, summary in known:
         asked = required[view.resource]
-        exceeds = digest.of(view.resource, view.basis).above(asked)
+        exceeds, most = _exceeding(view, digest, asked)
         flag = flag_of(
             view.resource,
             summary=summary,
@@ -89,12 +100,13 @@ def assess(
             required=asked,
             before=flags.get(view.resource, ""),
             exceeds=exceeds,
+            most=most,
         )
         raised += [flag] if flag.direction else []
         undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
     return Assessed(
         n=digest.n,
-        verdict=class_of(digest.n, raised, undecided=undecided),
+        verdict=class_of(min((summary.n for _, summary in known), default=0), raised, undecided=undecided),
         confidence=weakest(views),
         newest=newest[0][0] if newest else None,
         recommended={
@@ -104,6 +116,18 @@ def assess(
         bases={view.resource: view.basis for view, _ in known},
         flags=raised,
     )
+
+
+def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, int]:
+    """Count the sessions above a requirement, with the largest value.
+
+    Measured use above the requirement counts whatever the source is.
+    """
+    for source in (view.basis, USED):
+        histogram = digest.of(view.resource, source)
+        if above := histogram.above(required):
+            return above, max(histogram.bins)
+    return 0, 0
 
 
 def weakest(views: Iterable[ResourceView]) -> str:

@@ -75,12 +75,19 @@ class Flag:
 
 
 def flag_of(
-    resource: str, *, summary: Summary, basis: str, required: int, before: str = "", exceeds: int = 0
+    resource: str,
+    *,
+    summary: Summary,
+    basis: str,
+    required: int,
+    before: str = "",
+    exceeds: int = 0,
+    most: int = 0,
 ) -> Flag:
     """Whether a resource is asked for wrongly; what is flagged stays so until the gap is half as large.
 
-    `exceeds` is how many sessions went above what is required. On allocated figures headroom alone raises
-    no flag: what nodes were given is a limit, not a measurement.
+    `exceeds` is how many sessions went above what is required, `most` the largest of them. On allocated
+    figures headroom alone raises no flag: what nodes were given is a limit, not a measurement.
     """
     rule = RULES[resource]
     proposal = propose(resource, "recommended", summary, basis)
@@ -94,11 +101,8 @@ def flag_of(
         return Flag(resource, UNDER, _said(resource, required, proposal.value, "too little"))
     if rule.stops and exceeds:
         times = f"{exceeds} {'session' if exceeds == 1 else 'sessions'}"
-        return Flag(
-            resource,
-            UNDER,
-            f"{rule.label}: {times} exceeded {with_unit(resource, required)}, up to {text(summary.max)}.",
-        )
+        asked, largest = with_unit(resource, required), text(max(summary.max, most))
+        return Flag(resource, UNDER, f"{rule.label}: {times} exceeded {asked}, up to {largest}.")
     gap, half = required - proposal.value, 2 if before == OVER else 1
     enough = summary.n >= OVER_LEAST
     if enough and gap * half >= rule.floor and gap * half * 100 >= OVER_PERCENT * required:
@@ -119,14 +123,17 @@ def would_be_over(resource: str, *, summary: Summary, basis: str, required: int)
 
 
 def class_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Class:
-    """Too little of anything weighs more than too much of something else."""
+    """Too little of anything weighs more than too much of something else.
+
+    `n` is the number of sessions of the resource that the fewest sessions have figures of.
+    """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
         return Class.UNDER
-    if n < UNDER_LEAST:
-        return Class.INSUFFICIENT
     if OVER in directions:
         return Class.OVER
+    if n < UNDER_LEAST:
+        return Class.INSUFFICIENT
     return Class.INSUFFICIENT if undecided and n < OVER_LEAST else Class.OPTIMIZED
 
 

@@ -83,10 +83,17 @@ def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
     )
 
 
-def basis_of(digest: Digest, resource: str) -> str:
-    """What was used, when enough sessions have it; else what was allocated."""
-    used = digest.of(resource, USED).n
-    return USED if digest.n and Fraction(used, digest.n) >= ENOUGH_MEASURED else ALLOCATED
+def source_of(digest: Digest, resource: str, before: str = "") -> str:
+    """Return the figures a resource is assessed by: used or allocated. `before` is the present source.
+
+    The source becomes *used* when 80 % of the sessions have measured use. It stays *used* as long as one
+    session has: a session without measured use says nothing about use, so it never changes the source.
+    """
+    used, allocated = digest.of(resource, USED).n, digest.of(resource, ALLOCATED).n
+    if not used:
+        return ALLOCATED
+    is_enough = before == USED or not allocated or Fraction(used, digest.n) >= ENOUGH_MEASURED
+    return USED if is_enough else ALLOCATED
 
 
 def usual_range(histogram: Histogram) -> tuple[float, float] | None:

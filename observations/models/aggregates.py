@@ -102,6 +102,10 @@ class DefinitionAssessment(models.Model):
     def __str__(self) -> str:
         return f"assessment of {self.definition_id}"
 
+    def sources_in(self, epoch: str) -> dict[str, str]:
+        """Return the source of each resource, used or allocated; none for another epoch."""
+        return dict(self.bases) if self.epoch == epoch else {}
+
     def wasted(self, resource: str) -> Decimal | None:
         """Core- or GB-hours; where use was not measured it is at least this much, and 0 says nothing."""
         waste = {CPU: self.waste_cpu, MEMORY: self.waste_memory}[resource]

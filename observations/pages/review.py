@@ -114,7 +114,9 @@ def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime)
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
         "back_to": way_back(revision),
-        "standing": standing_of(revision, evidence.digest) if revision.number > 1 else None,
+        "standing": standing_of(revision, evidence.assessment.sources_in(evidence.epoch))
+        if revision.number > 1
+        else None,
         "crumbs": [
             ("Definitions", reverse("definition_list")),
             (str(definition), reverse("definition_detail", args=[definition.pk])),

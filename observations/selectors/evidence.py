@@ -77,9 +77,17 @@ def evidence_of(
     present = digests.get(definition.current_revision_id)
     digest = merged(digests.values())
     assessment = assessments[0] if assessments else lock_assessment(definition)
-    chosen, today = bases or {}, day_of(now)
+    chosen, present_sources, today = bases or {}, assessment.sources_in(epoch), day_of(now)
     views = {
-        name: view_of(name, digest, newest, today=today, basis=chosen.get(name, "")) for name in MEASURED
+        name: view_of(
+            name,
+            digest,
+            newest,
+            today=today,
+            basis=chosen.get(name, ""),
+            before=present_sources.get(name, ""),
+        )
+        for name in MEASURED
     }
     return Evidence(
         definition=definition,

@@ -254,6 +254,7 @@ def take_figures(
         newest=newest,
         required=required_by(revision),
         flags=assessment.flags if assessment.epoch == epoch else {},
+        sources=assessment.sources_in(epoch),
         today=day_of(now),
     )
     _take(assessment, found, within(days, today=day_of(now)), epoch)

@@ -55,6 +55,7 @@ def apply_change(
             based_on=current.number,
             reason=reason,
             basis=_basis(preview),
+            bases=_bases(preview),
             aggregate=_evidence(preview, evidence_of(fresh, now=now)),
             actor=actor,
             now=now,
@@ -66,9 +67,20 @@ def apply_change(
 
 
 def _basis(preview: Preview) -> Basis:
-    """The one basis of everything that changes; several are custom, and named in the evidence."""
-    picks = {impact.proposal.choice for impact in preview.impacts if impact.changes}
-    return Basis(picks.pop()) if len(picks) == 1 and not picks & {KEEP, CUSTOM} else Basis.CUSTOM
+    """Return the basis that was chosen for all resources, or mixed."""
+    picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
+    return Basis(picks.pop()) if len(picks) == 1 else Basis.MIXED
+
+
+def _bases(preview: Preview) -> dict[str, dict[str, str | None]]:
+    """Return what was chosen for each resource. A number that was kept or entered by hand has no source."""
+    return {
+        impact.resource: {
+            "basis": impact.proposal.choice,
+            "source": None if impact.proposal.choice in (KEEP, CUSTOM) else impact.view.basis,
+        }
+        for impact in preview.impacts
+    }
 
 
 def _evidence(preview: Preview, usual: Evidence) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from observations.services.samples import judge, sample_of
 def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """They are being taken down: what was seen of them is all there is, and may decide."""
     rows = SessionObservation.objects.filter(
-        session_id__in=session_ids, is_sample=True, revision__outcome=Outcome.WATCHING, revision__number__gt=1
+        session_id__in=session_ids, is_sample=True, revision__outcome=Outcome.WATCHING
     )
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
     for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -10,10 +11,8 @@ from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
-from observations.arithmetic.histogram import Digest, merged
-from observations.arithmetic.measures import MEASURED, RULES
-from observations.arithmetic.statistics import basis_of
-from observations.models import ResourceAggregate, SessionObservation
+from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
+from observations.models import DefinitionAssessment, SessionObservation
 from observations.services.aggregates import refresh_assessment, required_by
 from observations.services.samples import PEAKS, amounts_in
 
@@ -60,10 +59,10 @@ class Standing:
         return f"{self.observed} of {DECIDING} sessions within"
 
 
-def standing_of(revision: DefinitionRevision, digest: Digest | None = None) -> Standing:
+def standing_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> Standing:
     """For each resource it changed the first five samples that say it, against what it asks for.
 
-    `digest` is that of all samples of the definition's epoch, where it was read already.
+    `present` has the sources of the definition's assessment, if the caller has read it.
     """
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
@@ -74,12 +73,12 @@ def standing_of(revision: DefinitionRevision, digest: Digest | None = None) -> S
     if not changed:
         first = samples[:DECIDING]
         return Standing({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
-    required, bases = required_by(revision), bases_of(revision, digest)
+    required, sources = required_by(revision), sources_of(revision, present)
     is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
     for resource in changed:
-        key = resource, bases[resource]
+        key = resource, sources[resource]
         values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
         above = sum(value > required[resource] for value, _ in values)
         is_final &= all(last for _, last in values)
@@ -101,26 +100,24 @@ def changed_by(revision: DefinitionRevision) -> list[str]:
     ]
 
 
-def bases_of(revision: DefinitionRevision, digest: Digest | None = None) -> dict[str, str]:
-    """What its numbers speak of, used or allocated: as it was applied, else as most sessions have it."""
+def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the source, used or allocated, that each resource of a revision is judged by.
+
+    It is the source the revision was applied with. A revision without evidence has that of the assessment.
+    """
     applied = (revision.aggregate or {}).get("resources", {})
     if set(MEASURED) <= set(applied):
         return {resource: applied[resource]["basis"] for resource in MEASURED}
-    if digest is None:
-        digest = _digest_of(revision)
-    return {resource: basis_of(digest, resource) for resource in MEASURED}
-
-
-def _digest_of(revision: DefinitionRevision) -> Digest:
-    kept = ResourceAggregate.objects.filter(
-        definition=revision.definition_id, epoch=revision.definition.topology_hash
-    )
-    return merged(Digest.from_json(each) for each in kept.values_list("digest", flat=True))
+    if present is None:
+        definition = revision.definition
+        assessment = DefinitionAssessment.objects.filter(definition=definition).first()
+        present = assessment.sources_in(definition.topology_hash) if assessment else {}
+    return {resource: present.get(resource, ALLOCATED) for resource in MEASURED}
 
 
 def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
     """Turn a revision that is watched into verified or regressed, once."""
-    if revision.outcome == Outcome.WATCHING and revision.number > 1:
+    if revision.outcome == Outcome.WATCHING:
         fresh = _reread(definition, revision)
         if fresh.outcome == Outcome.WATCHING:
             _judge(definition, fresh, now)
@@ -129,8 +126,11 @@ def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision
 def judge_again(*, definition: LabletDefinition, now: datetime) -> None:
     """Other samples count than before: what they say of the present revision holds, decided or not."""
     current = definition.current_revision
-    if current is not None and current.number > 1:
-        _judge(definition, _reread(definition, current), now)
+    if current is None or current.number == 1:
+        return
+    fresh = _reread(definition, current)
+    if fresh.outcome != Outcome.SUPERSEDED:  # another revision was applied a moment ago
+        _judge(definition, fresh, now)
 
 
 def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> DefinitionRevision:
@@ -143,8 +143,12 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
     standing = standing_of(revision)
     outcome = standing.outcome
     decided_at = None if outcome == Outcome.WATCHING else now
+    if outcome == revision.outcome:
+        return
+    # The definition first, as when it is revised: two transactions never wait for each other in a circle.
+    LabletDefinition.objects.select_for_update(no_key=True).only("pk").get(pk=definition.pk)
     mine = DefinitionRevision.objects.filter(pk=revision.pk, outcome=revision.outcome)
-    if outcome == revision.outcome or not mine.update(outcome=outcome, outcome_at=decided_at):
+    if not mine.update(outcome=outcome, outcome_at=decided_at):
         return
     log_change(
         definition,

@@ -186,6 +186,7 @@ class ObservationFiller:
             memory_gb=Decimal("3.5"),
             storage_gb=7,
             basis="imported",
+            outcome=None,
             actor="LCM",
             created_at=self.now,
         )

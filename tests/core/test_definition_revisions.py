@@ -1,11 +1,14 @@
 """Asking for something else from now on, and going back."""
 
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 
 from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
+from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import revert_definition, revise_definition
 
 
@@ -55,10 +58,61 @@ def test_what_is_not_named_stays(revise):
     assert len(revision.port_template) == 2
 
 
-def test_the_first_revision_is_not_touched(revise, definition):
+def test_the_first_revision_is_not_touched_but_superseded(revise, definition, now):
     before = DefinitionRevision.objects.filter(number=1).values().get()
+    assert before["outcome"] is None
     revise()
-    assert DefinitionRevision.objects.filter(number=1).values().get() == before
+    after = DefinitionRevision.objects.filter(number=1).values().get()
+    assert after == before | {"outcome": "superseded", "outcome_at": now}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "then"),
+    [("watching", "superseded"), ("verified", "verified"), ("regressed", "regressed")],
+)
+def test_a_revision_that_is_replaced_is_no_longer_watched(outcome, then, revise, revert):
+    old = revise()
+    assert old.outcome == "watching"
+    DefinitionRevision.objects.filter(pk=old.pk).update(outcome=outcome)
+    new = revert(1, based_on=2)
+    old.refresh_from_db()
+    assert (old.outcome, new.outcome) == (then, "watching")
+
+
+def chosen(revision):
+    return revision.basis, {name: each["basis"] for name, each in revision.bases.items()}
+
+
+def test_what_is_revised_by_hand_and_reverted_is_recorded_as_that(revise, revert, definition):
+    kept = dict.fromkeys(RESOURCES, "keep")
+    assert chosen(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
+    assert chosen(revise()) == ("custom", kept | {"cpu_cores": "custom"})
+    assert chosen(revert(1, based_on=2)) == ("revert", kept | {"cpu_cores": "revert"})
+
+
+def test_older_revisions_get_their_bases_and_outcomes(revise, revert, definition, now):
+    """As the rows were before: no bases, a revert is custom, mixed choices are custom, all are watched."""
+    revise()
+    revert(1, based_on=2)
+    mixed = revise(requirements={"cpu_cores": Decimal(5)}, based_on=3)
+    picks = {"cpu_cores": ("p95", "used"), "memory_gb": ("max", "allocated"), "storage_gb": ("keep", "used")}
+    evidence = {"resources": {name: {"choice": pick, "basis": of} for name, (pick, of) in picks.items()}}
+    expected = [chosen(revision) for revision in definition.revisions.order_by("number")[:3]]
+    rows = DefinitionRevision.objects
+    rows.filter(number__gt=1).update(basis="custom")
+    rows.update(bases={}, outcome="watching", outcome_at=None)
+    rows.filter(pk=mixed.pk).update(aggregate=evidence)
+    import_module("lcm.migrations.0012_mixed_reverted_and_superseded_revisions").derive_bases_and_outcomes(
+        apps, None
+    )
+    *older, last = definition.revisions.order_by("number")
+    assert [chosen(revision) for revision in older] == expected
+    assert [(each.outcome, each.outcome_at) for each in older] == [("superseded", now)] * 3
+    assert (last.basis, last.outcome, last.mixed_bases) == (
+        "mixed",
+        "watching",
+        "CPU p95 used, memory max allocated",
+    )
 
 
 def test_the_change_log_has_what_differs(revise):

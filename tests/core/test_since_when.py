@@ -9,7 +9,7 @@ import pytest
 from django.apps import apps
 
 from lcm.actors import SYSTEM
-from lcm.models import LabletDefinition, Outcome
+from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
 from scheduling.models import LaunchAttempt, Pool, Slot
 from scheduling.services.pools import create_pool
@@ -51,6 +51,7 @@ def test_reviews_and_outcomes_are_as_old_as_the_change_log_says(active_definitio
 
 
 def test_what_needs_no_review_and_is_watched_says_nothing(active_definition):
+    DefinitionRevision.objects.update(outcome=Outcome.WATCHING)
     migrate("lcm", "0009_since_when_reviews_and_outcomes")
     active_definition.refresh_from_db()
     assert active_definition.review_since is None

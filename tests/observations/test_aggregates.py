@@ -229,14 +229,41 @@ def test_each_revision_has_an_aggregate_of_its_own(active_definition, observed, 
     assert (whole.views["cpu_cores"].summary.min, second.views["cpu_cores"].summary.min) == (100, 200)
 
 
-def test_basis_is_used_when_four_fifths_have_it_and_can_be_switched(active_definition, observed, now):
-    observed(active_definition, 4, memory=1024)
+def memory_source(definition, now):
+    return evidence_of(definition, now=now).views["memory_gb"].basis
+
+
+def test_the_source_becomes_used_when_four_fifths_have_it_and_can_be_switched(
+    active_definition, observed, now
+):
     observed(active_definition, 1, memory=None)
-    assert evidence_of(active_definition, now=now).views["memory_gb"].basis == "used"
-    observed(active_definition, 1, memory=None)
-    assert evidence_of(active_definition, now=now).views["memory_gb"].basis == "allocated"
+    observed(active_definition, 3, memory=1024)
+    assert memory_source(active_definition, now) == "allocated"
     switched = evidence_of(active_definition, now=now, bases={"memory_gb": "used"})
-    assert (switched.views["memory_gb"].basis, switched.views["memory_gb"].summary.n) == ("used", 4)
+    assert (switched.views["memory_gb"].basis, switched.views["memory_gb"].summary.n) == ("used", 3)
+    observed(active_definition, 1, memory=1024)
+    assert memory_source(active_definition, now) == "used"
+
+
+def test_a_session_without_measured_use_clears_no_flag(active_definition, observed, as_admin, now):
+    """Only a revision or an exclusion answers a limit that was exceeded."""
+    [peak] = observed(active_definition, 1, memory=4096)
+    assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
+    for _ in range(3):
+        observed(active_definition, 1, memory=None)
+        assert assessment_of(active_definition).flags == {"memory_gb": "under"}
+        assert memory_source(active_definition, now) == "used"
+        assert not rebuild_definition(definition=active_definition, now=now, check=True)
+    assert [event for event, _ in reviews_told(active_definition)] == ["review_raised"]
+    exclude_session(session=peak, reason="a second manager by hand", actor=as_admin, now=now)
+    active_definition.refresh_from_db()
+    assert not active_definition.needs_review
+    assert memory_source(active_definition, now) == "allocated"
+    include_session(session=peak, reason="mistake", actor=as_admin, now=now)
+    active_definition.refresh_from_db()
+    assert memory_source(active_definition, now) == "allocated", "one session of four is measured"
+    assert active_definition.review_reasons == ["Memory: 1 session exceeded 3.5 GB, up to 4."]
+    assert not rebuild_definition(definition=active_definition, now=now, check=True)
 
 
 # --- putting a review off ---------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 
 from lcm.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment
 from observations.pages.wording import answers_of
 from observations.services.previewing import Choice
@@ -120,16 +121,35 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
 
 
 @pytest.mark.parametrize(
-    ("choices", "basis"),
+    ("choices", "basis", "chosen", "mixed"),
     [
-        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("keep")}, Basis.P95),
-        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("max")}, Basis.CUSTOM),
-        ({"cpu_cores": Choice("custom", Decimal(3))}, Basis.CUSTOM),
-        ({"cpu_cores": Choice("max"), "memory_gb": Choice("max")}, Basis.MAX),
+        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("keep")}, Basis.P95, {"cpu_cores": "p95 used"}, ""),
+        (
+            {
+                "cpu_cores": Choice("p95"),
+                "memory_gb": Choice("max", basis="allocated"),
+                "storage_gb": Choice("custom", Decimal(9)),
+            },
+            Basis.MIXED,
+            {"cpu_cores": "p95 used", "memory_gb": "max allocated", "storage_gb": "custom None"},
+            "CPU p95 used, memory max allocated, storage custom",
+        ),
+        ({"cpu_cores": Choice("custom", Decimal(3))}, Basis.CUSTOM, {"cpu_cores": "custom None"}, ""),
+        (
+            {"cpu_cores": Choice("max"), "memory_gb": Choice("max")},
+            Basis.MAX,
+            {"cpu_cores": "max used", "memory_gb": "max used"},
+            "",
+        ),
     ],
 )
-def test_the_basis_is_that_of_what_changes(choices, basis, known, as_admin, now):
-    assert apply(known, choices, as_admin, now).basis == basis
+def test_a_revision_keeps_the_basis_of_each_resource(choices, basis, chosen, mixed, known, as_admin, now):
+    revision = apply(known, choices, as_admin, now)
+    assert (revision.basis, revision.mixed_bases) == (basis, mixed)
+    kept = dict.fromkeys((*MEASURED, "gpu"), "keep None")
+    assert {
+        name: f"{each['basis']} {each['source']}" for name, each in revision.bases.items()
+    } == kept | chosen
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,17 @@ def test_a_revision_that_regressed_is_reverted(
     assert "Revision 2 was exceeded by the sessions after it." not in revised.review_reasons
 
 
+def test_a_superseded_revision_is_not_judged_any_more(revised, regressed, project, operator, as_admin, now):
+    """Neither by its sessions that run on, nor when one of them is excluded or brought back."""
+    exclude_session(session=regressed, reason="a second manager", actor=as_admin, now=now)
+    late = lived(revised, project, operator, ended=now)
+    revert_definition(definition=revised, number=1, based_on=2, reason="a guess", actor=as_admin, now=now)
+    assert outcome(revised) == "superseded"
+    post(late, seen(now, **EXCEEDING), now)
+    include_session(session=regressed, reason="it was right", actor=as_admin, now=now)
+    assert outcome(revised) == "superseded"
+
+
 def test_a_revision_is_not_judged_by_what_it_keeps(known, observed, as_admin, now):
     observed(known, 1, cpu="2.00", memory=4000, storage=5000)
     assert DefinitionAssessment.objects.get().flags == {"memory_gb": "under"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from observations.arithmetic.assessment import assess
 from observations.arithmetic.histogram import Digest, decay_weight
-from observations.arithmetic.measures import CPU, MEMORY, RULES, STORAGE, amount, with_unit
+from observations.arithmetic.measures import BASES, CPU, MEASURED, MEMORY, RULES, STORAGE, amount, with_unit
 from observations.arithmetic.recommendation import CHOICES, Class, flag_of, has_moved, propose
 from observations.arithmetic.statistics import summarize
 
@@ -134,7 +134,7 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
         digest.add(amounts, DAY)
     asked = {CPU: 350, MEMORY: 2300, STORAGE: 4400, **(required or {})}
     newest = [(AT, amounts)] * min(n, 30)
-    return assess(digest, newest=newest, required=asked, flags=flags or {}, today=DAY)
+    return assess(digest, newest=newest, required=asked, flags=flags or {}, sources={}, today=DAY)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +155,17 @@ def test_the_class(n, required, verdict):
     assert assessed(n, required=required).verdict == verdict
 
 
+def test_sessions_without_figures_decide_no_class():
+    """Six measured sessions that use too little to say so, and ten that were not measured."""
+    digest = Digest()
+    for _ in range(6):
+        digest.add({(CPU, "used"): 300}, DAY)
+    for _ in range(10):
+        digest.add({}, DAY)
+    found = assess(digest, newest=[], required={CPU: 600}, flags={}, sources={CPU: "used"}, today=DAY)
+    assert (found.n, found.verdict) == (16, Class.INSUFFICIENT)
+
+
 def test_what_is_too_small_is_fixed_before_any_waste():
     under = assessed(1, required={MEMORY: 1900}).worth(0, 0)
     over = assessed(10, required={CPU: 600}).worth(10**9, 10**9)
@@ -165,7 +176,8 @@ def test_confidence_is_that_of_the_weakest_resource():
     digest = Digest()
     for index in range(22):
         digest.add({(CPU, "used"): 300} | ({(MEMORY, "used"): 2000} if index < 20 else {}), DAY)
-    found = assess(digest, newest=[], required={CPU: 350, MEMORY: 2300, STORAGE: 0}, flags={}, today=DAY)
+    required = {CPU: 350, MEMORY: 2300, STORAGE: 0}
+    found = assess(digest, newest=[], required=required, flags={}, sources={}, today=DAY)
     assert found.confidence == "medium"
     assert set(found.recommended) == {CPU, MEMORY}
 
@@ -188,6 +200,34 @@ def test_a_larger_sample_never_takes_the_under_flag_of_memory_away(values, requi
 
     if flag(values).direction == "under":
         assert flag([*values, max(values) + more]).direction == "under"
+
+
+samples = st.dictionaries(
+    st.tuples(st.sampled_from(MEASURED), st.sampled_from(BASES)), st.integers(1, 900), max_size=6
+)
+
+
+@given(st.lists(samples, max_size=12), st.lists(samples, min_size=1, max_size=6))
+def test_sessions_without_measured_use_change_neither_the_source_nor_a_flag_of_used_figures(rows, more):
+    required = dict.fromkeys(MEASURED, 400)
+    digest, flags, sources = Digest(), {}, {}
+
+    def add(amounts):
+        digest.add(amounts, DAY)
+        found = assess(digest, newest=[], required=required, flags=flags, sources=sources, today=DAY)
+        return found, {flag.resource: flag.direction for flag in found.flags}
+
+    for amounts in rows:
+        found, flags = add(amounts)
+        sources = found.bases
+    for amounts in more:
+        before = {name: flags.get(name) for name, source in sources.items() if source == "used"}
+        exceeded = {name for name in (MEMORY, STORAGE) if digest.of(name, "used").above(400)}
+        found, flags = add({key: value for key, value in amounts.items() if key[1] == "allocated"})
+        assert sources.items() <= found.bases.items()
+        assert {name: flags.get(name) for name in before} == before
+        assert all(flags[name] == "under" for name in exceeded)
+        sources = found.bases
 
 
 def cpu_of(rows):

@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition, LabletSession
+from lcm.services.definitions import revert_definition
 from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.services.aggregates import rebuild_definition
@@ -215,6 +216,27 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
         stopped.result(30)
     revision.refresh_from_db()
     assert revision.outcome == "verified"
+
+
+def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
+    active_definition, project, operator, observed, as_admin, now
+):
+    """Both change the definition and the revision; neither waits for the other in a circle."""
+    observed(active_definition, 10, **TOO_MUCH_CPU)
+    apply(active_definition, {"cpu_cores": Choice("recommended")}, as_admin, now)
+    too_little = {**TOO_MUCH_CPU, "cpu": "2.70"}
+    observed(active_definition, 1, **too_little)
+    second = lived(active_definition, project, operator, ended=now)
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            LabletDefinition.objects.select_for_update().get(pk=active_definition.pk)
+            posted = in_a_thread(threads, lambda: post(second, seen(now, **too_little), now))
+            wait_until_someone_waits()
+            revert_definition(
+                definition=active_definition, number=1, based_on=2, reason="slow", actor=as_admin, now=now
+            )
+        assert posted.result(30).was_new
+    assert active_definition.revisions.get(number=2).outcome == "superseded"
 
 
 def test_a_post_goes_to_the_database_three_times(active_definition, project, operator, observed, now):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from observations.arithmetic.histogram import DAY_ZERO, Digest, Histogram, decay_weight, merged
 from observations.arithmetic.measures import CPU, MEMORY, amount, gigabytes, hundredths, round_up, text
 from observations.arithmetic.statistics import (
-    basis_of,
     confidence_of,
     percentile,
+    source_of,
     step_change,
     summarize,
     usual_range,
@@ -106,22 +106,28 @@ def test_without_age_the_decayed_percentile_is_the_plain_one():
 
 
 @pytest.mark.parametrize(
-    ("used", "of", "basis"),
+    ("used", "of", "before", "source"),
     [
-        (4, 5, "used"),
-        (8, 10, "used"),
-        (79, 100, "allocated"),
-        (0, 3, "allocated"),
-        (1, 1, "used"),
-        (0, 0, "allocated"),
+        (4, 5, "", "used"),
+        (8, 10, "", "used"),
+        (79, 100, "", "allocated"),
+        (0, 3, "", "allocated"),
+        (1, 1, "", "used"),
+        (0, 0, "", "allocated"),
+        # Sessions without measured use change nothing; only measured sessions, or their exclusion, do.
+        (4, 6, "used", "used"),
+        (1, 100, "used", "used"),
+        (0, 100, "used", "allocated"),
+        (79, 100, "allocated", "allocated"),
+        (80, 100, "allocated", "used"),
     ],
 )
-def test_what_was_used_counts_when_four_fifths_have_it(used, of, basis):
+def test_the_table_of_sources(used, of, before, source):
     digest = Digest()
     for index in range(of):
         known = {(CPU, "allocated"): 400} | ({(CPU, "used"): 200} if index < used else {})
         digest.add(known, DAY)
-    assert basis_of(digest, CPU) == basis
+    assert source_of(digest, CPU, before) == source
 
 
 @pytest.mark.parametrize(

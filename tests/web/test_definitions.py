@@ -65,12 +65,26 @@ def test_revisions_are_a_list_with_search_and_pages(as_, viewer, revise):
     assert "No revision matches" in judged
 
 
-def test_the_first_revision_is_not_judged(as_, viewer, revise):
-    definition = revise(1)
+def test_page_and_api_have_the_same_words_for_revisions(as_, api, viewer, revise):
+    definition = revise(0)
+    path = f"/api/lablet-definitions/{definition.pk}/revisions/"
+    (row,) = api(viewer).get(path).json()["results"]
+    assert (row["basis"], row["outcome"]) == ("imported", None)
+    assert '<span class="muted">None</span>' in as_(viewer).get(page("definition_detail", definition)).text
+    revise(2)
+    bases = {"cpu_cores": {"basis": "p95", "source": "used"}, "memory_gb": {"basis": "max", "source": "used"}}
+    definition.revisions.filter(number=3).update(basis="mixed", bases=bases)
+    rows = api(viewer).get(path).json()["results"]
+    assert [(each["basis"], each["outcome"]) for each in rows] == [
+        ("mixed", "watching"),
+        ("custom", "superseded"),
+        ("imported", "superseded"),
+    ]
+    assert rows[1]["bases"]["storage_gb"] == {"basis": "keep", "source": None}
     for name in ("definition_detail", "definition_revisions"):
-        text = as_(viewer).get(page(name, definition)).content.decode()
-        assert text.count('<span class="muted">Not judged</span>') == 1, name
-        assert text.count("Watching</span>") == 1, name
+        text = as_(viewer).get(page(name, definition)).text
+        assert [text.count(f"{word}</span>") for word in ("Watching", "Superseded")] == [1, 2], name
+        assert 'Mixed<div class="sub">CPU p95 used, memory max used</div>' in text, name
 
 
 @pytest.mark.django_db(transaction=True)
@@ -83,7 +97,7 @@ def test_revisions_are_exported_in_the_words_of_the_page(as_, viewer, revise):
     rows = list(csv.DictReader(async_to_sync(join)().decode().splitlines()))
     assert [(row["Revision"], row["Outcome"], row["Who"]) for row in rows] == [
         ("2", "Watching", SYSTEM.label),
-        ("1", "Not judged", rows[1]["Who"]),
+        ("1", "Superseded", rows[1]["Who"]),
     ]
     assert "Actions" not in rows[0]
 
