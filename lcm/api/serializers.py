@@ -8,6 +8,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lcm.cml.limits import MAX_NODE_NAME
+from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
 from lcm.lifecycle import SessionStatus
 from lcm.models import (
     ApiToken,
@@ -173,16 +175,25 @@ class PortSerializer(serializers.Serializer[Any]):
     transport = serializers.CharField()
 
 
+class PortChangesSerializer(serializers.Serializer[Any]):
+    added = serializers.ListField(child=serializers.CharField())
+    removed = serializers.ListField(child=serializers.CharField())
+    changed = serializers.ListField(child=serializers.CharField())
+
+
 class RevisionSerializer(serializers.ModelSerializer[DefinitionRevision]):
     requirements = RequirementsSerializer(read_only=True)
     port_template = PortSerializer(many=True, read_only=True)
+    port_changes = PortChangesSerializer(
+        read_only=True, help_text="Names of ports that differ from the revision before."
+    )
     reverts = serializers.IntegerField(source="reverts.number", read_only=True, default=None, allow_null=True)
 
     class Meta:
         model = DefinitionRevision
         fields = [
-            "number", "requirements", "port_template", "before", "basis", "reason", "actor", "created_at",
-            "reverts", "outcome",
+            "number", "requirements", "port_template", "port_changes", "before", "basis", "reason", "actor",
+            "created_at", "reverts", "outcome",
         ]  # fmt: skip
 
 
@@ -307,8 +318,32 @@ class StatusChangeSerializer(serializers.Serializer[Any]):
     )
 
 
+class NewPortSerializer(serializers.Serializer[Any]):
+    """A port of a new template."""
+
+    node_label = serializers.CharField(max_length=MAX_NODE_NAME, help_text="A node of the topology.")
+    protocol = serializers.ChoiceField(choices=sorted(PROTOCOLS))
+    outside = serializers.IntegerField(
+        min_value=1, max_value=MAX_PORT, help_text="In the topology; each session gets ports of its own."
+    )
+    inside = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_PORT,
+        allow_null=True,
+        default=None,
+        help_text="The port on the node; for serial, the number of the line.",
+    )
+    transport = serializers.ChoiceField(choices=[TCP, UDP], default=TCP)
+    name = serializers.CharField(
+        required=False, help_text="LCM derives it from node and protocol; another name is refused."
+    )
+
+
 class ReviseSerializer(serializers.Serializer[Any]):
-    requirements = RequirementsSerializer()
+    requirements = RequirementsSerializer(default=dict)
+    port_template = NewPortSerializer(
+        many=True, required=False, help_text="All ports of new sessions. Left out: the ports stay."
+    )
     based_on = serializers.IntegerField(min_value=1, help_text="The revision the change was thought out for.")
     reason = serializers.CharField(max_length=500)
 

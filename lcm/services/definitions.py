@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,6 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from lcm.actors import Actor
+from lcm.cml.port_templates import TemplateError, check_template, port_changes, read_entry
 from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
@@ -174,19 +175,26 @@ def revise_definition(
     actor: Actor,
     now: datetime,
     basis: Basis = Basis.CUSTOM,
-    port_template: list[dict[str, Any]] | None = None,
+    port_template: Sequence[Mapping[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
     aggregate: dict[str, Any] | None = None,
 ) -> DefinitionRevision:
-    """Ask for something else from now on; refused when `based_on` is no longer the current revision."""
+    """Ask for something else from now on; refused when `based_on` is no longer the current revision.
+
+    `port_template` replaces the whole template; without it, the template stays.
+    """
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
+        ports = current.port_template if port_template is None else list(port_template)
+        # A revert takes the old template as it is: rules for templates may have changed since.
+        if port_template is not None and reverts is None:
+            ports = _checked_ports(definition, port_template)
         revision = DefinitionRevision(
             definition=definition,
             number=current.number + 1,
-            port_template=current.port_template if port_template is None else port_template,
+            port_template=ports,
             before=current.snapshot,
             basis=basis,
             aggregate=aggregate,
@@ -199,18 +207,20 @@ def revise_definition(
         )
         clean(revision)
         if revision.snapshot == current.snapshot:
-            raise InvalidInput({"requirements": f"Nothing differs from revision {current.number}."})
+            field = "requirements" if requirements or port_template is None else "port_template"
+            raise InvalidInput({field: f"Nothing differs from revision {current.number}."})
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
         old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
+        old_ports, new_ports = _changed_ports(current.port_template, ports)
         log_change(
             definition,
             actor=actor,
             event="definition_revised",
             message=f"{definition}: {revision} applied",
             reason=reason,
-            before=old,
-            after=new,
+            before=old | old_ports,
+            after=new | new_ports,
             now=now,
         )
         definition_revised.send(LabletDefinition, definition=definition, revision=revision, now=now)
@@ -286,6 +296,32 @@ def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal
     if wrong:
         raise InvalidInput(dict.fromkeys(wrong, f"This must be from 0 to less than {MAX_AMOUNT:,}."))
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
+
+
+def _checked_ports(
+    definition: LabletDefinition, entries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    labels = {node["label"] for node in definition.nodes}
+    try:
+        template = check_template([read_entry(entry) for entry in entries], labels)
+    except TemplateError as error:
+        raise InvalidInput({"port_template": error.problems}) from error
+    return [entry.to_dict() for entry in template]
+
+
+def _changed_ports(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the ports that differ, for both sides of the change log; nothing if none does."""
+    changes = port_changes(before, after)
+    if not changes:
+        return {}, {}
+    names = {*changes.added, *changes.removed, *changes.changed}
+
+    def listed(template: Sequence[Mapping[str, Any]]) -> list[str]:
+        return [str(read_entry(entry)) for entry in template if entry["name"] in names]
+
+    return {"ports": listed(before)}, {"ports": listed(after)}
 
 
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:

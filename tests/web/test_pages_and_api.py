@@ -48,6 +48,7 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "definition_bulk_deprecate": ("POST api:definition-set-status",),
     "definition_revisions": ("GET api:definition-revisions",),
     "definition_revise": ("POST api:definition-revise",),
+    "definition_ports": ("POST api:definition-revise",),
     "definition_revert": ("POST api:definition-revert",),
     "definition_review": ("GET observations:definition-resource-observations",),
     "evidence_list": ("GET observations:definition-resource-observations",),

@@ -45,6 +45,7 @@ PAGES: dict[str, dict[str, str]] = {
     "definition_detail": {"GET": "viewer"},
     "definition_edit": {"GET": "admin", "POST": "admin"},
     "definition_revise": {"GET": "admin", "POST": "admin"},
+    "definition_ports": {"GET": "admin", "POST": "admin"},
     "definition_status": {"GET": "admin", "POST": "admin"},
     "definition_delete": {"GET": "admin", "POST": "admin"},
     "definition_revisions": {"GET": "viewer"},
