@@ -88,7 +88,9 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
 def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortLedger) -> str | None:
     if port.label not in labels:
         return (
-            f"The topology has no node “{port.label[:60]}”." if port.label else "The label of a node is missing."
+            f"The topology has no node “{port.label[:60]}”."
+            if port.label
+            else "The label of a node is missing."
         )
     if len(port.tag) > MAX_TAG:
         return f"A tag has at most {MAX_TAG} characters."

@@ -193,7 +193,9 @@ class DefinitionRevision(IdModel):
     @property
     def port_changes(self) -> PortChanges:
         """Ports that differ from the revision before; none for an import."""
-        return port_changes(self.before["port_template"], self.port_template) if self.before else PortChanges()
+        return (
+            port_changes(self.before["port_template"], self.port_template) if self.before else PortChanges()
+        )
 
     @property
     def snapshot(self) -> dict[str, Any]:

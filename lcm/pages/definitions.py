@@ -267,7 +267,8 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
     page = FormPage(
         title=f"Revert to revision {number}?",
         text=f"{definition} asks for {_amounts(current)} now. "
-        f"As revision {current.number + 1} it asks for {_amounts(target)} again.{_ports_change(current, target)}",
+        f"As revision {current.number + 1} it asks for {_amounts(target)} again."
+        + _ports_change(current, target),
         form=RevertForm,
         submit=f"Revert to revision {number}",
         save=save,

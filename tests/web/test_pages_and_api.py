@@ -51,6 +51,8 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "definition_ports": ("POST api:definition-revise",),
     "definition_revert": ("POST api:definition-revert",),
     "definition_review": ("GET observations:definition-resource-observations",),
+    "definition_port_review": ("GET observations:definition-port-review",),
+    "definition_apply_ports": ("POST observations:definition-apply-ports",),
     "evidence_list": ("GET observations:definition-resource-observations",),
     "definition_preview": ("POST observations:definition-preview",),
     "definition_apply": ("POST observations:definition-apply",),
