@@ -63,7 +63,7 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
     `labels` are the nodes of the topology. Raises TemplateError with all problems.
     """
     ledger, per_node = PortLedger(), dict.fromkeys(labels, 0)
-    problems = []
+    problems: list[str] = []
     for number, port in enumerate(ports, 1):
         per_node[port.label] = per_node.get(port.label, 0) + 1
         problem = _problem(port, f"{port.label} (port {number})", labels, ledger)
