@@ -211,6 +211,10 @@ class PortsForm(ReasonForm):
     based_on = forms.IntegerField(widget=forms.HiddenInput)
     field_order = ["port_template", "reason", "based_on"]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["port_template"].optional_word = "empty: no ports"  # type: ignore[attr-defined]
+
     def clean_port_template(self) -> list[dict[str, str]]:
         return read_lines(self.cleaned_data["port_template"])
 
