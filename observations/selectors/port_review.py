@@ -65,7 +65,7 @@ def _observed_ports(
     ).exclude(left_out=LeftOut.EXCLUDED)
     newest = rows.order_by("-observed_at", "-session_id")
     found = newest.values_list("session_id", "observed_ports", "observed_resources__incomplete")[:RECENT]
-    return {pk: ports for pk, ports, incomplete in found if "observed_ports" not in (incomplete or ())}
+    return {pk: ports or {} for pk, ports, incomplete in found if "observed_ports" not in (incomplete or ())}
 
 
 def _with_same_template(definition: LabletDefinition, current: DefinitionRevision) -> list[UUID]:
