@@ -55,6 +55,7 @@ urlpatterns = [
     path("definitions/<uuid:pk>/", definitions.definition_detail, name="definition_detail"),
     path("definitions/<uuid:pk>/edit", definitions.definition_edit, name="definition_edit"),
     path("definitions/<uuid:pk>/revise", definitions.definition_revise, name="definition_revise"),
+    path("definitions/<uuid:pk>/ports", definitions.definition_ports, name="definition_ports"),
     path("definitions/<uuid:pk>/status", definitions.definition_status, name="definition_status"),
     path("definitions/<uuid:pk>/delete", definitions.definition_delete, name="definition_delete"),
     path("definitions/<uuid:pk>/revisions", definitions.definition_revisions, name="definition_revisions"),

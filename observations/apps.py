@@ -32,6 +32,7 @@ def _show_on_pages() -> None:
     from lcm.web.needs import register_needs
     from observations.pages import acknowledging, evidence, lists
     from observations.pages.needs import needs_of_observations
+    from observations.selectors.drift import has_drifted
     from observations.selectors.live import has_a_lab
 
     acknowledging.register_actions()
@@ -45,6 +46,13 @@ def _show_on_pages() -> None:
     controllers = navigation.Entry("controllers", "Controllers", "controller_list", "/controllers/", "server")
     navigation.register_entry("System", controllers, after="tokens")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
+    panels.register_panel(
+        page="definition",
+        name="ports",
+        title="Port review",
+        url_name="definition_port_review",
+        when=has_drifted,
+    )
     panels.register_panel(page="definition", name="drift", title="Port drift", url_name="definition_drift")
     panels.register_panel(
         page="session-wide", name="live", title="Live", url_name="session_live", when=has_a_lab

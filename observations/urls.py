@@ -2,12 +2,31 @@
 
 from django.urls import path
 
-from observations.pages import controllers, drift, evidence, live, review, sessions, setting_aside
+from observations.pages import (
+    controllers,
+    drift,
+    evidence,
+    live,
+    port_review,
+    review,
+    sessions,
+    setting_aside,
+)
 
 urlpatterns = [
     path("definitions/<uuid:pk>/review", review.definition_review, name="definition_review"),
     path("definitions/<uuid:pk>/review/preview", review.definition_preview, name="definition_preview"),
     path("definitions/<uuid:pk>/review/apply", review.definition_apply, name="definition_apply"),
+    path(
+        "definitions/<uuid:pk>/review/ports",
+        port_review.definition_port_review,
+        name="definition_port_review",
+    ),
+    path(
+        "definitions/<uuid:pk>/review/ports/apply",
+        port_review.definition_apply_ports,
+        name="definition_apply_ports",
+    ),
     path("definitions/<uuid:pk>/review/snooze", setting_aside.review_snooze, name="review_snooze"),
     path("definitions/<uuid:pk>/review/dismiss", setting_aside.review_dismiss, name="review_dismiss"),
     path("definitions/<uuid:pk>/drift", drift.definition_drift, name="definition_drift"),

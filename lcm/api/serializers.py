@@ -193,19 +193,28 @@ class ResourceBasisSerializer(serializers.Serializer[Any]):
     )
 
 
+class PortChangesSerializer(serializers.Serializer[Any]):
+    added = serializers.ListField(child=serializers.CharField())
+    removed = serializers.ListField(child=serializers.CharField())
+    changed = serializers.ListField(child=serializers.CharField())
+
+
 class RevisionSerializer(serializers.ModelSerializer[DefinitionRevision]):
     requirements = RequirementsSerializer(read_only=True)
     port_template = PortSerializer(many=True, read_only=True)
     bases = serializers.DictField(
         child=ResourceBasisSerializer(), read_only=True, help_text="By resource: `cpu_cores`, `memory_gb` …"
     )
+    port_changes = PortChangesSerializer(
+        read_only=True, help_text="Names of ports that differ from the revision before."
+    )
     reverts = serializers.IntegerField(source="reverts.number", read_only=True, default=None, allow_null=True)
 
     class Meta:
         model = DefinitionRevision
         fields = [
-            "number", "requirements", "port_template", "before", "basis", "bases", "reason", "actor",
-            "created_at", "reverts", "outcome", "outcome_at",
+            "number", "requirements", "port_template", "port_changes", "before", "basis", "bases", "reason",
+            "actor", "created_at", "reverts", "outcome", "outcome_at",
         ]  # fmt: skip
 
 
@@ -309,18 +318,27 @@ class NewNodeSerializer(serializers.Serializer[Any]):
     storage_gb = serializers.DecimalField(max_digits=10, decimal_places=2, min_value=0, required=False)
 
 
-class PortRequestSerializer(serializers.Serializer[Any]):
-    """A port of each session; LCM names it after its node and protocol."""
+class NewPortSerializer(serializers.Serializer[Any]):
+    """A port of a new template."""
 
-    node_label = serializers.CharField(max_length=MAX_NODE_NAME)
+    node_label = serializers.CharField(max_length=MAX_NODE_NAME, help_text="A node of the definition.")
     protocol = serializers.ChoiceField(choices=sorted(PROTOCOLS))
     outside = serializers.IntegerField(
         min_value=1,
         max_value=MAX_PORT,
         help_text="Unique in the definition; each session gets ports of its own.",
     )
-    inside = serializers.IntegerField(min_value=0, max_value=MAX_PORT, allow_null=True, default=None)
+    inside = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_PORT,
+        allow_null=True,
+        default=None,
+        help_text="The port on the node; for serial, the number of the line.",
+    )
     transport = serializers.ChoiceField(choices=[TCP, UDP], default=TCP)
+    name = serializers.CharField(
+        required=False, help_text="LCM derives it from node and protocol; another name is refused."
+    )
 
 
 class NewDefinitionSerializer(DefinitionSettingsSerializer):
@@ -336,7 +354,7 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
         max_length=MAX_NODES,
         help_text="One kernel each. Left out: one node with the name of the definition.",
     )
-    port_template = PortRequestSerializer(many=True, required=False)
+    port_template = NewPortSerializer(many=True, required=False)
 
 
 class UnderstoodSerializer(serializers.Serializer[Any]):
@@ -384,7 +402,10 @@ class StatusChangeSerializer(serializers.Serializer[Any]):
 
 
 class ReviseSerializer(serializers.Serializer[Any]):
-    requirements = RequirementsSerializer()
+    requirements = RequirementsSerializer(default=dict)
+    port_template = NewPortSerializer(
+        many=True, required=False, help_text="All ports of new sessions. Left out: the ports stay."
+    )
     based_on = serializers.IntegerField(min_value=1, help_text="The revision the change was thought out for.")
     reason = serializers.CharField(max_length=500)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from lcm.cml.ports import TagError, TaggedNode, parse_tag, port_template
+from lcm.cml.ports import PortTemplateEntry, TagError, TaggedNode, parse_tag, port_template
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class LivePorts:
 
 
 @dataclass(frozen=True)
-class _Readable:
-    """A node with those of its tags that name a port and can be read."""
+class NodeTags:
+    """The label of a node and some or all of its tags."""
 
     label: str
     tags: tuple[str, ...]
@@ -29,7 +29,7 @@ class _Readable:
 def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
     """Name the ports as the port template of a topology does, without giving up at a tag someone mistyped."""
     problems: list[tuple[str, str]] = []
-    readable = [_Readable(node.label, _port_tags(node, problems)) for node in nodes]
+    readable = [NodeTags(node.label, _port_tags(node, problems)) for node in nodes]
     named = iter(port_template(readable))
     by_node = tuple(
         {entry.name: entry.outside for entry in islice(named, len(node.tags))} for node in readable
@@ -37,6 +37,11 @@ def ports_by_node(nodes: Sequence[TaggedNode]) -> LivePorts:
     return LivePorts(
         {name: port for ports in by_node for name, port in ports.items()}, by_node, tuple(problems)
     )
+
+
+def live_template(nodes: Sequence[TaggedNode]) -> list[PortTemplateEntry]:
+    """Return the ports of running nodes as a port template, without the tags that cannot be read."""
+    return port_template([NodeTags(node.label, _port_tags(node, [])) for node in nodes])
 
 
 def _port_tags(node: TaggedNode, problems: list[tuple[str, str]]) -> tuple[str, ...]:

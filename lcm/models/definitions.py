@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from lcm.cml.defaults import WEIGHTLESS
+from lcm.cml.port_templates import PortChanges, port_changes
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
 
@@ -218,6 +219,13 @@ class DefinitionRevision(IdModel):
     @property
     def requirements(self) -> dict[str, Decimal]:
         return {name: getattr(self, name) for name in RESOURCES}
+
+    @property
+    def port_changes(self) -> PortChanges:
+        """Ports that differ from the revision before; none for an import."""
+        return (
+            port_changes(self.before["port_template"], self.port_template) if self.before else PortChanges()
+        )
 
     @property
     def snapshot(self) -> dict[str, Any]:

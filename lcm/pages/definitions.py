@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from lcm.cml.port_templates import port_changes, read_entry, read_lines
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
 from lcm.pages.bulk import ACTIVATE, DEPRECATE
@@ -198,6 +199,56 @@ def definition_revise(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return form_page(request, page)
 
 
+class PortsForm(ReasonForm):
+    port_template = forms.CharField(
+        label="Ports",
+        required=False,
+        max_length=200_000,
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+        help_text="One port a line: the label of a node, a space and the port tag as in CML. "
+        "Examples: “r1 serial:5041”, “r1 ssh:5022:22”, “r1 pat:udp:2161:161”.",
+    )
+    based_on = forms.IntegerField(widget=forms.HiddenInput)
+    field_order = ["port_template", "reason", "based_on"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["port_template"].optional_word = "empty: no ports"  # type: ignore[attr-defined]
+
+    def clean_port_template(self) -> list[dict[str, str]]:
+        return read_lines(self.cleaned_data["port_template"])
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def definition_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Write a new port template by hand."""
+    definition = _get(pk)
+    revision = definition.current_revision
+    assert revision is not None
+
+    def save(data: Mapping[str, Any]) -> Done:
+        made = services.revise_definition(
+            definition=definition, requirements={}, **data, actor=actor_of(request), now=timezone.now()
+        )
+        return Done(f"Revision {made.number} applied.", _home(definition))
+
+    page = FormPage(
+        title=f"Edit ports of {definition}",
+        text="New sessions get ports by the new template. Sessions that exist keep their ports.",
+        form=PortsForm,
+        submit="Apply revision",
+        save=save,
+        back=_home(definition),
+        initial={
+            "port_template": "\n".join(str(read_entry(entry)) for entry in revision.port_template),
+            "based_on": revision.number,
+        },
+        crumbs=_crumbs(definition, "Edit ports"),
+    )
+    return form_page(request, page)
+
+
 class RevertForm(ReasonForm):
     based_on = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -220,7 +271,8 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
     page = FormPage(
         title=f"Revert to revision {number}?",
         text=f"{definition} asks for {_amounts(current)} now. "
-        f"As revision {current.number + 1} it asks for {_amounts(target)} again.",
+        f"As revision {current.number + 1} it asks for {_amounts(target)} again."
+        + _ports_change(current, target),
         form=RevertForm,
         submit=f"Revert to revision {number}",
         save=save,
@@ -242,6 +294,11 @@ def _nothing_to_revert(
         "crumbs": _crumbs(definition, "Revert"),
     }
     return show(request, "bulk.html", context, status=200 if request.method == "GET" else 422)
+
+
+def _ports_change(current: DefinitionRevision, target: DefinitionRevision) -> str:
+    changes = port_changes(current.port_template, target.port_template)
+    return f" Ports: {changes}." if changes else ""
 
 
 def _amounts(revision: DefinitionRevision) -> str:

@@ -148,7 +148,11 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
         filterset=filters.RevisionFilter,
         columns=_REVISION_COLUMNS,
         row_actions=Role.ADMIN if can_revert else None,
-        exported=[*_REVISION_COLUMNS, Column("Who", lambda row: row.actor)],
+        exported=[
+            *_REVISION_COLUMNS,
+            Column("Ports", lambda row: str(row.port_changes)),
+            Column("Who", lambda row: row.actor),
+        ],
         row_template="definitions/revision_row.html",
         default_sort="-number",
         search_hint="Why, who",

@@ -37,6 +37,6 @@ def revisions_of(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
 
 
 def revisions_to_list(definition: LabletDefinition) -> QuerySet[DefinitionRevision]:
-    """Without ports and evidence, which no list shows."""
+    """Without evidence, which no list shows."""
     long = ("port_template", "before", "aggregate")
-    return revisions_of(definition).defer(*long, *(f"reverts__{name}" for name in long))
+    return revisions_of(definition).defer("aggregate", *(f"reverts__{name}" for name in long))

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from lcm.actors import Actor
 from lcm.cml.epoch import topology_epoch
-from lcm.cml.plain_nodes import build_nodes, label_problems, port_problems
-from lcm.cml.ports import port_template as named_ports
+from lcm.cml.plain_nodes import build_nodes, label_problems
+from lcm.cml.port_templates import TemplateError, check_template, port_changes, read_entry
 from lcm.cml.topology import Topology, TopologyError, parse_topology
 from lcm.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
@@ -114,11 +114,16 @@ def create_definition(
     """
     entries = [{"node_definition": system, **node} for node in nodes or [{"label": name}]]
     labels = [node["label"] for node in entries]
-    problems = {"nodes": label_problems(labels), "port_template": port_problems(port_template, labels)}
-    if any(problems.values()):
-        raise InvalidInput({field: texts for field, texts in problems.items() if texts})
+    problems = {"nodes": twice} if (twice := label_problems(labels)) else {}
+    ports = [read_entry(port) for port in port_template]
+    try:
+        template = check_template(ports, labels)
+    except TemplateError as error:
+        problems["port_template"] = error.problems
+    if problems:
+        raise InvalidInput(problems)
     amounts = _amounts(requirements, dict.fromkeys(RESOURCES, Decimal(0)))
-    built = build_nodes(entries, port_template, amounts)
+    built = build_nodes(entries, ports, amounts)
     definition = LabletDefinition(
         name=name,
         system=system,
@@ -132,7 +137,7 @@ def create_definition(
     revision = DefinitionRevision(
         basis=Basis.CUSTOM,
         reason="Created without a topology",
-        port_template=[port.to_dict() for port in named_ports(built)],
+        port_template=[port.to_dict() for port in template],
         **amounts,
     )
     return _save_new(definition, revision, event="definition_created", verb="created", actor=actor, now=now)
@@ -240,7 +245,7 @@ def revise_definition(
     actor: Actor,
     now: datetime,
     basis: Basis = Basis.CUSTOM,
-    port_template: list[dict[str, Any]] | None = None,
+    port_template: Sequence[Mapping[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
     aggregate: dict[str, Any] | None = None,
     bases: Mapping[str, dict[str, str | None]] | None = None,
@@ -248,16 +253,21 @@ def revise_definition(
     """Ask for something else from now on; refused when `based_on` is no longer the current revision.
 
     `bases` has the basis and the source of resources where they differ from `basis`.
+    `port_template` replaces the whole template; without it, the template stays.
     """
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
         amounts = _amounts(requirements, current.requirements)
+        ports = current.port_template if port_template is None else list(port_template)
+        # A revert takes the old template as it is: rules for templates may have changed since.
+        if port_template is not None and reverts is None:
+            ports = _checked_ports(definition, port_template)
         revision = DefinitionRevision(
             definition=definition,
             number=current.number + 1,
-            port_template=current.port_template if port_template is None else port_template,
+            port_template=ports,
             before=current.snapshot,
             basis=basis,
             bases=_bases(basis, current.requirements, amounts) | dict(bases or {}),
@@ -271,18 +281,20 @@ def revise_definition(
         )
         clean(revision)
         if revision.snapshot == current.snapshot:
-            raise InvalidInput({"requirements": f"Nothing differs from revision {current.number}."})
+            field = "requirements" if requirements or port_template is None else "port_template"
+            raise InvalidInput({field: f"Nothing differs from revision {current.number}."})
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
         old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
+        old_ports, new_ports = _changed_ports(current.port_template, ports)
         log_change(
             definition,
             actor=actor,
             event="definition_revised",
             message=f"{definition}: {revision} applied",
             reason=reason,
-            before=old,
-            after=new,
+            before=old | old_ports,
+            after=new | new_ports,
             now=now,
         )
         definition_revised.send(LabletDefinition, definition=definition, revision=revision, now=now)
@@ -344,6 +356,32 @@ def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal
     if wrong:
         raise InvalidInput(dict.fromkeys(wrong, f"This must be from 0 to less than {MAX_AMOUNT:,}."))
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
+
+
+def _checked_ports(
+    definition: LabletDefinition, entries: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    labels = {node["label"] for node in definition.nodes}
+    try:
+        template = check_template([read_entry(entry) for entry in entries], labels)
+    except TemplateError as error:
+        raise InvalidInput({"port_template": error.problems}) from error
+    return [entry.to_dict() for entry in template]
+
+
+def _changed_ports(
+    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the ports that differ, for both sides of the change log; nothing if none does."""
+    changes = port_changes(before, after)
+    if not changes:
+        return {}, {}
+    names = {*changes.added, *changes.removed, *changes.changed}
+
+    def listed(template: Sequence[Mapping[str, Any]]) -> list[str]:
+        return [str(read_entry(entry)) for entry in template if entry["name"] in names]
+
+    return {"ports": listed(before)}, {"ports": listed(after)}
 
 
 def _current(definition: LabletDefinition, based_on: int) -> DefinitionRevision:

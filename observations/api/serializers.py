@@ -6,6 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from lcm.api.serializers import NewPortSerializer, PortSerializer
+from lcm.cml.port_comparison import ADD, REMOVE
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.arithmetic.recommendation import CHOICES
 from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
@@ -86,6 +88,33 @@ def choices_in(data: dict[str, Any]) -> dict[str, Choice]:
         for name in MEASURED
         if (each := data["choices"].get(name))
     }
+
+
+class PortLineSerializer(serializers.Serializer[Any]):
+    """A port of the template or of observed labs."""
+
+    name = serializers.CharField()
+    port = PortSerializer(allow_null=True, help_text="Null if no observed tag describes it.")
+    in_template = serializers.BooleanField()
+    observed = serializers.IntegerField(help_text="Sessions whose lab has the port.")
+    action = serializers.ChoiceField(
+        choices=[ADD, REMOVE, ""], help_text="The possible change; empty if there is none."
+    )
+    suggested = serializers.BooleanField(help_text="Whether most sessions speak for the change.")
+    problem = serializers.CharField(help_text="Why an observed port cannot be added.")
+
+
+class PortReviewSerializer(serializers.Serializer[Any]):
+    based_on = serializers.IntegerField(source="revision.number", help_text="The current revision.")
+    sessions = serializers.IntegerField(help_text="The newest sessions that were compared, 20 at most.")
+    ports = PortLineSerializer(source="lines", many=True)
+    suggested_template = PortSerializer(many=True, help_text="The template with all suggested changes.")
+
+
+class ApplyPortsSerializer(serializers.Serializer[Any]):
+    port_template = NewPortSerializer(many=True, help_text="All ports of new sessions.")
+    based_on = serializers.IntegerField(min_value=1, help_text="The revision that was reviewed.")
+    reason = serializers.CharField(max_length=500)
 
 
 class SnoozeSerializer(serializers.Serializer[Any]):

@@ -25,6 +25,11 @@ def drift_of(definition: LabletDefinition, limit: int = 50) -> tuple[list[DriftR
     return sorted(rows[:limit], key=lambda row: row.state == "resolved"), len(rows) > limit
 
 
+def has_drifted(definition: LabletDefinition) -> bool:
+    """Return whether port drift was found in any session, resolved or not."""
+    return definition.drift_reviews.exists()
+
+
 def ports_were_observed(definition: LabletDefinition) -> bool:
     return definition.observations.filter(observed_ports__isnull=False).exists()
 

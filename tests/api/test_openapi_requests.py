@@ -49,7 +49,8 @@ RULES = {
     # Several fields together.
     "__all__",
     # The name or id of something that exists.
-    *("definition", "domain", "owner", "person", "pool", "project", "runtime", "scopes", "user", "weights"),
+    *("definition", "domain", "owner", "person", "pool", "port_template", "project", "runtime", "scopes"),
+    *("user", "weights"),
     # A time or an amount that depends on the clock, on another field or on what is stored.
     *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),
     *("spot_policy", "starts_at", "until"),

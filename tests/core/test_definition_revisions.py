@@ -164,10 +164,57 @@ def test_of_two_admins_with_the_same_page_open_the_first_wins(revise, definition
     assert DefinitionRevision.objects.get(number=2).cpu_cores == 6
 
 
+VNC = {"node_label": "r1", "protocol": "vnc", "outside": 5044}
+
+
 def test_a_new_port_template_alone_is_a_revision(revise):
-    port = {"name": "r1_vnc", "node_label": "r1", "protocol": "vnc", "outside": 5044, "inside": None}
-    revision = revise(requirements={}, port_template=[port])
-    assert revision.port_template == [port]
+    revision = revise(requirements={}, port_template=[VNC])
+    assert revision.port_template == [VNC | {"name": "r1_vnc", "inside": None, "transport": "tcp"}]
+    assert revision.port_changes.to_dict() == {
+        "added": ["r1_vnc"],
+        "removed": ["r1_serial", "host_pat"],
+        "changed": [],
+    }
+    entry = ChangeLog.objects.get(event="definition_revised")
+    assert (entry.before, entry.after) == (
+        {"ports": ["r1 serial:5041", "host pat:2022:22"]},
+        {"ports": ["r1 vnc:5044"]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("ports", "problem"),
+    [
+        ([VNC | {"node_label": "r9"}], "Port 1, “r9 vnc:5044”: There is no node “r9”."),
+        ([VNC, VNC], "is already used by r1 (port 1)."),
+        ([VNC | {"outside": 70_000}], "out of range: 1 to 65535"),
+        ([VNC | {"protocol": "ftp"}], "This is not a port."),
+        ([VNC | {"inside": 5}], "is not of the form vnc:<port>"),
+        ([VNC | {"transport": "udp"}], "is not of the form vnc:<port>"),
+        ([VNC | {"name": "screen"}], "its name is r1_vnc, not screen."),
+        ([VNC | {"outside": 5000 + each} for each in range(65)], "A node has at most 64 ports."),
+        ([{"node_label": "", "tag": "vnc:5044"}], "The label of a node is missing."),
+    ],
+)
+def test_a_port_template_is_checked_as_on_import(ports, problem, revise, definition):
+    with pytest.raises(InvalidInput) as caught:
+        revise(requirements={}, port_template=ports)
+    assert list(caught.value.fields) == ["port_template"]
+    assert problem in caught.value.message
+    assert numbers(definition) == ([1], 1)
+
+
+def test_the_same_port_template_again_is_no_revision(revise, definition):
+    with pytest.raises(InvalidInput, match="Nothing differs from revision 1") as caught:
+        revise(requirements={}, port_template=definition.current_revision.port_template)
+    assert list(caught.value.fields) == ["port_template"]
+
+
+def test_going_back_restores_the_ports(revise, revert, definition):
+    revise(port_template=[VNC])
+    revision = revert(number=1, based_on=2)
+    assert revision.port_template == definition.revisions.get(number=1).port_template
+    assert revision.port_changes.added == ("r1_serial", "host_pat")
 
 
 def test_going_back_is_a_new_revision_that_names_what_it_undid(revise, revert, definition):

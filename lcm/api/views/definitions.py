@@ -107,7 +107,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
     @extend_schema(request=s.ReviseSerializer, responses={201: s.RevisionSerializer})
     @action(detail=True, methods=["post"])
     def revise(self, request: Request, pk: str) -> Response:
-        """Ask for numbers of your own; `apply` takes them from what sessions used."""
+        """Set requirements, the port template or both by hand; `apply` takes them from observations."""
         data = self.taken(s.ReviseSerializer, request)
         revision = services.revise_definition(
             definition=self.get_object(), **data, actor=self.actor, now=self.now()

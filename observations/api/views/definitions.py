@@ -22,7 +22,9 @@ from observations.api import shown
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
 from observations.selectors.nodes import node_aggregates
+from observations.selectors.port_review import port_review_of
 from observations.services.applying import apply_change
+from observations.services.applying_ports import apply_ports
 from observations.services.previewing import preview_change
 from observations.services.setting_aside import dismiss_review, snooze_review
 
@@ -42,6 +44,8 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         "resource_observations": VIEWER,
         "preview": VIEWER,
         "apply": ADMIN,
+        "port_review": VIEWER,
+        "apply_ports": ADMIN,
         "snooze": ADMIN,
         "dismiss": ADMIN,
     }
@@ -108,6 +112,20 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
             actor=self.actor,
             now=self.now(),
         )
+        return Response(RevisionSerializer(revision).data, status=201)
+
+    @extend_schema(responses=s.PortReviewSerializer)
+    @action(detail=True, url_path="port-review")
+    def port_review(self, request: Request, pk: str) -> Response:
+        """The port template beside the ports of the newest sessions, with suggested changes."""
+        return Response(s.PortReviewSerializer(port_review_of(self.get_object())).data)
+
+    @extend_schema(request=s.ApplyPortsSerializer, responses={201: RevisionSerializer})
+    @action(detail=True, methods=["post"], url_path="port-review/apply")
+    def apply_ports(self, request: Request, pk: str) -> Response:
+        """Apply exactly this port template; 409 if another revision was applied since the review."""
+        data = self.taken(s.ApplyPortsSerializer, request)
+        revision = apply_ports(definition=self.get_object(), **data, actor=self.actor, now=self.now())
         return Response(RevisionSerializer(revision).data, status=201)
 
     @extend_schema(request=s.SnoozeSerializer, responses=AGGREGATE)

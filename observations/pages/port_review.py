@@ -1,0 +1,81 @@
+"""The port review of a definition: template and observed ports side by side, and applying a choice."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from lcm.cml.port_templates import read_entry, read_lines
+from lcm.errors import LcmError
+from lcm.models import LabletDefinition
+from lcm.roles import Role
+from lcm.selectors.definitions import definition_with_everything
+from lcm.web.access import role_required
+from lcm.web.form_pages import Done, actor_of, go
+from observations.selectors.port_review import port_review_of
+from observations.services.applying_ports import apply_ports
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def definition_port_review(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """The panel of the definition's page; a page of its own without JavaScript."""
+    return _show(request, _get(pk))
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Apply the chosen differences as a revision; a refusal keeps the choice and the reason."""
+    definition, reason = _get(pk), request.POST.get("reason", "")
+    added, removed = request.POST.getlist("add"), request.POST.getlist("remove")
+    based_on = request.POST.get("based_on", "")
+    current = definition.current_revision
+    assert current is not None
+    kept = [line for entry in current.port_template if (line := str(read_entry(entry))) not in removed]
+    try:
+        revision = apply_ports(
+            definition=definition,
+            port_template=read_lines("\n".join([*kept, *added])),
+            based_on=int(based_on[:9]) if based_on.isdecimal() else 0,
+            reason=reason,
+            actor=actor_of(request),
+            now=timezone.now(),
+        )
+    except LcmError as error:
+        shown = {"refusal": error.message, "chosen": {*added, *removed}, "reason": reason}
+        return _show(request, _get(pk), **shown, status=error.status)
+    here = reverse("definition_detail", args=[pk])
+    return go(request, Done(f"Revision {revision.number} applied. New sessions use it at once.", here))
+
+
+def _get(pk: UUID) -> LabletDefinition:
+    return get_object_or_404(definition_with_everything(), pk=pk)
+
+
+def _show(
+    request: HttpRequest, definition: LabletDefinition, *, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The whole page, or the panel for htmx, which swaps refusals in as 422."""
+    review = port_review_of(definition)
+    context = {
+        "definition": definition,
+        "review": review,
+        "next_number": review.revision.number + 1,
+        "chosen": {line.line for line in review.lines if line.suggested},
+        "crumbs": [
+            ("Definitions", reverse("definition_list")),
+            (str(definition), reverse("definition_detail", args=[definition.pk])),
+            ("Port review", ""),
+        ],
+    } | more
+    if not request.htmx:  # type: ignore[attr-defined]
+        return render(request, "observations/port_review.html", context, status=status)
+    status = status if status < 400 else 422
+    return render(request, "observations/port_review.html#panel", context, status=status)

@@ -1,0 +1,94 @@
+"""Reading the port template of a definition beside the ports of its newest sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from lcm.cml.live_ports import NodeTags, live_template
+from lcm.cml.port_comparison import Lab, PortLine, compare_template, suggested_template
+from lcm.cml.ports import PortTemplateEntry
+from lcm.models import DefinitionRevision, LabletDefinition
+from observations.models import LeftOut, SessionObservation
+from observations.selectors.evidence import raw_nodes
+
+RECENT = 20
+
+
+@dataclass(frozen=True)
+class PortReview:
+    """Template and observed ports side by side, over the newest `sessions` with this template."""
+
+    revision: DefinitionRevision
+    sessions: int
+    lines: list[PortLine]
+
+    @property
+    def suggested_template(self) -> list[PortTemplateEntry]:
+        return suggested_template(self.lines)
+
+    @property
+    def differs(self) -> bool:
+        return any(line.action or line.problem for line in self.lines)
+
+
+def port_review_of(definition: LabletDefinition) -> PortReview:
+    """Compare the current template with the newest RECENT sessions that were given its ports.
+
+    Sessions that a person excluded do not count, nor do those with ports that could not be read.
+    """
+    revision = definition.current_revision
+    assert revision is not None
+    template = [PortTemplateEntry(**entry) for entry in revision.port_template]
+    names = {entry.name for entry in template}
+    observed = _observed_ports(definition, revision)
+    other = [pk for pk, ports in observed.items() if set(ports) != names]
+    nodes = _nodes_of(other)
+    labs = [
+        _lab(ports, raw_nodes(nodes[pk]), template) if pk in nodes else Lab(template)
+        for pk, ports in observed.items()
+    ]
+    labels = {node["label"] for node in definition.nodes}
+    return PortReview(revision, len(labs), compare_template(template, labs, labels))
+
+
+def _observed_ports(
+    definition: LabletDefinition, current: DefinitionRevision
+) -> dict[UUID, Mapping[str, int]]:
+    rows = SessionObservation.objects.filter(
+        definition=definition,
+        epoch=definition.topology_hash,
+        revision__in=_with_same_template(definition, current),
+        observed_ports__isnull=False,
+    ).exclude(left_out=LeftOut.EXCLUDED)
+    newest = rows.order_by("-observed_at", "-session_id")
+    found = newest.values_list("session_id", "observed_ports", "observed_resources__incomplete")[:RECENT]
+    return {pk: ports or {} for pk, ports, incomplete in found if "observed_ports" not in (incomplete or ())}
+
+
+def _with_same_template(definition: LabletDefinition, current: DefinitionRevision) -> list[UUID]:
+    """Return the current revision and those just before it that have the same ports."""
+    found = []
+    for pk, template in definition.revisions.order_by("-number").values_list("pk", "port_template"):
+        if template != current.port_template:
+            break
+        found.append(pk)
+    return found
+
+
+def _nodes_of(session_ids: Sequence[UUID]) -> dict[UUID, Any]:
+    rows = SessionObservation.objects.filter(session_id__in=session_ids)
+    return dict(rows.values_list("session_id", "observed_resources"))
+
+
+def _lab(
+    ports: Mapping[str, int], nodes: Sequence[Mapping[str, Any]], template: Sequence[PortTemplateEntry]
+) -> Lab:
+    """Return the ports by the tags of the nodes; without a tag, those of the template by their names."""
+    tagged = live_template([NodeTags(node["label"], tuple(node.get("tags") or ())) for node in nodes])
+    known = {entry.name: entry for entry in template} | {entry.name: entry for entry in tagged}
+    return Lab(
+        [known[name] for name in ports if name in known], [name for name in ports if name not in known]
+    )
