@@ -83,7 +83,13 @@ def create_session(
         message = f"Asked for {definition} for {owner}"
         after = _described(session)
         log_change(
-            session, actor=actor, event="session_created", message=message, reason=reason, after=after, now=now
+            session,
+            actor=actor,
+            event="session_created",
+            message=message,
+            reason=reason,
+            after=after,
+            now=now,
         )
         session_created.send(LabletSession, session=session, actor=actor, now=now)
     return session

@@ -33,7 +33,9 @@ def warn_sessions(*, slot: Slot, deadline: datetime, reason: str, now: datetime)
     A transaction for each status: one that has given back leases and then locks more sessions would wait for
     a cancellation that waits for it.
     """
-    moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, (S.READY,), S.STOPPING, reason, now)
+    moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(
+        slot, (S.READY,), S.STOPPING, reason, now
+    )
     if now >= deadline - timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]):
         moved += _move(slot, (S.RUNNING,), S.COLLECTING, reason, now)
     return moved

@@ -224,8 +224,8 @@ def _check_public_url(pool: Pool) -> None:
     if not is_reachable_from_elsewhere(address):
         raise InvalidInput(
             {
-                "runtime": f"PUBLIC_URL is “{address}”. Workers of the runtime {pool.runtime} cannot reach LCM "
-                "there. Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
+                "runtime": f"PUBLIC_URL is “{address}”. Workers of the runtime {pool.runtime} cannot reach "
+                "LCM there. Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
             }
         )
 

@@ -175,13 +175,15 @@ def test_a_running_session_uses_the_time_that_is_left_and_is_requested_again(
 
 
 def test_an_interrupted_session_is_not_requested_again_without_need_or_permission(fleet, running):
-    """Its definition is not preemptible, or not active any more; its timeslot ends first; its owner ended it."""
+    """The definition is not preemptible or not active, the timeslot ends first, or the owner ended it."""
     slot = fleet.slot()
     soon = fleet.clock() + timedelta(seconds=119)
     kept, inactive, short, ended = (
         running(slot, preemptible=False), running(slot), running(slot, ends_at=soon), running(slot),
     )  # fmt: skip
-    type(inactive.definition).objects.filter(pk=inactive.definition_id).update(status=DefinitionStatus.DEPRECATED)
+    type(inactive.definition).objects.filter(pk=inactive.definition_id).update(
+        status=DefinitionStatus.DEPRECATED
+    )
     notice(fleet, slot)
     fleet.clean_tick()
     cancel_session(session=ended, actor=SYSTEM, now=fleet.clock(), reason="done")
