@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -60,15 +61,17 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
     moved = 0
     for old in statuses:
         sessions = list(LabletSession.objects.filter(pk__in=_sessions_on(slot), status=old))
+        move = partial(move_sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
         if not sessions:
             continue
-        # Together: a session is requested again exactly once, by whoever ends it.
+        if slot.interruption_deadline is None or old not in CUT_SHORT:
+            moved += len(move(sessions=sessions))
+            continue
+        # Together: a session is requested again exactly once. Its step gives back no lease.
         with transaction.atomic():
-            done = move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
-            if slot.interruption_deadline and old in CUT_SHORT:
-                for session in done:
-                    _request_again(session, lost_at=slot.interruption_deadline, now=now)
-        moved += len(done)
+            for session in move(sessions=sessions):
+                _request_again(session, lost_at=slot.interruption_deadline, now=now)
+                moved += 1
     return moved
 
 
