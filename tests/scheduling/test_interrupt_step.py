@@ -11,6 +11,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionStatus, LabletSession
 from lcm.services.sessions import cancel_session, extend_session, transition_session
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
+from scheduling.services.losing import lose_sessions, warn_sessions
 from scheduling.services.slots import note_interruption
 from scheduling.steps.interrupt import interrupt
 from tests.factories import WAY_TO, make_definition, make_session
@@ -207,6 +208,23 @@ def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_i
     fleet.clock.advance(seconds=80)
     fleet.clean_tick()
     assert [each.ends_at for each in others(session)] == [later]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once(fleet, running, at_once):
+    slot = fleet.slot()
+    sessions = [running(slot) for _ in range(3)]
+    notice(fleet, slot)
+    slot.refresh_from_db()
+    now = fleet.clock.advance(seconds=100)
+    reason, deadline = "it is taken away", slot.interruption_deadline
+    results = at_once(
+        *[lambda: warn_sessions(slot=slot, deadline=deadline, reason=reason, now=now)] * 2,
+        *[lambda: lose_sessions(slot=slot, reason=reason, now=now)] * 2,
+    )
+    assert all(isinstance(each, int) for each in results), results
+    assert LabletSession.objects.count() == 2 * len(sessions)
 
 
 def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, running):
