@@ -342,6 +342,14 @@ GROUPS: dict[str, list[Setting]] = {
             "END_GRACE", "seconds", 900.0, "A session that still runs this long after its end is stopped.", 1
         ),
         Setting(
+            "INTERRUPTION_TEARDOWN",
+            "seconds",
+            45.0,
+            "Running sessions are observed and ended this long before their worker is taken away: a tick, an "
+            "observation (a controller's `observe_seconds`) and the removal of the lab have to fit.",
+            0,
+        ),
+        Setting(
             "STOPPING_TIMEOUT",
             "seconds",
             1200.0,

@@ -34,11 +34,12 @@ def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:
     host = str(meta.get("HTTP_HOST", "localhost"))
     name = host.partition("]")[0].strip("[") if host.startswith("[") else host.partition(":")[0]
     is_forwarded = any(header.startswith(_FORWARDED) for header in meta)
-    is_local_name = name == "localhost" or _is_loopback(name)
-    return is_local_name and not is_forwarded and _is_loopback(str(meta.get("REMOTE_ADDR", "")))
+    is_local_name = name == "localhost" or is_loopback(name)
+    return is_local_name and not is_forwarded and is_loopback(str(meta.get("REMOTE_ADDR", "")))
 
 
-def _is_loopback(text: str) -> bool:
+def is_loopback(text: str) -> bool:
+    """Return whether a text is a loopback address, as IPv4, IPv6 or IPv4 in IPv6."""
     try:
         address = ip_address(text)
     except ValueError:

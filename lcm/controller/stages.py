@@ -199,7 +199,9 @@ async def collecting(desk: Desk, session: Session, places: Places) -> float | No
     await _observe_once(desk, session, places)
     if desk.outbox.waiting(session.id):
         return SOON
-    await desk.move(session, model.STOPPING, _and_unobserved(desk, session, OVER))
+    # LCM also ends sessions whose worker will be taken away, and gives the reason itself.
+    reason = OVER if desk.is_over(session) else ""
+    await desk.move(session, model.STOPPING, _and_unobserved(desk, session, reason))
     return None
 
 

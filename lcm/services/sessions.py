@@ -55,6 +55,7 @@ def create_session(
     pool: str = "",
     actor: Actor,
     now: datetime,
+    reason: str = "",
 ) -> LabletSession:
     """Ask for a session: pins the definition's current revision and makes its kernels."""
     with transaction.atomic():
@@ -78,10 +79,18 @@ def create_session(
         clean(session)
         session.save(force_insert=True)
         Kernel.objects.bulk_create(kernels_for(session))
-        _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason="")
+        _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason)
         message = f"Asked for {definition} for {owner}"
         after = _described(session)
-        log_change(session, actor=actor, event="session_created", message=message, after=after, now=now)
+        log_change(
+            session,
+            actor=actor,
+            event="session_created",
+            message=message,
+            reason=reason,
+            after=after,
+            now=now,
+        )
         session_created.send(LabletSession, session=session, actor=actor, now=now)
     return session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -15,18 +16,25 @@ import httpx
 
 from observations.livestats.answers import Answer, PrometheusError, read_answer, refusal
 from observations.livestats.options import Options
+from observations.livestats.outages import note_answer, note_outage, skip_reason
 
 # Prometheus works on 20 queries at a time if it is not told otherwise.
 AT_ONCE = 16
+# A connection that fails after this time is like one that hangs.
+SLOW_SECONDS = 1.0
 LARGEST_ANSWER = 32 * 1024 * 1024
 
 
 class PrometheusClient:
-    """Raises PrometheusError, nothing else. Every query has one deadline, however slowly the answer drips."""
+    """Raises PrometheusError, nothing else. Every query has one deadline, however slowly the answer drips.
+
+    If Prometheus costs time and answers none of a client's queries, clients skip it for a while.
+    """
 
     def __init__(self, options: Options, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._seconds = options.timeout
-        self._status_file = options.status_file
+        self._options = options
+        self._skipped = skip_reason(options)
+        self._answered = False
         headers = {"Authorization": f"Bearer {options.token}"} if options.token else {}
         self._http = httpx.AsyncClient(
             base_url=f"{options.url}/api/v1/",
@@ -59,21 +67,43 @@ class PrometheusClient:
 
     async def _ask(self, path: str, form: Mapping[str, str]) -> Answer:
         async with self._gate:
+            if self._skipped and not self._answered:
+                raise PrometheusError(self._skipped)
+            begun = time.monotonic()
             try:
-                async with asyncio.timeout(self._seconds):
+                async with asyncio.timeout(self._options.timeout):
                     status, content = await self._post(path, form)
-            except TimeoutError:
-                raise PrometheusError(f"it did not answer within {self._seconds:g} s") from None
-            except httpx.ConnectError as error:
-                raise PrometheusError(_status(self._status_file) or str(error)) from error
+            except (TimeoutError, httpx.TimeoutException):
+                problem = f"it did not answer within {self._options.timeout:g} s"
+                self._note_failure(problem)
+                raise PrometheusError(problem) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise PrometheusError(str(error) or type(error).__name__) from error
+                is_away = isinstance(error, httpx.ConnectError)
+                problem = (
+                    (is_away and _status(self._options.status_file)) or str(error) or type(error).__name__
+                )
+                # A refused connection costs nothing: Prometheus is asked again at once when it is back.
+                if time.monotonic() - begun >= SLOW_SECONDS:
+                    self._note_failure(problem)
+                raise PrometheusError(problem) from error
+            self._note_answer()
         body = _json(content)
         if status != httpx.codes.OK:
             raise PrometheusError(f"it answered {status} {refusal(body)}".strip())
         if body is None:
             raise PrometheusError("its answer is not JSON")
         return read_answer(body)
+
+    def _note_failure(self, problem: str) -> None:
+        """If another query was answered, Prometheus is there, and only this query takes too long."""
+        if not self._answered and not self._skipped:
+            self._skipped = problem
+            note_outage(self._options, problem)
+
+    def _note_answer(self) -> None:
+        if not self._answered:
+            self._answered = True
+            note_answer(self._options)
 
     async def _post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         async with self._http.stream("POST", path, data=dict(form)) as response:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 from lcm.web.wording import clock_text, counted, duration_text
@@ -123,7 +124,11 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
         when = f"Gone in {countdown(left)}" if left > timedelta(0) else "Its time is over"
-        text = f"{when}. Sessions that have not started return to the queue, the others are stopped."
+        before = duration_text(timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]))
+        text = (
+            f"{when}. Sessions that have not started return to the queue. Running sessions are observed and "
+            f"ended {before} before."
+        )
         yield Notice("warn", "tri", "The provider takes this worker away.", text)
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None

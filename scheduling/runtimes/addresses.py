@@ -1,8 +1,10 @@
-"""Addresses of workers, to be compared."""
+"""Addresses of workers and of LCM, to be compared and checked."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
+
+from lcm.scraping import is_loopback
 
 PORTS = {"http": 80, "https": 443}
 
@@ -15,3 +17,13 @@ def same_place(address: str) -> str:
     except ValueError:
         return address.lower().rstrip("/")
     return f"{(parts.hostname or '').rstrip('.')}:{port}{parts.path.rstrip('/')}"
+
+
+def is_reachable_from_elsewhere(address: str) -> bool:
+    """Return whether an address names a host, and not the machine of whoever uses it."""
+    try:
+        host = (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    is_local = host == "localhost" or host.endswith(".localhost") or is_loopback(host)
+    return bool(host) and not is_local

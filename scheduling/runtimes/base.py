@@ -136,6 +136,7 @@ class RuntimeAdapter(ABC):
     """One pool's way to its instances. Knows nothing of the database's slots; raises `RuntimeFailure`."""
 
     listing_delay: ClassVar[timedelta] = timedelta(0)  # how long a new instance may be missing from the list
+    calls_home: ClassVar[bool] = False  # True: a new worker has to reach LCM at PUBLIC_URL
     launches: ClassVar[bool] = True  # False: workers exist already, nothing is started or ended
 
     def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:

@@ -127,6 +127,7 @@ class Ec2Runtime(ConfiguredRuntime[Ec2Options]):
     """
 
     listing_delay = timedelta(seconds=60)
+    calls_home = True
 
     options_type: ClassVar[type[Ec2Options]] = Ec2Options
     page_size: ClassVar[int] = 500

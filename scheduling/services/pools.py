@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
@@ -22,7 +23,7 @@ from lcm.web.wording import counted
 from scheduling.capacity import Resources, resources_of
 from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, SlotState, SpotPolicy
-from scheduling.runtimes.addresses import same_place
+from scheduling.runtimes.addresses import is_reachable_from_elsewhere, same_place
 from scheduling.runtimes.base import ListedWorker, Market, RuntimeFailure
 from scheduling.runtimes.registry import runtime_for, runtime_problems
 from scheduling.selectors.prospects import is_spot_only, pools_with_labels
@@ -255,9 +256,23 @@ def _check_runtime(pool: Pool) -> None:
             raise InvalidInput({"spot_policy": "This runtime has no spot offering."})
         if pool.spot_policy == SpotPolicy.NEVER and Market.ON_DEMAND not in markets:
             raise InvalidInput({"spot_policy": "This runtime has no on-demand offering."})
+        if runtime.calls_home and pool.enabled:
+            _check_public_url(pool)
     if problems:
         raise InvalidInput(
             {f"runtime_settings.{key}" if key else "runtime": text for key, text in problems.items()}
+        )
+
+
+def _check_public_url(pool: Pool) -> None:
+    """Refuse a pool whose new workers could not reach LCM. A pool that is switched off launches none."""
+    address = settings.CONFIG["PUBLIC_URL"]
+    if not is_reachable_from_elsewhere(address):
+        raise InvalidInput(
+            {
+                "runtime": f"PUBLIC_URL is “{address}”. Workers of the runtime {pool.runtime} cannot reach "
+                "LCM there. Set PUBLIC_URL to an address of LCM that they can reach, and restart LCM."
+            }
         )
 
 

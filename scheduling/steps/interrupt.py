@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def interrupt(tick: TickContext) -> None:
-    """Drain what got a notice, in whatever state it is; at its deadline it is gone."""
+    """Drain slots with an interruption notice, in any state; at its deadline the worker is gone."""
     noticed = Slot.objects.select_related("pool").filter(
         pool=tick.pool, state__in=LIVE, interruption_deadline__isnull=False
     )
@@ -39,7 +39,7 @@ def _take_away(slot: Slot, tick: TickContext) -> None:
         lose_sessions(slot=slot, reason=reason, now=tick.now)
         _end(slot, tick)
     else:
-        warn_sessions(slot=slot, reason=reason, now=tick.now)
+        warn_sessions(slot=slot, deadline=deadline, reason=reason, now=tick.now)
         if slot.state != SlotState.DRAINING:
             _drain(slot, tick)
 

@@ -96,6 +96,7 @@ def test_deadlines_are_counted_down(by, viewer, pool, now, words):
     )
     text = words(by(viewer).get(url(slot)))
     assert "The provider takes this worker away. Gone in 01:4" in text
+    assert "Running sessions are observed and ended 45 s before." in text
     assert "Deadline in 6 min" in text
 
 

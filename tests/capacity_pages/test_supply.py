@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from django.urls import reverse
 from scheduling.models import Pool
 from scheduling.pages.supply import settings_shown, supply_of, supply_text
 from tests.capacity_pages.stage import pool_named
+from tests.capacity_pages.test_pool_forms import GOOD
 
 EC2 = {
     "region": "eu-central-1",
@@ -34,7 +36,8 @@ WORKERS = [
 
 
 @pytest.fixture
-def ec2(db):
+def ec2(db, settings):
+    settings.CONFIG["PUBLIC_URL"] = "https://lcm.example.org"
     return pool_named("cml-ec2", runtime="ec2", runtime_settings=EC2, spot_policy="fallback", max_slots=4)
 
 
@@ -105,6 +108,26 @@ def test_what_the_spot_policy_leaves_out_comes_last_and_is_not_used(ec2, shown):
 def test_a_runtime_that_cannot_be_made_says_why(ec2, shown):
     Pool.objects.filter(pk=ec2.pk).update(runtime_settings={"region": "eu-central-1"})
     assert "Nothing can be asked for. “launch_template” is required." in shown(ec2)
+
+
+@pytest.mark.parametrize("door", ["page", "api", "admin"])
+def test_an_ec2_pool_is_refused_while_public_url_is_a_loopback_address(
+    by, api, admin, ec2, settings, words, door
+):
+    settings.CONFIG["PUBLIC_URL"] = "http://127.0.0.1:8000"
+    admin.is_staff = admin.is_superuser = True
+    admin.save()
+    if door == "api":
+        answer = api(admin).patch(f"/api/pools/{ec2.pk}/", {"warm_slots": 1})
+        assert answer.status_code == 400
+        said = answer.json()["details"]["runtime"][0]
+    else:
+        name = {"page": "pool_edit", "admin": "admin:scheduling_pool_change"}[door]
+        fields = {**GOOD, "spot_policy": "fallback", "max_slots": 4, "runtime_settings": json.dumps(EC2)}
+        page = by(admin).post(reverse(name, args=[ec2.pk]), {**fields, "reason": "exams"})
+        said = words(page)
+    assert "PUBLIC_URL is “http://127.0.0.1:8000”. Workers of the runtime ec2 cannot reach LCM there." in said
+    assert Pool.objects.get(pk=ec2.pk).warm_slots == 0
 
 
 def test_settings_are_words_and_hold_no_password(ec2, shown):

@@ -231,6 +231,23 @@ def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
     play(part)
 
 
+def test_a_session_that_lcm_ends_before_its_end_is_observed_and_taken_down(play):
+    """As LCM does when the worker will be taken away."""
+
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        row = scene.lcm.sessions[scene.key]
+        row["status"] = "COLLECTING"
+        scene.world.put(Session.read(row))
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert [each["reason"] for each in scene.said("transitions")[-2:]] == ["", ""]
+        assert scene.labs() == {}
+
+    play(part)
+
+
 @pytest.mark.parametrize("wall", CLOCKS)
 def test_a_session_ends_by_lcm_s_time(play, wall):
     machine = Machine(CLOCKS[wall])

@@ -73,7 +73,8 @@ def ec2(cloud: Callable[[str], Any]) -> Any:
 
 
 @pytest.fixture
-def ec2_settings(moto_url: str) -> dict[str, Any]:
+def ec2_settings(moto_url: str, settings: Any) -> dict[str, Any]:
+    settings.CONFIG["PUBLIC_URL"] = "https://lcm.example.org"
     return {
         "region": REGION,
         "launch_template": "cml",

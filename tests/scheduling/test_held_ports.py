@@ -96,7 +96,12 @@ def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, lab
     slot = fleet.slot()
     made, waited = lab_on(slot, S.INSTANTIATING), lab_on(slot, S.SCHEDULED)
     given = list(made.port_allocations.values_list("port", flat=True))
-    warn_sessions(slot=slot, reason="spot is gone soon", now=fleet.clock())
+    warn_sessions(
+        slot=slot,
+        deadline=fleet.clock() + timedelta(minutes=2),
+        reason="spot is gone soon",
+        now=fleet.clock(),
+    )
     assert (status_of(made), status_of(waited), taken(slot)) == (S.PENDING, S.PENDING, given)
 
 

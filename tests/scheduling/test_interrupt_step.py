@@ -6,10 +6,15 @@ from datetime import timedelta
 
 import pytest
 
+from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus
+from lcm.models import ChangeLog, DefinitionStatus, LabletSession
+from lcm.services.sessions import cancel_session, extend_session, transition_session
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
+from scheduling.services.losing import lose_sessions, warn_sessions
 from scheduling.services.slots import note_interruption
 from scheduling.steps.interrupt import interrupt
+from tests.factories import WAY_TO, make_definition, make_session
 from tests.scheduling.fleet import phases
 
 S = SlotState
@@ -85,8 +90,8 @@ def test_a_second_notice_does_not_move_the_deadline(fleet):
         (SessionStatus.SCHEDULED, SessionStatus.PENDING, Phase.PENDING),
         (SessionStatus.INSTANTIATING, SessionStatus.PENDING, Phase.PENDING),
         (SessionStatus.READY, SessionStatus.STOPPING, Phase.READY),
-        (SessionStatus.RUNNING, SessionStatus.STOPPING, Phase.READY),
-        (SessionStatus.COLLECTING, SessionStatus.STOPPING, Phase.READY),
+        (SessionStatus.RUNNING, SessionStatus.RUNNING, Phase.READY),
+        (SessionStatus.COLLECTING, SessionStatus.COLLECTING, Phase.READY),
         (SessionStatus.STOPPING, SessionStatus.STOPPING, Phase.READY),
     ],
 )
@@ -103,6 +108,133 @@ def test_sessions_on_it_are_told_and_those_that_have_not_started_wait_again(
     session.refresh_from_db()
     assert session.status == after
     assert phases(session.reservations.order_by("-attempt")[:1]) == [phase]
+
+
+@pytest.fixture
+def running(fleet, project, operator):
+    """`running(slot, …)`: a session on a slot that runs for two hours; its definition may be interrupted."""
+
+    def make(slot, *, preemptible=True, **fields):
+        definition = make_definition(pool=fleet.pool.name, preemptible=preemptible)
+        session = make_session(definition, project, operator, now=fleet.clock(), **fields)
+        fleet.put(session, slot)
+        for step in WAY_TO[SessionStatus.RUNNING][1:]:
+            transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
+        return session
+
+    return make
+
+
+def follow(fleet, session, *moments):
+    """The status of a session after ticks at these seconds from now."""
+    begun, statuses = fleet.clock(), []
+    for moment in moments:
+        fleet.clock.now = begun + timedelta(seconds=moment)
+        fleet.clean_tick()
+        session.refresh_from_db()
+        statuses.append(session.status)
+    return statuses
+
+
+def others(session):
+    return list(LabletSession.objects.exclude(pk=session.pk))
+
+
+@pytest.mark.parametrize(
+    ("left", "moments", "statuses"),
+    [
+        (120, (0, 74, 75, 80, 119), "RUNNING RUNNING COLLECTING COLLECTING COLLECTING"),
+        (120, (0, 5, 110, 120), "RUNNING RUNNING COLLECTING FAILED"),
+        (120, (0, 5, 300), "RUNNING RUNNING FAILED"),
+        (30, (0, 30), "COLLECTING FAILED"),
+        (-5, (0,), "FAILED"),
+    ],
+    ids=["in time", "missed ticks, no controller", "no tick until it is gone", "short notice", "late notice"],
+)
+def test_a_running_session_uses_the_time_that_is_left_and_is_requested_again(
+    fleet, running, left, moments, statuses
+):
+    slot = fleet.slot()
+    session = running(slot, priority=90)
+    requested = fleet.clock()
+    fleet.clock.advance(minutes=20)
+    note_interruption(slot=slot, deadline=fleet.clock() + timedelta(seconds=left), now=fleet.clock())
+    assert follow(fleet, session, *moments) == statuses.split()
+    (again,) = others(session)
+    ended = session.transitions.exclude(from_status="").get(from_status=SessionStatus.RUNNING)
+    assert (again.starts_at, again.ends_at) == (ended.at, session.ends_at)
+    assert (again.definition, again.owner, again.priority, again.pool) == (
+        session.definition, session.owner, session.priority, session.pool,
+    )  # fmt: skip
+    assert again.transitions.first().reason == (
+        f"for the rest of the timeslot of {session}, which was interrupted"
+    )
+    claim = again.reservations.get()
+    assert (claim.phase, claim.created_at) == (Phase.PENDING, requested)
+    entry = ChangeLog.objects.get(event="session_interrupted")
+    assert entry.message == f"{session} was interrupted and is requested again as {again}"
+
+
+def test_an_interrupted_session_is_not_requested_again_without_need_or_permission(fleet, running):
+    """The definition is not preemptible or not active, the timeslot ends first, or the owner ended it."""
+    slot = fleet.slot()
+    soon = fleet.clock() + timedelta(seconds=119)
+    kept, inactive, short, ended = (
+        running(slot, preemptible=False), running(slot), running(slot, ends_at=soon), running(slot),
+    )  # fmt: skip
+    type(inactive.definition).objects.filter(pk=inactive.definition_id).update(
+        status=DefinitionStatus.DEPRECATED
+    )
+    notice(fleet, slot)
+    fleet.clean_tick()
+    cancel_session(session=ended, actor=SYSTEM, now=fleet.clock(), reason="done")
+    fleet.clock.advance(seconds=80)
+    fleet.clean_tick()
+    assert LabletSession.objects.count() == 4
+    for session in (kept, inactive, short):
+        session.refresh_from_db()
+        assert session.status == SessionStatus.COLLECTING
+    entry = ChangeLog.objects.get(event="session_interrupted")
+    assert (entry.object_id, "cannot be requested again" in entry.message) == (str(inactive.pk), True)
+
+
+def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_its_new_end(fleet, running):
+    slot = fleet.slot()
+    session = running(slot, ends_at=fleet.clock() + timedelta(seconds=90))
+    notice(fleet, slot)
+    fleet.clean_tick()
+    later = fleet.clock() + timedelta(hours=1)
+    extend_session(session=session, ends_at=later, actor=SYSTEM, now=fleet.clock())
+    fleet.clock.advance(seconds=80)
+    fleet.clean_tick()
+    assert [each.ends_at for each in others(session)] == [later]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once(fleet, running, at_once):
+    slot = fleet.slot()
+    sessions = [running(slot) for _ in range(3)]
+    notice(fleet, slot)
+    slot.refresh_from_db()
+    now = fleet.clock.advance(seconds=100)
+    reason, deadline = "it is taken away", slot.interruption_deadline
+    results = at_once(
+        *[lambda: warn_sessions(slot=slot, deadline=deadline, reason=reason, now=now)] * 2,
+        *[lambda: lose_sessions(slot=slot, reason=reason, now=now)] * 2,
+    )
+    assert all(isinstance(each, int) for each in results), results
+    assert LabletSession.objects.count() == 2 * len(sessions)
+
+
+def test_a_notice_that_is_withdrawn_leaves_a_running_session_alone(fleet, running):
+    slot = fleet.slot()
+    session = running(slot)
+    notice(fleet, slot)
+    assert follow(fleet, session, 0, 60) == ["RUNNING", "RUNNING"]
+    type(slot).objects.filter(pk=slot.pk).update(interruption_deadline=None)
+    assert follow(fleet, session, 60, 600) == ["RUNNING", "RUNNING"]
+    assert others(session) == []
 
 
 def test_bare_holders_keep_their_claim_until_the_deadline_and_lose_it_then(fleet):

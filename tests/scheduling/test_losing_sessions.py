@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from lcm.lifecycle import SessionStatus
@@ -14,16 +16,20 @@ ON_A_SLOT = [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.S
 
 
 @pytest.mark.parametrize("status", ON_A_SLOT)
-def test_a_warning_sends_back_what_has_not_started_and_stops_the_rest(fleet, lab_on, status):
+@pytest.mark.parametrize("left", [44, 46])
+def test_a_warning_sends_back_what_has_not_started_and_lets_the_rest_end(fleet, lab_on, status, left):
     slot = fleet.slot()
     session = lab_on(slot, status)
-    told = warn_sessions(slot=slot, reason="spot is gone soon", now=fleet.clock())
+    deadline = fleet.clock() + timedelta(seconds=left)
+    told = warn_sessions(slot=slot, deadline=deadline, reason="spot is gone soon", now=fleet.clock())
     session.refresh_from_db()
     slot.refresh_from_db()
-    waits = status in (S.SCHEDULED, S.INSTANTIATING)
-    assert session.status == (S.PENDING if waits else S.STOPPING)
-    assert told == (status != S.STOPPING)
-    assert slot.lease_count == (0 if waits else 1)
+    then = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.PENDING, S.READY: S.STOPPING}
+    if left == 44:
+        then[S.RUNNING] = S.COLLECTING
+    assert session.status == then.get(status, status)
+    assert told == (status in then)
+    assert slot.lease_count == (0 if session.status == S.PENDING else 1)
 
 
 @pytest.mark.parametrize("status", ON_A_SLOT)

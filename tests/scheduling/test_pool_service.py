@@ -61,6 +61,38 @@ def test_an_unknown_runtime_is_refused_and_the_known_ones_named(db, as_admin):
     assert not Pool.objects.exists()
 
 
+EC2 = {"region": "eu-central-1", "launch_template": "cml", "offerings": [{"instance_type": "m5.large"}]}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:8000",
+        "http://127.8.9.1",
+        "http://[::1]:8000",
+        "http://[::ffff:127.0.0.1]",
+        "http://[::1",
+        "https://LOCALHOST/lcm",
+        "http://lcm.localhost.",
+        "lcm.example.org",
+        "",
+    ],
+)
+def test_a_pool_whose_workers_could_not_reach_lcm_is_refused(db, as_admin, settings, address):
+    settings.CONFIG["PUBLIC_URL"] = address
+    wanted = {"name": "new", "runtime": "ec2", "runtime_settings": EC2, "actor": as_admin}
+    with pytest.raises(InvalidInput) as error:
+        create_pool(**wanted)
+    (text,) = error.value.fields["runtime"]
+    assert f"PUBLIC_URL is “{address}”." in text
+    assert not Pool.objects.exists()
+    pool = create_pool(**wanted, enabled=False)
+    with pytest.raises(InvalidInput, match="PUBLIC_URL"):
+        update_pool(pool=pool, enabled=True, actor=as_admin)
+    settings.CONFIG["PUBLIC_URL"] = "https://10.1.2.3"
+    assert update_pool(pool=pool, enabled=True, actor=as_admin).enabled
+
+
 @pytest.mark.parametrize("fixed", ["name", "system", "runtime"])
 def test_what_makes_a_pool_what_it_is_does_not_change(pool, as_admin, fixed):
     with pytest.raises((InvalidInput, TypeError)):

@@ -101,7 +101,11 @@ def test_an_interruption_tells_the_sessions_and_requeues_those_that_have_not_sta
     fleet.clock.advance(seconds=1)
     fleet.tick()
     runs.refresh_from_db(), waits.refresh_from_db()
-    assert (runs.status, waits.status) == (SessionStatus.STOPPING, SessionStatus.PENDING)
+    assert (runs.status, waits.status) == (SessionStatus.RUNNING, SessionStatus.PENDING)
+    fleet.clock.advance(seconds=75)
+    fleet.tick()
+    runs.refresh_from_db()
+    assert runs.status == SessionStatus.COLLECTING
     assert "taken away" in runs.transitions.last().reason
 
 

@@ -1,0 +1,75 @@
+"""Skipping Prometheus after it did not answer: a server that hangs costs one time limit, not one per page."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import time
+from dataclasses import dataclass
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from observations.livestats.options import Options
+from observations.livestats.sharing import FORM, KEPT_SECONDS
+
+logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Outage:
+    """Why Prometheus is skipped, and until when."""
+
+    until: float
+    reason: str
+
+
+def skip_reason(options: Options) -> str:
+    """Return why Prometheus is not queried now; empty if the caller may query it.
+
+    After the pause one caller may, in all processes that share the cache. The others skip Prometheus until
+    that caller has reported what it found.
+    """
+    key = _key(options)
+    try:
+        outage: Outage | None = cache.get(key)
+        if outage is None:
+            return ""
+        is_paused = time.time() < outage.until
+        if not is_paused and cache.add(f"{key}:probe", True, timeout=math.ceil(options.timeout) + 1):
+            return ""
+    except (RedisError, OSError) as error:
+        _warn(error)
+        return ""
+    return outage.reason
+
+
+def note_outage(options: Options, reason: str) -> None:
+    """Skip Prometheus for a while; it did not answer."""
+    key = _key(options)
+    text = f"{reason}; LCM asks again after {PAUSE_SECONDS:g} s"
+    try:
+        cache.set(key, Outage(time.time() + PAUSE_SECONDS, text), timeout=KEPT_SECONDS)
+        cache.delete(f"{key}:probe")
+    except (RedisError, OSError) as error:
+        _warn(error)
+
+
+def note_answer(options: Options) -> None:
+    """Query Prometheus again; it answered."""
+    key = _key(options)
+    try:
+        cache.delete_many([key, f"{key}:probe"])
+    except (RedisError, OSError) as error:
+        _warn(error)
+
+
+def _key(options: Options) -> str:
+    return f"{FORM}:outage:{hashlib.sha256(options.url.encode()).hexdigest()}"
+
+
+def _warn(error: Exception) -> None:
+    logger.warning("live_stats_cache_unavailable", extra={"error": str(error)})
