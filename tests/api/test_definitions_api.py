@@ -300,7 +300,11 @@ def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
         ({"nodes": []}, "nodes", "empty"),
         ({"nodes": [WEB, WEB]}, "nodes", "Several nodes have the label “web”."),
         ({"port_template": [PORT]}, "port_template", "There is no node “web”."),
-        ({"nodes": [WEB], "port_template": [PORT, PORT]}, "port_template", "8080/tcp is already used by web (port 1)."),
+        (
+            {"nodes": [WEB], "port_template": [PORT, PORT]},
+            "port_template",
+            "8080/tcp is already used by web (port 1).",
+        ),
         ({"nodes": [WEB], "port_template": [{**PORT, "transport": "udp"}]}, "port_template", "is not of the"),
         ({"name": "Not a name"}, "name", ""),
     ],
