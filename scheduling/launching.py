@@ -234,9 +234,10 @@ def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, al
     waits = refusals(pool, now).values()
     with transaction.atomic():
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
-            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
+            # The pool before its slot: the deletion of a pool locks them in this order.
             if alone:
                 _wait_until(pool, min(waits, default=now + REFUSED_FOR), now)
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
 def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:

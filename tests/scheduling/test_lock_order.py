@@ -12,6 +12,7 @@ from lcm.actors import SYSTEM
 from lcm.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_sessions, transition_session
+from scheduling.models import Pool, Slot, SlotState
 from scheduling.services import losing
 from scheduling.services.losing import lose_sessions
 
@@ -24,6 +25,18 @@ def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet,
     locks = [query["sql"] for query in queries if query["sql"].startswith(f'SELECT "{table}"."id"')]
     assert locks
     assert all(f'ORDER BY "{table}"."id" ASC' in each or "ORDER BY 1 ASC" in each for each in locks)
+
+
+def test_a_refused_launch_updates_the_pool_before_its_slot(fleet):
+    """The deletion of a pool locks the pool first, too."""
+    fleet.slot(SlotState.LAUNCHING)
+    fleet.runtime.refused = {each.name for each in fleet.runtime.offerings()}
+    with CaptureQueriesContext(connection) as queries:
+        fleet.launch()
+    tables = (Pool._meta.db_table, Slot._meta.db_table)
+    updates = [each for query in queries for each in tables if f'UPDATE "{each}" SET' in query["sql"]]
+    assert fleet.fresh().backoff_until is not None
+    assert updates[-2:] == list(tables)
 
 
 @pytest.mark.postgres
