@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from django.conf import settings
@@ -40,9 +40,15 @@ def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:
 
 def is_loopback(text: str) -> bool:
     """Return whether a text is a loopback address, as IPv4, IPv6 or IPv4 in IPv6."""
+    address = ip_address_in(text)
+    return address is not None and address.is_loopback
+
+
+def ip_address_in(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that a text is, IPv4 in IPv6 as IPv4; None for any other text."""
     try:
         address = ip_address(text)
     except ValueError:
-        return False
+        return None
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback
+    return mapped or address

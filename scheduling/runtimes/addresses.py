@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from lcm.scraping import is_loopback
+from lcm.scraping import ip_address_in
 
 PORTS = {"http": 80, "https": 443}
 
@@ -25,5 +25,7 @@ def is_reachable_from_elsewhere(address: str) -> bool:
         host = (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:
         return False
-    is_local = host == "localhost" or host.endswith(".localhost") or is_loopback(host)
-    return bool(host) and not is_local
+    if not host or host == "localhost" or host.endswith(".localhost"):
+        return False
+    ip = ip_address_in(host)
+    return ip is None or not (ip.is_loopback or ip.is_unspecified)
