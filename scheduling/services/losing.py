@@ -67,11 +67,13 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
         if slot.interruption_deadline is None or old not in CUT_SHORT:
             moved += len(move(sessions=sessions))
             continue
-        # Together: a session is requested again exactly once. Its step gives back no lease.
-        with transaction.atomic():
-            for session in move(sessions=sessions):
-                _request_again(session, lost_at=slot.interruption_deadline, now=now)
-                moved += 1
+        # One transaction for each session: LCM requests it again exactly once. A transaction for several would
+        # lock their definitions and memberships in an order that can deadlock with other requests.
+        for session in sessions:
+            with transaction.atomic():
+                for interrupted in move(sessions=[session]):
+                    _request_again(interrupted, lost_at=slot.interruption_deadline, now=now)
+                    moved += 1
     return moved
 
 

@@ -11,6 +11,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionStatus, LabletSession
 from lcm.services.sessions import cancel_session, extend_session, transition_session
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
+from scheduling.services import losing
 from scheduling.services.losing import lose_sessions, warn_sessions
 from scheduling.services.slots import note_interruption
 from scheduling.steps.interrupt import interrupt
@@ -208,6 +209,23 @@ def test_a_session_that_is_extended_during_the_notice_is_requested_again_until_i
     fleet.clock.advance(seconds=80)
     fleet.clean_tick()
     assert [each.ends_at for each in others(session)] == [later]
+
+
+def test_each_interrupted_session_is_requested_again_in_its_own_transaction(fleet, running, monkeypatch):
+    """If LCM cannot request one session again, the sessions before it keep what was done."""
+    slot = fleet.slot()
+    sessions = [running(slot) for _ in range(2)]
+    notice(fleet, slot)
+    slot.refresh_from_db()
+    asked = iter([losing.create_session, None])
+    monkeypatch.setattr(losing, "create_session", lambda **fields: next(asked)(**fields))
+    with pytest.raises(TypeError):
+        lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+    statuses = LabletSession.objects.filter(pk__in=[each.pk for each in sessions]).values_list("status")
+    assert sorted(statuses) == [(SessionStatus.RUNNING,), (SessionStatus.STOPPING,)]
+    monkeypatch.undo()
+    lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+    assert LabletSession.objects.count() == 2 * len(sessions)
 
 
 @pytest.mark.postgres
