@@ -96,7 +96,10 @@ def test_deadlines_are_counted_down(by, viewer, pool, now, words):
     )
     text = words(by(viewer).get(url(slot)))
     assert "The provider takes this worker away. Gone in 01:4" in text
-    assert "Running sessions are observed and ended 45 s before." in text
+    assert (
+        "Ready sessions stop now. LCM observes and ends running sessions 45 s before the worker is gone. "
+        "LCM requests preemptible sessions again"
+    ) in text
     assert "Deadline in 6 min" in text
 
 
