@@ -41,6 +41,13 @@ class StateConflict(LcmError):
     status = 409
 
 
+class ReferenceGone(StateConflict):
+    """A foreign key failed: another request deleted a row at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__("Another request deleted an object that this request uses. Check it and try again.")
+
+
 class InUse(LcmError):
     """Something else refers to what was to be deleted."""
 

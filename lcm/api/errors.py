@@ -13,8 +13,8 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from lcm.errors import RETRY_SECONDS, DatabaseAway, LcmError
-from lcm.web.errors import DATABASE_ERRORS
+from lcm.errors import RETRY_SECONDS, DatabaseAway, LcmError, ReferenceGone
+from lcm.web.errors import DATABASE_ERRORS, is_failed_foreign_key
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +24,9 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
         error = DatabaseAway()
+    elif is_failed_foreign_key(error):
+        logger.warning("foreign_key_failed", exc_info=error)
+        error = ReferenceGone()
     answer = _answer(error)
     if answer is not None:
         set_rollback()

@@ -6,12 +6,12 @@ import logging
 import sys
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 
-from lcm.errors import RETRY_SECONDS, DatabaseAway
+from lcm.errors import RETRY_SECONDS, DatabaseAway, ReferenceGone
 from lcm.logs import request_id
 from lcm.web.access import public
 
@@ -19,6 +19,14 @@ logger = logging.getLogger(__name__)
 
 # The database is away, refuses connections, is locked or ended the connection.
 DATABASE_ERRORS = (OperationalError, InterfaceError)
+FOREIGN_KEY_VIOLATION = "23503"  # SQLSTATE
+
+
+def is_failed_foreign_key(error: BaseException | None) -> bool:
+    """Return whether an error of PostgreSQL or SQLite is a failed foreign key."""
+    if not isinstance(error, IntegrityError):
+        return False
+    return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
 
 
 def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
@@ -53,6 +61,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
         return unavailable(request)
+    if is_failed_foreign_key(error):
+        logger.warning("foreign_key_failed", exc_info=error)
+        gone = ReferenceGone()
+        return _bare_page(request, gone.status, gone.code, "The change was not saved", gone.message, {})
     text = "It has been written down. Try again; if it stays, tell an administrator the number below."
     return _bare_page(request, 500, "server_error", "Something went wrong", text, {"id": request_id.get()})
 

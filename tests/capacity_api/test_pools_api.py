@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection, connections
@@ -11,7 +12,7 @@ from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.sessions import transition_session
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
-from scheduling.services import pools
+from scheduling.services import pools, reservations
 from tests.capacity_pages.stage import SIZE, make_slot, put_on, reserve
 
 POOLS = "/api/pools/"
@@ -200,3 +201,29 @@ def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
     pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM)
     assert "lock timeout" in found[0]
     assert not Slot.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_whose_pool_is_deleted_before_its_commit_gets_409(
+    api, operator, pool, other_pool, session_in, now, monkeypatch
+):
+    waiting = session_in(SessionStatus.PENDING, pool=pool.name)
+    session = {
+        "definition": waiting.definition_id,
+        "project": waiting.project_id,
+        "pool": other_pool.name,
+        "ends_at": now + timedelta(hours=1),
+    }
+
+    def replace(pool):
+        Pool.objects.filter(pk=pool.pk).update(id=uuid4())
+
+    monkeypatch.setattr(reservations, "wake_pool", replace)
+    for address, body in (
+        ("/api/lablet-sessions/", session),
+        ("/api/reservations/", {"pool": other_pool.name, "holder": "build-7", "resources": {"cpu_cores": 1}}),
+        (f"/api/lablet-sessions/{waiting.pk}/move/", {"pool": other_pool.name, "reason": "closer"}),
+    ):
+        answer = api(operator).post(address, body, format="json")
+        assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict"), answer.json()
+    assert Reservation.objects.get().session == waiting

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from django.core import signals
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 
@@ -48,6 +48,10 @@ def locked(request):
     raise OperationalError("database is locked")
 
 
+def unreferenced(request):
+    raise IntegrityError("FOREIGN KEY constraint failed")
+
+
 urlpatterns = [
     path(name, view)
     for name, view in {
@@ -57,6 +61,8 @@ urlpatterns = [
         "block": block,
         "page": locked,
         "api/locked": locked,
+        "form": unreferenced,
+        "api/call": unreferenced,
         "healthz": healthz,
         "static/note": note,
         "readyz": block,
@@ -186,11 +192,19 @@ def test_a_long_request_is_not_cut_while_the_database_answers(handler, database)
     asyncio.run(scene())
 
 
-@pytest.mark.parametrize("where", ["/page", "/api/locked"])
-def test_a_database_error_is_503(handler, database, where):
+@pytest.mark.parametrize(
+    ("where", "status", "text"),
+    [
+        ("/page", 503, b"The database does not answer."),
+        ("/api/locked", 503, b"The database does not answer."),
+        ("/form", 409, b"Another request deleted an object"),
+        ("/api/call", 409, b"Another request deleted an object"),
+    ],
+)
+def test_a_database_error_is_503_and_a_failed_foreign_key_409(handler, database, where, status, text):
     database[0] = ""
-    status, body = asyncio.run(ask(handler, where))
-    assert (status, b"The database does not answer." in body) == (503, True)
+    answered, body = asyncio.run(ask(handler, where))
+    assert (answered, text in body) == (status, True)
 
 
 def test_readiness_is_answered_in_time_whatever_the_checks_wait_for(handler, database, monkeypatch):
