@@ -126,9 +126,9 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
         when = f"Gone in {countdown(left)}" if left > timedelta(0) else "Its time is over"
         before = duration_text(timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]))
         text = (
-            f"{when}. Sessions that have not started return to the queue. Ready sessions stop now. LCM observes "
-            f"and ends running sessions {before} before the worker is gone. LCM requests preemptible sessions "
-            "again for the rest of their timeslot."
+            f"{when}. Sessions that have not started return to the queue. Ready sessions stop now. "
+            f"LCM observes and ends running sessions {before} before the worker is gone. "
+            "LCM requests preemptible sessions again for the rest of their timeslot."
         )
         yield Notice("warn", "tri", "The provider takes this worker away.", text)
     if slot.state == SlotState.ERROR:

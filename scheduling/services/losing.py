@@ -67,8 +67,8 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
         if slot.interruption_deadline is None or old not in CUT_SHORT:
             moved += len(move(sessions=sessions))
             continue
-        # One transaction for each session: LCM requests it again exactly once. A transaction for several would
-        # lock their definitions and memberships in an order that can deadlock with other requests.
+        # One transaction for each session: LCM requests it again exactly once. A transaction for several
+        # would lock their definitions and memberships in an order that can deadlock with other requests.
         for session in sessions:
             with transaction.atomic():
                 for interrupted in move(sessions=[session]):
