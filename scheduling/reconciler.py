@@ -25,6 +25,7 @@ from scheduling.launching import (
 from scheduling.leases import Hold, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.runtimes.base import (
+    ORPHAN_GRACE,
     Category,
     Health,
     Instance,
@@ -41,7 +42,6 @@ from scheduling.silence import is_silent, judge_silent, none_answers
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=10)
-ORPHAN_GRACE = timedelta(minutes=10)
 PROBES_AT_ONCE = 32
 
 

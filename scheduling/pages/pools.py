@@ -188,7 +188,7 @@ def pool_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     home = reverse("pool_detail", args=[pk])
 
     def save(data: Mapping[str, Any]) -> Done:
-        delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request))
+        delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request), now=timezone.now())
         return Done(f"Pool {pool.name} deleted.", reverse("pool_list"))
 
     page = FormPage(

@@ -9,6 +9,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, ClassVar
 
+# LCM ends an instance that no slot knows when it is this old.
+ORPHAN_GRACE = timedelta(minutes=10)
+
 
 class Category(StrEnum):
     """Why something did not work, and so what to do about it."""

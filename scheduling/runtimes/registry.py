@@ -42,6 +42,11 @@ def runtime_for(pool: Pool) -> RuntimeAdapter:
     return adapter(pool.name, pool.runtime_settings)
 
 
+def runtime_class(name: str) -> type[RuntimeAdapter]:
+    """Return the adapter class of this name; the base class if the name is unknown."""
+    return _runtimes().get(name, RuntimeAdapter)
+
+
 def runtime_problems(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with a choice of runtime: the setting's key (none: the runtime itself) and a sentence."""
     adapter = _runtimes().get(name)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from lcm.actors import SYSTEM, Actor
@@ -19,18 +19,29 @@ from lcm.models import LabletSession
 from lcm.services.changelog import fields_of, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
 from lcm.storable import UNSTORABLE, storable, unstorable_at
-from lcm.web.wording import counted
+from lcm.web.wording import clock_text, counted
 from scheduling.capacity import Resources, resources_of
 from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, SlotState, SpotPolicy
+from scheduling.models import (
+    ACTIVE_PHASES,
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    Reservation,
+    Slot,
+    SlotState,
+    SpotPolicy,
+)
 from scheduling.runtimes.addresses import is_reachable_from_elsewhere, same_place
-from scheduling.runtimes.base import ListedWorker, Market, RuntimeFailure
-from scheduling.runtimes.registry import runtime_for, runtime_problems
+from scheduling.runtimes.base import ORPHAN_GRACE, ListedWorker, Market, RuntimeFailure
+from scheduling.runtimes.registry import runtime_class, runtime_for, runtime_problems
 from scheduling.selectors.prospects import is_spot_only, pools_with_labels
 from scheduling.services.turns import tell_turns
 from scheduling.turns import in_turn
 
 SPOT_ONLY = "has spot slots only"
+DELETED_AT_ONCE = 2_000
 EDITABLE = (
     "description", "enabled", "runtime_settings", "spot_policy", "scheduler", "min_slots", "warm_slots",
     "max_slots", "max_leases", "cpu_cores", "memory_gb", "storage_gb", "gpu", "first_port", "last_port",
@@ -97,37 +108,52 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     return pool
 
 
-def delete_pool(*, pool: Pool, reason: str, actor: Actor) -> None:
+def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None:
     """Delete an empty pool with its slots and its ended reservations.
 
-    Sessions, usage and the change log keep the name of the pool.
+    Sessions, usage and the change log keep the name of the pool. If this ends early, the pool stays, and the
+    next call continues.
     """
     need_reason(reason)
+    _refuse_unless_empty(pool, pool.slots.all(), now)
+    ended = _delete_ended_reservations(pool)
     with transaction.atomic():
         if not Pool.objects.select_for_update().filter(pk=pool.pk).exists():
             raise NotFound(f"The pool {pool} was deleted a moment ago.")
-        _refuse_unless_empty(pool)
-        ended = counted(pool.reservations.count(), "ended reservation")
+        # Locked, so that the tick launches none of them meanwhile. New rows wait for the lock of the pool.
+        # A slot that another transaction changes now counts as in use: to wait for it could deadlock.
+        _refuse_unless_empty(pool, pool.slots.select_for_update(skip_locked=True), now)
+        ended += pool.reservations.count()
         pool.reservations.all().delete()
         pool.slots.all().delete()
         log_change(
             pool,
             actor=actor,
             event="pool_deleted",
-            message=f"pool {pool} deleted with {ended}",
+            message=f"pool {pool} deleted with {counted(ended, 'ended reservation')}",
             reason=reason,
             before=fields_of(pool),
+            now=now,
         )
         delete_unless_used(pool, name=f"The pool {pool}")
 
 
-def _refuse_unless_empty(pool: Pool) -> None:
-    """Refuse while a slot, a session or a reservation of other programs is in use."""
-    # Locked, so that the tick launches none of them meanwhile. New rows wait for the lock of the pool.
-    states = list(pool.slots.select_for_update().order_by("pk").values_list("state", flat=True))
+def _delete_ended_reservations(pool: Pool) -> int:
+    """Delete the ended reservations in batches and return how many; each batch is a transaction."""
+    deleted = 0
+    ended = pool.reservations.exclude(phase__in=ACTIVE_PHASES).order_by("pk")
+    while keys := list(ended.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
+        ended.filter(pk__among=keys).delete()
+        deleted += len(keys)
+    return deleted
+
+
+def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> None:
+    """Refuse while a slot, a session or a reservation of other programs is in use, or an orphan may come."""
+    empty = list(slots.filter(state=SlotState.EMPTY).values_list("pk", flat=True))
     active = pool.reservations.filter(phase__in=ACTIVE_PHASES)
     counts = {
-        "slots": len(states) - states.count(SlotState.EMPTY),
+        "slots": pool.slots.count() - len(empty),
         "sessions": LabletSession.objects.filter(pool=pool.name).exclude(status__in=FINAL).count(),
         "reservations": active.filter(session=None).count(),
     }
@@ -137,6 +163,27 @@ def _refuse_unless_empty(pool: Pool) -> None:
             f"The pool {pool} is not empty: {', '.join(found)} in use. "
             "Switch the pool off, end its sessions and drain its slots, then delete it.",
             details=counts,
+        )
+    _refuse_while_orphans_may_come(pool, now)
+
+
+def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
+    """Refuse while a lost launch may still have an instance: LCM ends orphans of existing pools only."""
+    runtime = runtime_class(pool.runtime)
+    if not runtime.launches:
+        return
+    interval = timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"])
+    wait = ORPHAN_GRACE + runtime.listing_delay + interval
+    lost = LaunchAttempt.objects.filter(
+        slot__pool=pool, outcome=AttemptOutcome.LOST, finished_at__gt=now - wait
+    )
+    possible = [at + wait for at in lost.values_list("finished_at", flat=True) if at]
+    if possible:
+        raise InUse(
+            f"The pool {pool} had {counted(len(possible), 'launch', 'launches')} without an answer. "
+            "An instance may still appear, and LCM must end it. "
+            f"Delete the pool after {clock_text(max(possible), seconds=True)}.",
+            details={"lost_launches": len(possible), "possible_at": max(possible)},
         )
 
 

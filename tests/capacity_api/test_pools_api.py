@@ -5,13 +5,25 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection, connections, transaction
+from django.utils import timezone
 
 from lcm.actors import SYSTEM
+from lcm.errors import InUse
 from lcm.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.sessions import transition_session
-from scheduling.models import Phase, Pool, Reservation, Slot, SlotState, TickRun
+from scheduling.models import (
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    Reservation,
+    Slot,
+    SlotState,
+    TickRun,
+)
+from scheduling.runtimes.base import ORPHAN_GRACE
 from scheduling.services import pools, reservations
 from tests.capacity_pages.stage import SIZE, make_slot, put_on, reserve
 
@@ -150,7 +162,7 @@ def test_ticks_are_listed_and_filtered(api, viewer, pool, other_pool, now):
 
 
 def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_history(
-    api, admin, pool, session_in, now
+    api, admin, pool, session_in, now, settings
 ):
     session = session_in(SessionStatus.RUNNING)
     slot = pool.slots.get_or_create(number=1, defaults=SIZE | {"state": SlotState.READY})[0]
@@ -166,6 +178,16 @@ def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_histor
         transition_session(session=session, to=status, actor=SYSTEM, now=now)
     pool.reservations.filter(session=None).update(phase=Phase.CANCELLED)
     Slot.objects.filter(pk=slot.pk).update(state=SlotState.EMPTY)
+    answered = now - ORPHAN_GRACE - timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"])
+    lost = slot.attempts.create(
+        token="t", requested_at=now, outcome=AttemptOutcome.LOST, finished_at=answered + timedelta(minutes=1)
+    )
+    refused = api(admin).delete(f"{address}?reason=moved")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    possible = (now + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert refused.json()["details"] == {"lost_launches": 1, "possible_at": possible}
+    assert "1 launch without an answer" in refused.json()["message"]
+    LaunchAttempt.objects.filter(pk=lost.pk).update(finished_at=answered)
     deleted = api(admin).delete(f"{address}?reason=moved")
     assert deleted.status_code == 204, deleted.json()
     assert api(admin).get(address).status_code == 404
@@ -173,6 +195,25 @@ def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_histor
     assert api(admin).get(f"/api/lablet-sessions/{session.pk}/").json()["pool"] == pool.name
     entry = ChangeLog.objects.get(event="pool_deleted")
     assert (entry.object_label, entry.reason, entry.before["name"]) == (pool.name, "moved", pool.name)
+
+
+def test_a_deletion_that_was_killed_is_continued(pool, now, monkeypatch):
+    for _ in range(5):
+        reserve(pool, now)
+    pool.reservations.update(phase=Phase.CANCELLED)
+    monkeypatch.setattr(pools, "DELETED_AT_ONCE", 2)
+
+    def kill(*args):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pools, "fields_of", kill)
+        with pytest.raises(SystemExit):
+            pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+    assert list(Pool.objects.all()) == [pool]
+    assert not Reservation.objects.exists()
+    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+    assert not Pool.objects.exists()
 
 
 @pytest.mark.postgres
@@ -198,9 +239,29 @@ def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
         return "none"
 
     monkeypatch.setattr(pools, "counted", counted)
-    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM)
+    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=timezone.now())
     assert "lock timeout" in found[0]
     assert not Slot.objects.exists()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_the_deletion_of_a_pool_does_not_wait_for_a_slot_that_is_being_changed(pool, now):
+    """The reconciler changes a slot and then its pool; to wait for the slot would be a deadlock."""
+    make_slot(pool, 1, SlotState.EMPTY)
+
+    def delete():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '3s'")
+            pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+        finally:
+            connections.close_all()
+
+    with transaction.atomic(), ThreadPoolExecutor(1) as thread:
+        Slot.objects.update(reason="changed")
+        with pytest.raises(InUse, match="1 slot in use"):
+            thread.submit(delete).result(20)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from lcm.actors import SYSTEM
 from scheduling.models import Slot, SlotState
-from scheduling.reconciler import ORPHAN_GRACE, reconcile_pool
+from scheduling.reconciler import reconcile_pool
+from scheduling.runtimes.base import ORPHAN_GRACE
 from scheduling.runtimes.ec2 import Ec2Runtime
 from scheduling.services.pools import create_pool
 from tests.runtimes.conftest import request_for

@@ -48,8 +48,8 @@ from scheduling.models import (
     SlotState,
     SpotPolicy,
 )
-from scheduling.reconciler import ORPHAN_GRACE
 from scheduling.runtimes.base import (
+    ORPHAN_GRACE,
     CapacityRefused,
     Instance,
     InstanceState,

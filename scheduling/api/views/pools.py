@@ -62,7 +62,7 @@ class PoolViewSet(ReadViewSet[Pool]):
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete an empty pool: no slot has a worker, and no session or reservation uses it."""
         reason = self.reason_to_delete(request)
-        delete_pool(pool=self.get_object(), reason=reason, actor=self.actor)
+        delete_pool(pool=self.get_object(), reason=reason, actor=self.actor, now=self.now())
         return Response(status=204)
 
     @extend_schema(request=DryRunSerializer, responses=RehearsalSerializer)
