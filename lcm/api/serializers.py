@@ -407,7 +407,9 @@ class ReviseSerializer(serializers.Serializer[Any]):
     port_template = NewPortSerializer(
         many=True, required=False, help_text="All ports of new sessions. Left out: the ports stay."
     )
-    based_on = serializers.IntegerField(min_value=1, help_text="The current revision, as the caller knows it.")
+    based_on = serializers.IntegerField(
+        min_value=1, help_text="The current revision, as the caller knows it."
+    )
     reason = serializers.CharField(max_length=500)
 
 

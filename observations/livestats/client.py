@@ -28,8 +28,8 @@ LARGEST_ANSWER = 32 * 1024 * 1024
 class PrometheusClient:
     """Raises PrometheusError, nothing else. Every query has one deadline, however slowly the answer drips.
 
-    If Prometheus costs time and answers none of a client's queries, clients skip it for a while. A range query
-    may be slow by itself: only its connection tells whether Prometheus is there.
+    If Prometheus costs time and answers none of a client's queries, clients skip it for a while.
+    A range query may be slow by itself: only its connection tells whether Prometheus is there.
     """
 
     def __init__(self, options: Options, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
