@@ -184,7 +184,8 @@ class PortSerializer(serializers.Serializer[Any]):
 class ResourceBasisSerializer(serializers.Serializer[Any]):
     basis = serializers.ChoiceField(
         choices=[KEEP, *(each.value for each in Basis if each != Basis.MIXED)],
-        help_text="Where the number comes from; `keep` if the revision does not change it.",
+        help_text="Where the number comes from. `keep`: not chosen in the review, or not changed by a manual "
+        "revision or a revert.",
     )
     source = serializers.ChoiceField(  # type: ignore[assignment]
         choices=["used", "allocated"],
@@ -274,7 +275,7 @@ class DefinitionDetailSerializer(DefinitionSerializer):
 
 
 class DefinitionSettingsSerializer(serializers.Serializer[Any]):
-    """What a new definition can have, whether it is imported or created."""
+    """Settings of a new definition, imported or created."""
 
     version = serializers.CharField(max_length=20, default="1.0")
     description = serializers.CharField(max_length=500, allow_blank=True, default="")
@@ -311,7 +312,7 @@ class NewNodeSerializer(serializers.Serializer[Any]):
 
     label = serializers.CharField(max_length=MAX_NODE_NAME)  # type: ignore[assignment]
     node_definition = serializers.CharField(
-        max_length=MAX_NODE_NAME, required=False, help_text="What it runs; the system, if left out."
+        max_length=MAX_NODE_NAME, required=False, help_text="Kind of node. Default: the system."
     )
     cpu_cores = serializers.DecimalField(max_digits=8, decimal_places=2, min_value=0, required=False)
     memory_mb = serializers.IntegerField(min_value=0, max_value=MAX_RAM_MB, required=False)
@@ -406,7 +407,9 @@ class ReviseSerializer(serializers.Serializer[Any]):
     port_template = NewPortSerializer(
         many=True, required=False, help_text="All ports of new sessions. Left out: the ports stay."
     )
-    based_on = serializers.IntegerField(min_value=1, help_text="The revision the change was thought out for.")
+    based_on = serializers.IntegerField(
+        min_value=1, help_text="The current revision, as the caller knows it."
+    )
     reason = serializers.CharField(max_length=500)
 
 
@@ -459,7 +462,9 @@ class SessionDetailSerializer(SessionSerializer):
     allocated_ports = serializers.DictField(
         child=serializers.IntegerField(),
         read_only=True,
-        help_text="Planned, by name: the ports that the session holds, or held when it was observed last.",
+        allow_null=True,
+        help_text="Planned, by name: the ports that the session holds, or held when it was observed last. "
+        "Null: ended, and its ports were never observed.",
     )
     observed_ports = serializers.DictField(
         child=serializers.IntegerField(),

@@ -18,6 +18,8 @@ from lcm.cml.ports import (
 from lcm.cml.records import Record
 from lcm.cml.tags import PortLedger
 
+SHOWN_PORTS = 10
+
 
 class TemplateError(ValueError):
     """The port template is refused; `problems` has a sentence for each wrong port."""
@@ -118,8 +120,25 @@ class PortChanges(Record):
         return bool(self.added or self.removed or self.changed)
 
     def __str__(self) -> str:
-        parts = (("added", self.added), ("removed", self.removed), ("changed", self.changed))
-        return "; ".join(f"{word} {', '.join(names)}" for word, names in parts if names)
+        return self._text(self._count)
+
+    @property
+    def short(self) -> str:
+        """The first SHOWN_PORTS names and the number of the others."""
+        more = self._count - SHOWN_PORTS
+        return self._text(SHOWN_PORTS) + (f" and {more} more" if more > 0 else "")
+
+    @property
+    def _count(self) -> int:
+        return len(self.added) + len(self.removed) + len(self.changed)
+
+    def _text(self, limit: int) -> str:
+        parts = []
+        for word, names in (("added", self.added), ("removed", self.removed), ("changed", self.changed)):
+            if shown := names[:limit]:
+                parts.append(f"{word} {', '.join(shown)}")
+            limit -= len(shown)
+        return "; ".join(parts)
 
 
 def port_changes(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> PortChanges:

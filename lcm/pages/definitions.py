@@ -298,7 +298,7 @@ def _nothing_to_revert(
 
 def _ports_change(current: DefinitionRevision, target: DefinitionRevision) -> str:
     changes = port_changes(current.port_template, target.port_template)
-    return f" Ports: {changes}." if changes else ""
+    return f" Ports: {changes.short}." if changes else ""
 
 
 def _amounts(revision: DefinitionRevision) -> str:

@@ -16,7 +16,7 @@ import httpx
 
 from observations.livestats.answers import Answer, PrometheusError, read_answer, refusal
 from observations.livestats.options import Options
-from observations.livestats.outages import note_answer, note_outage, skip_reason
+from observations.livestats.outages import end_outage, note_outage, skip_reason
 
 # Prometheus works on 20 queries at a time if it is not told otherwise.
 AT_ONCE = 16
@@ -29,6 +29,7 @@ class PrometheusClient:
     """Raises PrometheusError, nothing else. Every query has one deadline, however slowly the answer drips.
 
     If Prometheus costs time and answers none of a client's queries, clients skip it for a while.
+    A range query may be slow by itself: only its connection tells whether Prometheus is there.
     """
 
     def __init__(self, options: Options, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -41,7 +42,8 @@ class PrometheusClient:
             headers=headers,
             auth=httpx.BasicAuth(options.user, options.password) if options.user else None,
             verify=_trust(options.ca_file, options.client_certificate, options.client_key),
-            timeout=options.timeout,
+            # Shorter to connect: a connection that hangs then differs from a query that takes too long.
+            timeout=httpx.Timeout(options.timeout, connect=0.9 * options.timeout),
             limits=httpx.Limits(max_connections=AT_ONCE),
             transport=transport,
             trust_env=False,
@@ -73,9 +75,10 @@ class PrometheusClient:
             try:
                 async with asyncio.timeout(self._options.timeout):
                     status, content = await self._post(path, form)
-            except (TimeoutError, httpx.TimeoutException):
+            except (TimeoutError, httpx.TimeoutException) as error:
                 problem = f"it did not answer within {self._options.timeout:g} s"
-                self._note_failure(problem)
+                is_outage = path == "query" or isinstance(error, httpx.ConnectTimeout)
+                self._note_failure(problem, is_outage=is_outage)
                 raise PrometheusError(problem) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 is_away = isinstance(error, httpx.ConnectError)
@@ -84,7 +87,9 @@ class PrometheusClient:
                 )
                 # A refused connection costs nothing: Prometheus is asked again at once when it is back.
                 if time.monotonic() - begun >= SLOW_SECONDS:
-                    self._note_failure(problem)
+                    self._note_failure(problem, is_outage=path == "query" or is_away)
+                else:
+                    end_outage(self._options)
                 raise PrometheusError(problem) from error
             self._note_answer()
         body = _json(content)
@@ -94,16 +99,20 @@ class PrometheusClient:
             raise PrometheusError("its answer is not JSON")
         return read_answer(body)
 
-    def _note_failure(self, problem: str) -> None:
-        """If another query was answered, Prometheus is there, and only this query takes too long."""
+    def _note_failure(self, problem: str, *, is_outage: bool) -> None:
+        """Skip the client's other queries, and Prometheus for all clients if this is an outage.
+
+        If another query was answered, Prometheus is there, and only this query takes too long.
+        """
         if not self._answered and not self._skipped:
             self._skipped = problem
-            note_outage(self._options, problem)
+            if is_outage:
+                note_outage(self._options, problem)
 
     def _note_answer(self) -> None:
         if not self._answered:
             self._answered = True
-            note_answer(self._options)
+            end_outage(self._options)
 
     async def _post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
         async with self._http.stream("POST", path, data=dict(form)) as response:

@@ -58,8 +58,8 @@ def note_outage(options: Options, reason: str) -> None:
         _warn(error)
 
 
-def note_answer(options: Options) -> None:
-    """Query Prometheus again; it answered."""
+def end_outage(options: Options) -> None:
+    """Query Prometheus again: it answered, or refused at once."""
     key = _key(options)
     try:
         cache.delete_many([key, f"{key}:probe"])

@@ -30,8 +30,9 @@ class PortReview:
         return suggested_template(self.lines)
 
     @property
-    def differs(self) -> bool:
-        return any(line.action or line.problem for line in self.lines)
+    def has_actions(self) -> bool:
+        """Return whether a difference can be applied."""
+        return any(line.action for line in self.lines)
 
 
 def port_review_of(definition: LabletDefinition) -> PortReview:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Count, F, Q
 
+from lcm.lifecycle import FINAL
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem
 from observations.arithmetic.measures import MEASURED, hundredths
@@ -66,8 +67,10 @@ def planned_and_observed(session: LabletSession) -> dict[str, Any]:
     """Return the ports of a session as planned and as observed, and its newest observation."""
     rows = SessionObservation.objects.filter(session=session)
     row = rows.only("observed_ports", "observed_resources", "drift").first()
-    # An ended session holds no ports. Its last observation still tells which ports were planned.
-    allocated = ports_of_sessions([session.pk])[session.pk] or (_planned_when_observed(row) if row else {})
+    allocated: dict[str, int] | None = ports_of_sessions([session.pk])[session.pk]
+    if not allocated and session.status in FINAL:
+        # An ended session holds no ports. Its last observation still tells which ports were planned.
+        allocated = _planned_when_observed(row)
     return {
         "allocated_ports": allocated,
         "observed_ports": row.observed_ports if row else None,
@@ -75,8 +78,10 @@ def planned_and_observed(session: LabletSession) -> dict[str, Any]:
     }
 
 
-def _planned_when_observed(row: SessionObservation) -> dict[str, int]:
-    planned = (row.observed_ports or {}) | {item["name"]: item["allocated"] for item in row.drift}
+def _planned_when_observed(row: SessionObservation | None) -> dict[str, int] | None:
+    if row is None or row.observed_ports is None:
+        return None
+    planned = row.observed_ports | {item["name"]: item["allocated"] for item in row.drift}
     return {name: port for name, port in planned.items() if port is not None}
 
 

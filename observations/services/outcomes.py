@@ -62,6 +62,8 @@ class Standing:
 def standing_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> Standing:
     """For each resource it changed the first five samples that say it, against what it asks for.
 
+    A revision that kept all measured amounts is judged by the change that set them.
+
     `present` has the sources of the definition's assessment, if the caller has read it.
     """
     rows = SessionObservation.objects.filter(
@@ -69,15 +71,15 @@ def standing_of(revision: DefinitionRevision, present: Mapping[str, str] | None 
     )
     found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:LOOKED_AT]
     samples = [(_is_final(*values[: len(_WHEN)]), amounts_in(values[len(_WHEN) :])) for values in found]
-    changed = changed_by(revision)
-    if not changed:
+    change = change_of_amounts(revision)
+    if change is None:
         first = samples[:DECIDING]
         return Standing({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
-    required, sources = required_by(revision), sources_of(revision, present)
+    required, sources = required_by(revision), sources_of(change, present)
     is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
-    for resource in changed:
+    for resource in changed_by(change):
         key = resource, sources[resource]
         values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
         above = sum(value > required[resource] for value, _ in values)
@@ -98,6 +100,16 @@ def changed_by(revision: DefinitionRevision) -> list[str]:
     return [
         name for name in MEASURED if name not in before or Decimal(before[name]) != getattr(revision, name)
     ]
+
+
+def change_of_amounts(revision: DefinitionRevision) -> DefinitionRevision | None:
+    """Return the revision that set the measured amounts of this one; None if that was the import."""
+    if changed_by(revision):
+        return revision
+    same = {name: getattr(revision, name) for name in MEASURED}
+    older = DefinitionRevision.objects.filter(definition=revision.definition_id, number__lt=revision.number)
+    before = older.exclude(**same).order_by("-number").values_list("number", flat=True).first()
+    return older.defer("port_template").get(number=before + 1) if before else None
 
 
 def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -164,8 +176,11 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
 
 
 def way_back(revision: DefinitionRevision) -> int | None:
-    """Where to go back to from a revision that regressed; what regressed itself is no help."""
-    if revision.outcome != Outcome.REGRESSED or revision.reverts_id is not None:
+    """Where to go back to from a revision that regressed; what regressed itself is no help.
+
+    Nor is a revision with the same amounts.
+    """
+    if revision.outcome != Outcome.REGRESSED or revision.reverts_id is not None or not changed_by(revision):
         return None
     before = DefinitionRevision.objects.filter(
         definition=revision.definition_id, number=revision.number - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -10,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 import time_machine
 
 from observations.livestats import outages
+from observations.livestats.answers import PrometheusError
 from observations.livestats.busiest import busiest
+from observations.livestats.client import PrometheusClient
 from observations.livestats.history import kernel_history
 from observations.livestats.live import kernel_live_stats
 from observations.livestats.options import Options
@@ -129,5 +133,27 @@ def test_a_refused_connection_is_tried_again_at_once(prometheus_at):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     prometheus_at(url)
-    problems = [kernel_live_stats([K1]).problems for _ in range(2)]
+    with time_machine.travel(datetime.now(UTC), tick=False) as clock:
+        outages.note_outage(Options.from_settings(), "it did not answer within 1 s")
+        clock.shift(outages.PAUSE_SECONDS + 1)
+        problems = [kernel_live_stats([kernel]).problems for kernel in (K1, K2)]
     assert all("LCM asks again" not in text for (text,) in problems)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_skipped"), [(httpx.ReadTimeout, False), (httpx.ConnectTimeout, True)], ids=["slow", "away"]
+)
+def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at, error, is_skipped):
+    def fail(request):
+        raise error("", request=request)
+
+    async def ask():
+        options = Options.from_settings()
+        async with PrometheusClient(options, transport=httpx.MockTransport(fail)) as client:
+            with pytest.raises(PrometheusError, match="did not answer within"):
+                await client.query_range("up", start=0, end=86_400, step=60)
+
+    with stand_in() as server:
+        prometheus_at(server.url, ENOUGH)
+        asyncio.run(ask())
+        assert (kernel_live_stats([K1]).state == State.FAILED) is is_skipped

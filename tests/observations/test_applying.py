@@ -134,7 +134,13 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
             {"cpu_cores": "p95 used", "memory_gb": "max allocated", "storage_gb": "custom None"},
             "CPU p95 used, memory max allocated, storage custom",
         ),
-        ({"cpu_cores": Choice("custom", Decimal(3))}, Basis.CUSTOM, {"cpu_cores": "custom None"}, ""),
+        (
+            # 7 GB is the present number; it was chosen all the same.
+            {"cpu_cores": Choice("custom", Decimal(3)), "storage_gb": Choice("custom", Decimal(7))},
+            Basis.CUSTOM,
+            {"cpu_cores": "custom None", "storage_gb": "custom None"},
+            "",
+        ),
         (
             {"cpu_cores": Choice("max"), "memory_gb": Choice("max")},
             Basis.MAX,

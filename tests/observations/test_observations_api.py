@@ -159,6 +159,10 @@ def test_one_read_of_a_session_shows_planned_and_observed(api, viewer, collectin
     assert not PortAllocation.objects.exists()
     assert (ended["allocated_ports"], ended["observed_ports"]) == (planned, {**found, "host_pat": 2022})
     assert (ended["port_drift_detected"], ended["port_drift_open"]) == (True, False)
+    SessionObservation.objects.update(observed_ports=None)
+    assert client.get(path).json()["allocated_ports"] is None
+    SessionObservation.objects.all().delete()
+    assert client.get(path).json()["allocated_ports"] is None
 
 
 def test_sessions_are_listed_by_drift(api, viewer, collecting, running, now):

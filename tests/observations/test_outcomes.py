@@ -14,6 +14,7 @@ from lcm.web.needs import Look
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.pages.needs import needs_of_observations
 from observations.services.excluding import exclude_session, include_session
+from observations.services.outcomes import way_back
 from observations.services.previewing import Choice
 from observations.services.setting_aside import dismiss_review, snooze_review, sweep_reviews
 from tests.factories import make_definition
@@ -209,6 +210,24 @@ def test_a_revision_that_changes_nothing_measured_is_verified_by_any_five(known,
     assert outcome(known) == "watching"
     observed(known, 1, cpu="5.00", memory=4000, storage=8000)
     assert outcome(known) == "verified"
+
+
+def test_new_ports_are_judged_by_the_change_of_amounts_before_them(revised, observed, as_admin, now):
+    for number in (2, 3):
+        made = revise_definition(
+            definition=revised,
+            requirements={"gpu": Decimal(number)},
+            port_template=[],
+            based_on=number,
+            reason="no ports",
+            actor=as_admin,
+            now=now,
+        )
+    assert outcome(revised) == "superseded"
+    observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
+    observed(revised, 1, cpu="2.00", memory=3100, storage=5000)
+    made.refresh_from_db()
+    assert (made.number, made.outcome, way_back(made)) == (4, "regressed", None)
 
 
 def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_admin, now):

@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from unittest.mock import patch
 
 import pytest
 from django.urls import reverse
 
 from lcm.cml.live_ports import NodeTags, ports_by_node
+from lcm.cml.port_templates import port_changes
 from lcm.demo.capacity import place_session
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.services.definitions import revise_definition
@@ -92,7 +94,7 @@ def test_a_port_is_the_same_by_what_it_leads_to_whatever_its_name(labs, active_d
     assert [entry.name for entry in review.suggested_template] == ["r1_serial", "host_pat_22", "host_pat"]
 
 
-def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition):
+def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition, as_, admin):
     labs({**AS_PLANNED, "r9": ["vnc:6001"]})
     untagged = labs(AS_PLANNED)[0]
     row = SessionObservation.objects.get(session=untagged)
@@ -104,6 +106,11 @@ def test_a_port_that_cannot_be_in_the_template_says_why(labs, active_definition)
         "r1_http": "No observed tag describes this port.",
     }
     assert [entry.name for entry in review.suggested_template] == ["r1_serial", "host_pat"]
+    labs({**AS_PLANNED, "r9": ["vnc:6001"]})
+    SessionObservation.objects.filter(session=untagged).delete()
+    shown = as_(admin).get(page("definition_port_review", active_definition)).content.decode()
+    assert "There is no node “r9”." in shown
+    assert "Apply ports" not in shown
 
 
 def test_only_whole_observations_of_the_present_template_count(labs, active_definition, as_admin, now):
@@ -121,7 +128,7 @@ def test_only_whole_observations_of_the_present_template_count(labs, active_defi
     revise_definition(**change, requirements={}, port_template=ports, based_on=2)
     assert port_review_of(active_definition).sessions == 0
     labs(WITH_SSH)
-    assert not port_review_of(active_definition).differs
+    assert not port_review_of(active_definition).has_actions
 
 
 # --- API -----------------------------------------------------------------------------------------
@@ -253,6 +260,13 @@ def test_ports_are_edited_by_hand(as_, admin, definition):
         "r1_serial",
         "r1_ssh",
     ]
+    many = "\n".join(f"r1 pat:{6000 + inside}:{inside}" for inside in range(1, 12))
+    assert client.post(here, data | {"port_template": many, "based_on": "2"}).status_code == 302
+    with patch("lcm.models.definitions.port_changes", wraps=port_changes) as compare:
+        rows = client.get(page("definition_revisions", definition)).content.decode()
+    assert "r1_pat_10 and 3 more</div>" in rows
+    assert compare.call_count == 2
+    assert "and 3 more." in client.get(page("definition_revert", definition, 2)).content.decode()
     stale = client.post(here, data | {"port_template": ""})
     assert stale.status_code == 422
-    assert "applied revision 2 a moment ago" in stale.content.decode()
+    assert "applied revision 3 a moment ago" in stale.content.decode()

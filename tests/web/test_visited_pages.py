@@ -24,6 +24,7 @@ LOOKS_LIKE = {
     "project_delete": "session_cancel",
     "member_remove": "session_cancel",
     "token_revoke": "token_rotate",
+    "pool_delete": "session_cancel",
     "slot_cordon": "slot_drain",
     "slot_uncordon": "slot_drain",
     "slot_retry": "slot_drain",
