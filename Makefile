@@ -44,7 +44,7 @@ screenshots: $(VENV)/.dev-installed ## take every page of the demo at three widt
 	@exec $(BIN)/python -m tests.pictures.every_page $(ARGS)
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
-	@exec $(BIN)/python -m observations.replay $(ARGS)
+	@exec $(BIN)/python -m observations.arithmetic.replay $(ARGS)
 
 docs: $(VENV)/.dev-installed ## build the documentation into var/site and check its links
 	@$(BIN)/mkdocs build --quiet --strict

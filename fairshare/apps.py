@@ -12,28 +12,28 @@ class FairShareConfig(AppConfig):
             UsageAggregationObserver,
             UsageRecordObserver,
         )
-        from fairshare.selectors.standings import standings, standings_of_some
-        from fairshare.services import allocations, rebuilding  # noqa: F401  (sessions open and close them)
-        from lcm import metrics
+        from fairshare.selectors.level_factors import standings, standings_of_some
+        from fairshare.services import allocations, usage_rebuild  # noqa: F401  (sessions open and close them)
+        from lcm.monitoring import metrics
         from lcm.services.jobs import register_job
-        from scheduling.coordinator import register_observer
-        from scheduling.fairness import register_standings
+        from scheduling.coordination.coordinator import register_observer
+        from scheduling.selectors.fair_share import register_standings
 
         for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
             register_observer(observer())
         register_standings(standings, standings_of_some)
         metrics.FLEET.append(usage_figures)
-        register_job(rebuilding.KIND, rebuilding.rebuild_step)
+        register_job(usage_rebuild.KIND, usage_rebuild.rebuild_step)
         _show_on_pages()
 
 
 def _show_on_pages() -> None:
     """What fair share adds to the side bar and the change log's filter."""
     from fairshare.pages.overview import needs_of_usage
-    from lcm.web import filters, navigation, needs, overview
+    from lcm.web import attention, filters, navigation, overview
 
     overview.register_part(overview.LaterPart("usage", "wide", "Usage by domain", "overview_usage"))
-    needs.register_needs("usage", needs_of_usage)
+    attention.register_needs("usage", needs_of_usage)
     places = ("/fair-share/", "/usage/")
     entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")
     navigation.register_entry("Plan", entry, after="capacity")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import django_filters as df
 
-from fairshare.levels import Level
 from fairshare.models import FairShare, UsageBucket
+from fairshare.models.levels import Level
 from lcm.web.filters import ChoicesFilter
 from scheduling.filters import PoolChoices
 

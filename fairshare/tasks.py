@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 from celery import Task, shared_task
 from django.utils import timezone
 
-from fairshare.services import aggregation, retention, summing
+from fairshare.services import retention, usage_buckets, usage_totals
 
 CHECKED_DAYS = 28
 
@@ -20,18 +20,18 @@ def remove_old_usage() -> None:
 @shared_task(bind=True, max_retries=100)
 def sum_usage(self: Task, *words: str) -> None:
     """Sum what somebody looks at and keep it for them; later, while another sum is made."""
-    if not summing.keep_sums(summing.Question.of(*words), now=timezone.now()):
+    if not usage_totals.keep_sums(usage_totals.Question.of(*words), now=timezone.now()):
         raise self.retry(countdown=5)
 
 
 @shared_task
 def check_usage() -> None:
     """Compare records with buckets over the days that can be compared."""
-    days = aggregation.recorded_days()
+    days = usage_buckets.recorded_days()
     if days is None:
         return
     now = timezone.now()
     earliest = now.astimezone(UTC).date() - timedelta(days=CHECKED_DAYS - 1)
     first, last = max(days[0], earliest), days[1]
     if first <= last:
-        aggregation.check_usage(first=first, last=last, now=now)
+        usage_buckets.check_usage(first=first, last=last, now=now)

@@ -6,12 +6,14 @@ class LcmConfig(AppConfig):
     verbose_name = "Lab Cloud Manager"
 
     def ready(self) -> None:
-        from lcm import celery, checks, wiring  # noqa: F401  (loads the Celery app, registers checks and receivers)
-        from lcm.pages.bulk import register_actions
+        from lcm import celery  # noqa: F401  (loads the Celery app)
+        from lcm.config import checks  # noqa: F401  (registers the system checks)
+        from lcm.events import change_feed  # noqa: F401  (connects its receiver)
+        from lcm.pages.bulk_actions import register_actions
         from lcm.pages.search import register_finders
-        from lcm.services import importing
+        from lcm.services import import_job
         from lcm.services.jobs import register_job
 
-        register_job(importing.KIND, importing.import_step)
+        register_job(import_job.KIND, import_job.import_step)
         register_actions()
         register_finders()

@@ -12,7 +12,7 @@ from celery.app.amqp import AMQP
 from celery.worker.consumer import Consumer
 from kombu.connection import Connection
 
-from lcm import logs
+from lcm.config import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 
@@ -91,7 +91,7 @@ def prove_at_once(**kwargs: Any) -> None:
 
 @signals.worker_ready.connect
 def serve_metrics(**kwargs: Any) -> None:
-    from lcm.worker_metrics import serve_worker_metrics
+    from lcm.monitoring.worker_metrics import serve_worker_metrics
 
     serve_worker_metrics()
 
@@ -103,7 +103,7 @@ def note_task(task_id: str, **kwargs: Any) -> None:
 
 @signals.task_postrun.connect
 def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
-    from lcm import metrics
+    from lcm.monitoring import metrics
 
     metrics.TASKS.labels(task=task.name, result=(state or "unknown").lower()).inc()
     logs.task_id.set("")
@@ -122,6 +122,6 @@ def keep_loaded_code_out_of_collections(**kwargs: Any) -> None:
 
 @signals.worker_process_shutdown.connect
 def forget_process(pid: int, **kwargs: Any) -> None:
-    from lcm import metrics
+    from lcm.monitoring import metrics
 
     metrics.forget_process(pid)

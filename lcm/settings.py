@@ -1,13 +1,13 @@
-"""Django's settings: values come from the environment through `lcm.config`."""
+"""Django's settings: values come from the environment through `lcm.config.environment`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from urllib.parse import quote
 
-from lcm.config import database_from, read_settings, refuse_unsafe, time_zone_from
-from lcm.local_state import embedded_socket, kept_secret_key
-from lcm.logs import logging_config
+from lcm.config.data_folder import embedded_socket, kept_secret_key
+from lcm.config.environment import database_from, read_settings, refuse_unsafe, time_zone_from
+from lcm.config.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 CONFIG = read_settings()
@@ -43,9 +43,9 @@ INSTALLED_APPS = [
     "heroicons",
 ]
 MIDDLEWARE = [
-    "lcm.web.middleware.RequestContextMiddleware",
+    "lcm.web.server.middleware.RequestContextMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "lcm.web.static.StaticFilesMiddleware",
+    "lcm.web.server.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -53,7 +53,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "lcm.web.middleware.PreferencesMiddleware",
+    "lcm.web.server.middleware.PreferencesMiddleware",
 ]
 ROOT_URLCONF = "lcm.urls"
 ASGI_APPLICATION = "lcm.asgi.application"
@@ -67,7 +67,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "lcm.web.context.layout",
+                "lcm.web.context_processors.layout",
             ],
             "builtins": [
                 "lcm.templatetags.lcm",
@@ -88,7 +88,7 @@ VALKEY_SOCKET = embedded_socket(DATA_DIR)
 REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{quote(str(VALKEY_SOCKET))}"
 CACHES = {
     "default": {
-        "BACKEND": "lcm.caching.KeptRedisCache",
+        "BACKEND": "lcm.config.redis_cache.KeptRedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "lcm",
         "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},
@@ -105,7 +105,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
-CSRF_FAILURE_VIEW = "lcm.web.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "lcm.web.error_pages.csrf_failure"
 SESSION_COOKIE_AGE = CONFIG["SESSION_HOURS"] * 3600
 SESSION_COOKIE_NAME = "lcm_session"
 CSRF_COOKIE_NAME = "lcm_csrf"
@@ -137,12 +137,12 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "lcm.web.stylesheet.StyleSheetFinder",
+    "lcm.web.server.stylesheet.StyleSheetFinder",
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "lcm.web.static.StampedStorage"
+        "BACKEND": "lcm.web.server.static_files.StampedStorage"
         if DEBUG
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
@@ -182,7 +182,7 @@ SPECTACULAR_SETTINGS = {
         "lcm.api.schema.close_request_bodies",
     ],
     "ENUM_NAME_OVERRIDES": {
-        "SessionStatusEnum": "lcm.lifecycle.SessionStatus",
+        "SessionStatusEnum": "lcm.domain.lifecycle.SessionStatus",
         "DefinitionStatusEnum": "lcm.models.definitions.DefinitionStatus",
         "KernelStatusEnum": "lcm.models.sessions.KernelStatus",
         "DriftKindEnum": "observations.models.drift.KIND_CHOICES",
@@ -192,8 +192,8 @@ SPECTACULAR_SETTINGS = {
         "AttemptOutcomeEnum": "scheduling.models.slots.AttemptOutcome",
         "DecisionOutcomeEnum": "scheduling.models.decisions.DecisionOutcome",
         "SlotStateEnum": "scheduling.models.slots.SlotState",
-        "ObserverKindEnum": "scheduling.models.observing.RunKind",
-        "ObserverStateEnum": "scheduling.selectors.observing.STATES",
+        "ObserverKindEnum": "scheduling.models.observer_runs.RunKind",
+        "ObserverStateEnum": "scheduling.selectors.observers.STATES",
         "LiveStateEnum": "observations.api.live_serializers.STATES",
         "JobStateEnum": "lcm.models.jobs.JobState",
         "TokenStateEnum": ["valid", "expired", "revoked"],

@@ -7,8 +7,8 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from lcm.services import housekeeping, jobs
-from lcm.services.feed import forget_entries
+from lcm.events.change_feed import forget_entries
+from lcm.services import jobs, maintenance
 
 # How long a task works on one job before others get their turn.
 JOB_TURN = timedelta(seconds=60)
@@ -17,12 +17,12 @@ JOB_TURN = timedelta(seconds=60)
 @shared_task
 def beat_heartbeat() -> None:
     """Prove that beat sends and a worker works: `/readyz` looks at how long ago this was."""
-    housekeeping.record_heartbeat(name="beat", now=timezone.now())
+    maintenance.record_heartbeat(name="beat", now=timezone.now())
 
 
 @shared_task
 def clean_up() -> None:
-    housekeeping.remove_expired(now=timezone.now())
+    maintenance.remove_expired(now=timezone.now())
 
 
 @shared_task

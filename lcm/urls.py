@@ -7,30 +7,30 @@ from lcm.pages import (
     account,
     definition_import,
     definitions,
-    import_many,
     jobs,
-    members,
     organisation,
     overview,
     people,
+    project_members,
     search,
     sessions,
     styleguide,
     tokens,
 )
-from lcm.web import errors, health
+from lcm.web import error_pages
+from lcm.web.server import health
 
-handler400 = errors.bad_request
-handler403 = errors.forbidden
-handler404 = errors.not_found
-handler500 = errors.server_error
+handler400 = error_pages.bad_request
+handler403 = error_pages.forbidden
+handler404 = error_pages.not_found
+handler500 = error_pages.server_error
 
 api: list[URLPattern | URLResolver] = [
     path("", include("observations.api.urls")),
     path("", include("lcm.api.urls")),
     path("", include("scheduling.api.urls")),
     path("", include("fairshare.api.urls")),
-    re_path(".*", errors.unknown_call, name="unknown_call"),
+    re_path(".*", error_pages.unknown_call, name="unknown_call"),
 ]
 # The API is asked most, and its beginning tells it from all pages at once.
 urlpatterns = [
@@ -49,7 +49,7 @@ urlpatterns = [
     path("sessions/<uuid:pk>/extend", sessions.session_extend, name="session_extend"),
     path("definitions/", definitions.definition_list, name="definition_list"),
     path("definitions/import", definition_import.definition_import, name="definition_import"),
-    path("definitions/import-many", import_many.definition_import_many, name="definition_import_many"),
+    path("definitions/import-many", definition_import.definition_import_many, name="definition_import_many"),
     path("definitions/activate", definitions.definition_bulk_activate, name="definition_bulk_activate"),
     path("definitions/deprecate", definitions.definition_bulk_deprecate, name="definition_bulk_deprecate"),
     path("definitions/<uuid:pk>/", definitions.definition_detail, name="definition_detail"),
@@ -71,12 +71,16 @@ urlpatterns = [
     path("domains/<uuid:pk>/delete", organisation.domain_delete, name="domain_delete"),
     path("projects/", organisation.project_list, name="project_list"),
     path("projects/new", organisation.project_create, name="project_create"),
-    path("projects/<uuid:pk>/", members.project_detail, name="project_detail"),
+    path("projects/<uuid:pk>/", project_members.project_detail, name="project_detail"),
     path("projects/<uuid:pk>/edit", organisation.project_edit, name="project_edit"),
     path("projects/<uuid:pk>/delete", organisation.project_delete, name="project_delete"),
-    path("projects/<uuid:pk>/members/", members.member_list, name="member_list"),
-    path("projects/<uuid:pk>/members/add", members.member_add, name="member_add"),
-    path("projects/<uuid:pk>/members/<uuid:user_pk>/remove", members.member_remove, name="member_remove"),
+    path("projects/<uuid:pk>/members/", project_members.member_list, name="member_list"),
+    path("projects/<uuid:pk>/members/add", project_members.member_add, name="member_add"),
+    path(
+        "projects/<uuid:pk>/members/<uuid:user_pk>/remove",
+        project_members.member_remove,
+        name="member_remove",
+    ),
     path("profile", people.profile, name="profile"),
     path("profile/password", people.password_change, name="password_change"),
     path("people/", people.person_list, name="person_list"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from lcm.admin.logged import ReadOnlyAdmin
+from lcm.admin.base import ReadOnlyAdmin
 from observations.models import (
     DefinitionAssessment,
     DriftReview,

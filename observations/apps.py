@@ -6,19 +6,19 @@ class ObservationsConfig(AppConfig):
     verbose_name = "Observations"
 
     def ready(self) -> None:
-        from lcm import metrics
-        from lcm.selectors import for_controllers, sessions
-        from observations import checks, wiring  # noqa: F401  (settings are checked, sessions followed)
+        from lcm.monitoring import metrics
+        from lcm.selectors import controller_sessions, sessions
+        from observations import checks, receivers  # noqa: F401  (settings are checked, sessions followed)
         from observations.filters import add_filters
         from observations.metrics import observation_figures
         from observations.observers import ServiceDiscoveryObserver
         from observations.selectors.requests import open_requests
         from observations.selectors.sessions import planned_and_observed
-        from scheduling.coordinator import register_observer
+        from scheduling.coordination.coordinator import register_observer
 
         metrics.FLEET.append(observation_figures)
         register_observer(ServiceDiscoveryObserver())
-        for_controllers.REQUESTS["observe"] = open_requests
+        controller_sessions.REQUESTS["observe"] = open_requests
         sessions.DETAILS.append(planned_and_observed)
         add_filters()
         _show_on_pages()
@@ -28,14 +28,14 @@ def _show_on_pages() -> None:
     """What observations add to the side bar, the pages of sessions and definitions, and the lists."""
     from lcm.pages.lists import DEFINITIONS
     from lcm.web import navigation, overview, panels
-    from lcm.web.lists import replace_list
-    from lcm.web.needs import register_needs
-    from observations.pages import acknowledging, evidence, lists
-    from observations.pages.needs import needs_of_observations
+    from lcm.web.attention import register_needs
+    from lcm.web.list_page import replace_list
+    from observations.pages import drift_acknowledgement, evidence, lists
+    from observations.pages.attention_items import needs_of_observations
     from observations.selectors.drift import has_drifted
     from observations.selectors.live import has_a_lab
 
-    acknowledging.register_actions()
+    drift_acknowledgement.register_actions()
     evidence.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
     register_needs("observations", needs_of_observations)

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import Error, register
 
-from observations.livestats.options import problems
+from observations.livestats.prometheus_settings import problems
 
 
 @register()

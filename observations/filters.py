@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from lcm.models import LabletDefinition, LabletSession, User
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import MAX_NAMES
+from lcm.web.filter_time import asked_at
 from lcm.web.filters import (
     ChoicesFilter,
     DefinitionFilter,
@@ -19,7 +20,6 @@ from lcm.web.filters import (
     SearchFilter,
 )
 from lcm.web.filters import register_filter as register
-from lcm.web.moments import asked_at
 from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
 from observations.models.aggregates import Verdict
 from observations.models.drift import KIND_WORDS, is_open

@@ -8,7 +8,7 @@ from datetime import datetime
 from observations.models import TargetKind
 from observations.selectors.discovery import candidates
 from observations.services.discovery import keep_targets
-from scheduling.observer import ObserverHandler, ObserverResult
+from scheduling.coordination.observer import ObserverHandler, ObserverResult
 
 
 class ServiceDiscoveryObserver(ObserverHandler[TargetKind]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from observations.services.setting_aside import sweep_reviews
+from observations.services.review_snooze import sweep_reviews
 
 
 @shared_task

@@ -9,8 +9,8 @@ from observations.pages import (
     live,
     port_review,
     review,
+    review_snooze,
     sessions,
-    setting_aside,
 )
 
 urlpatterns = [
@@ -27,8 +27,8 @@ urlpatterns = [
         port_review.definition_apply_ports,
         name="definition_apply_ports",
     ),
-    path("definitions/<uuid:pk>/review/snooze", setting_aside.review_snooze, name="review_snooze"),
-    path("definitions/<uuid:pk>/review/dismiss", setting_aside.review_dismiss, name="review_dismiss"),
+    path("definitions/<uuid:pk>/review/snooze", review_snooze.review_snooze, name="review_snooze"),
+    path("definitions/<uuid:pk>/review/dismiss", review_snooze.review_dismiss, name="review_dismiss"),
     path("definitions/<uuid:pk>/drift", drift.definition_drift, name="definition_drift"),
     path("sessions/<uuid:pk>/observed", sessions.session_observed, name="session_observed"),
     path("sessions/<uuid:pk>/live", live.session_live, name="session_live"),

@@ -6,12 +6,12 @@ class SchedulingConfig(AppConfig):
     verbose_name = "Capacity"
 
     def ready(self) -> None:
-        from lcm import metrics
-        from scheduling import checks, wiring  # noqa: F401  (warnings at start; sessions get reservations)
-        from scheduling.coordinator import coordinator, register_handler
-        from scheduling.framework.plugin import plugins
-        from scheduling.handlers import BUILT_IN
+        from lcm.monitoring import metrics
+        from scheduling import checks, receivers  # noqa: F401  (warnings at start; sessions get reservations)
+        from scheduling.coordination.coordinator import coordinator, register_handler
+        from scheduling.coordination.handlers import BUILT_IN
         from scheduling.metrics import capacity_figures
+        from scheduling.placement.framework.plugin import plugins
 
         metrics.FLEET.append(capacity_figures)
         for handler in BUILT_IN:
@@ -25,38 +25,48 @@ class SchedulingConfig(AppConfig):
 
 def _tell_controllers() -> None:
     """Where the sessions are that a controller works on, and which ports they have."""
-    from lcm.selectors import for_controllers
-    from scheduling.selectors import for_controllers as capacity
+    from lcm.selectors import controller_sessions
+    from scheduling.selectors import controller_assignments as capacity
 
-    for_controllers.PARTS |= {
+    controller_sessions.PARTS |= {
         "slot": capacity.slots_of_sessions,
         "allocated_ports": capacity.ports_of_sessions,
     }
-    for_controllers.NODES_BY_SLOT.append(capacity.nodes_by_slot)
-    for_controllers.ON_SLOT.append(capacity.sessions_on_slot)
-    for_controllers.EVER_ON_SLOT.append(capacity.sessions_ever_on_slot)
+    controller_sessions.NODES_BY_SLOT.append(capacity.nodes_by_slot)
+    controller_sessions.ON_SLOT.append(capacity.sessions_on_slot)
+    controller_sessions.EVER_ON_SLOT.append(capacity.sessions_ever_on_slot)
 
 
 def _show_on_pages() -> None:
     """What capacity adds to the side bar, the list and page of sessions and the change log's filter."""
-    from lcm.lifecycle import SessionStatus
+    from lcm.domain.lifecycle import SessionStatus
     from lcm.pages.account import SUGGESTERS
     from lcm.pages.lists import SESSIONS
-    from lcm.web import filters, forms, navigation, needs, objects, overview, panels, places, search
-    from lcm.web.lists import replace_list
-    from scheduling.pages import bulk, bulk_claims, lists
+    from lcm.web import (
+        attention,
+        filters,
+        forms,
+        navigation,
+        object_links,
+        overview,
+        panels,
+        search,
+        session_location,
+    )
+    from lcm.web.list_page import replace_list
+    from scheduling.pages import bulk_reservations, bulk_slots, lists
     from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
     from scheduling.pages.reservations import place_of_session
     from scheduling.pages.search import find_pools, find_slots
     from scheduling.selectors.capacity import pool_names, suggest_pools
 
     forms.register_names("pools", pool_names)
-    bulk.register_actions()
-    bulk_claims.register_actions()
+    bulk_slots.register_actions()
+    bulk_reservations.register_actions()
     replace_list(SESSIONS, lists.SESSIONS)
     search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
     search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
-    needs.register_needs("capacity", needs_of_capacity)
+    attention.register_needs("capacity", needs_of_capacity)
     overview.register_part(overview.Part("pools", "wide", "overview/pools.html", pools_part))
     overview.register_part(overview.LaterPart("ticks", "side", "Tick duration", "overview_ticks"))
     overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part, waiting_clause))
@@ -78,10 +88,10 @@ def _show_on_pages() -> None:
         when=lambda session: session.status == SessionStatus.PENDING,
     )
     SUGGESTERS["pools"] = suggest_pools
-    places.register_place(place_of_session)
+    session_location.register_place(place_of_session)
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
-    objects.OBJECT_PAGES |= {
+    object_links.OBJECT_PAGES |= {
         "pool": "pool_detail",
         "slot": "slot_detail",
         "reservation": "reservation_detail",

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.checks import Warning, register
 
-from scheduling.coordinator import coordinator
-from scheduling.framework.plugin import refused_plugins
+from scheduling.coordination.coordinator import coordinator
+from scheduling.placement.framework.plugin import refused_plugins
 
 
 @register()

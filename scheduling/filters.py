@@ -7,12 +7,12 @@ from typing import Any
 import django_filters as df
 from django.db.models import Q, QuerySet
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
+from lcm.web.filter_time import asked_at
 from lcm.web.filters import ChoicesFilter, EndedFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
-from lcm.web.moments import asked_at
 from scheduling.models import (
     ACTIVE_PHASES,
     Decision,
@@ -26,8 +26,8 @@ from scheduling.models import (
     TickRun,
 )
 from scheduling.selectors.capacity import POOL_STATES, pool_names, pool_state, search_slots
-from scheduling.selectors.fleet import is_overdue, is_silent
-from scheduling.selectors.observing import has_failed, observer_names
+from scheduling.selectors.observers import has_failed, observer_names
+from scheduling.selectors.pool_overview import is_overdue, is_silent
 
 
 class PoolFilter(df.FilterSet):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from scheduling.models import Phase, Pool, Reservation, RunKind, Slot, SlotState
 from scheduling.selectors.capacity import pools_with_queue
 
 if TYPE_CHECKING:
-    from scheduling.tick import TickReport
+    from scheduling.capacity.tick import TickReport
 
 TICK_SECONDS = Histogram("lcm_tick_seconds", "Time of one tick.", ["pool"])
 STEP_SECONDS = Histogram("lcm_tick_step_seconds", "Time of one step of a tick.", ["pool", "step"])
@@ -132,7 +132,7 @@ def _ticks() -> Metric:
 
 
 def _observers() -> Iterator[Metric]:
-    from scheduling.selectors.observing import last_successes, observed
+    from scheduling.selectors.observers import last_successes, observed
 
     labels = OBSERVER_LABELS
     last = GaugeMetricFamily(

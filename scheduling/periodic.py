@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from lcm.periodic import SchedulerTaskSpec, seconds
-from scheduling.coordinator import coordinator
-from scheduling.observer import interval_of
+from scheduling.coordination.coordinator import coordinator
+from scheduling.coordination.observer import interval_of
 
 logger = logging.getLogger(__name__)
 

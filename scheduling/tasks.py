@@ -9,19 +9,19 @@ from uuid import UUID
 from celery import shared_task
 from django.utils import timezone
 
-from scheduling.coordinator import coordinator, process_handler, process_observer
-from scheduling.launching import attempts_to_redrive, perform_launch
-from scheduling.leases import drop_expired, expired_leases
+from scheduling.capacity.launcher import attempts_to_redrive, perform_launch
+from scheduling.capacity.reconciler import reconcile_pool
+from scheduling.capacity.runtimes.base import RuntimeAdapter, RuntimeFailure
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.capacity.runtimes.unusable import UnusableRuntime
+from scheduling.capacity.tick import KEPT_TICKS, scheduling_tick
+from scheduling.coordination.coordinator import coordinator, process_handler, process_observer
+from scheduling.coordination.leases import drop_expired, expired_leases
 from scheduling.metrics import TickMetrics
 from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Pool, TickRun
-from scheduling.reconciler import reconcile_pool
-from scheduling.runtimes.base import RuntimeAdapter, RuntimeFailure
-from scheduling.runtimes.registry import runtime_for
-from scheduling.runtimes.unusable import UnusableRuntime
 from scheduling.services.decisions import forget_decisions
-from scheduling.services.observing import forget_runs
+from scheduling.services.observer_runs import forget_runs
 from scheduling.services.pools import stop_pool
-from scheduling.tick import KEPT_TICKS, scheduling_tick
 
 logger = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import httpx
 
-from lcm.cml.calling import CallRecord, Patience
-from lcm.cml.client import CmlClient
+from lcm.cml.client.caller import CallRecord, Patience
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
 from lcm.cml.simulator import ControllerOptions, SimulatedController, SimulatorApp
-from lcm.cml.worker import Worker
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck
 from hypothesis import settings as properties
 from rest_framework.test import APIClient
 
-from lcm.actors import Actor
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import Actor
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Project, User
-from lcm.roles import Role
 from tests.factories import (
     TokenHolder,
     make_controller,
@@ -187,7 +187,7 @@ def session_in(
 @pytest.fixture
 def one_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are counted in one window, however long they take."""
-    monkeypatch.setattr("lcm.throttling.time", SimpleNamespace(time=lambda: 1_000_000_000.0))
+    monkeypatch.setattr("lcm.web.server.rate_limit.time", SimpleNamespace(time=lambda: 1_000_000_000.0))
 
 
 @pytest.fixture

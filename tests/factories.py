@@ -11,8 +11,9 @@ import factory
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import (
     ApiToken,
     DefinitionStatus,
@@ -24,7 +25,6 @@ from lcm.models import (
     TokenKind,
     User,
 )
-from lcm.roles import Role
 from lcm.services.definitions import import_definition
 from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import create_token

@@ -8,16 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from fairshare.levels import Level
-from fairshare.models import (
-    FairShare,
-    FairShareCalculation,
-    FairSharePolicy,
-    Normalisation,
-    Order,
-    UsageBucket,
-)
-from fairshare.policy import (
+from fairshare.arithmetic.policy import (
     GREATEST_DAMPENING,
     GREATEST_WEIGHT,
     LEAST_HALF_LIFE_DAYS,
@@ -26,8 +17,17 @@ from fairshare.policy import (
     PARENT,
     Policy,
 )
+from fairshare.arithmetic.units import RESOURCES, exact_seconds
+from fairshare.models import (
+    FairShare,
+    FairShareCalculation,
+    FairSharePolicy,
+    Normalisation,
+    Order,
+    UsageBucket,
+)
+from fairshare.models.levels import Level
 from fairshare.services.policies import warnings_for
-from fairshare.units import RESOURCES, exact_seconds
 from scheduling.models import Pool
 
 
@@ -85,12 +85,12 @@ class CalculationSerializer(serializers.ModelSerializer[FairShareCalculation]):
 
 @extend_schema_field({"type": "number", "minimum": LEAST_HALF_LIFE_DAYS, "maximum": GREATEST_WEIGHT})
 class HalfLifeField(serializers.FloatField):
-    """Days, one hour at least; `fairshare.policy` refuses others."""
+    """Days, one hour at least; `fairshare.arithmetic.policy` refuses others."""
 
 
 @extend_schema_field({"type": "number", "minimum": LEAST_WEIGHT, "maximum": GREATEST_WEIGHT})
 class PositiveField(serializers.FloatField):
-    """A number greater than 0; `fairshare.policy` refuses others."""
+    """A number greater than 0; `fairshare.arithmetic.policy` refuses others."""
 
 
 @extend_schema_field(
@@ -102,7 +102,7 @@ class PositiveField(serializers.FloatField):
     }
 )
 class WeightField(serializers.Field[Any, Any, Any, Any]):
-    """A weight: a number, 0 or “parent”; `fairshare.policy` refuses others."""
+    """A weight: a number, 0 or “parent”; `fairshare.arithmetic.policy` refuses others."""
 
     def to_internal_value(self, data: Any) -> Any:
         return data
@@ -155,7 +155,7 @@ class FairShareSerializer(serializers.ModelSerializer[FairShare]):
     }
 )
 class ResourceWeightsField(serializers.DictField):
-    """A weight for each resource; `fairshare.policy` refuses other names and numbers."""
+    """A weight for each resource; `fairshare.arithmetic.policy` refuses other names and numbers."""
 
 
 class WeightSerializer(serializers.Serializer[Any]):

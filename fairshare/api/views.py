@@ -13,16 +13,16 @@ from rest_framework.response import Response
 
 from fairshare.api import serializers as s
 from fairshare.filters import FairShareFilter, UsageBucketFilter
-from fairshare.levels import ROOT
 from fairshare.models import FairShare, UsageBucket
-from fairshare.selectors.names import with_names
+from fairshare.models.levels import ROOT
 from fairshare.selectors.previews import preview
 from fairshare.selectors.shares import calculation_of, shares
+from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import SubjectKey, policy_read_with
 from fairshare.services.policies import changed_policy, checked_weights, save_policy, set_weights
-from lcm.access import ADMIN, VIEWER
 from lcm.api.views.base import LcmViewSet, ReadViewSet
-from lcm.errors import InvalidInput
+from lcm.domain.access import ADMIN, VIEWER
+from lcm.domain.errors import InvalidInput
 from scheduling.models import Pool
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from fairshare.levels import Level
-from fairshare.policy import PARENT, Policy, Weight
+from fairshare.arithmetic.policy import PARENT, Policy, Weight
+from fairshare.models.levels import Level
 from lcm.models.base import DatedModel
 from scheduling.models import Pool
 

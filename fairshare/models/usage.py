@@ -1,6 +1,6 @@
 """Usage: allocations, the records cut from them, and the buckets that records are summed into.
 
-Moments are milliseconds since 1970 and amounts whole numbers (see `fairshare.units`), so that both databases
+Moments are milliseconds since 1970 and amounts whole numbers (see `fairshare.arithmetic.units`), so that both databases
 compute with them exactly. Rows name people, projects and kernels by id only: the ledger outlives them.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 from django.db import models
 from django.db.models import F, Q
 
-from fairshare.levels import Level
-from fairshare.slices import to_moment
-from fairshare.units import RESOURCES, hours
+from fairshare.arithmetic.slices import to_moment
+from fairshare.arithmetic.units import RESOURCES, hours
+from fairshare.models.levels import Level
 
 
 def _amount(text: str) -> models.BigIntegerField[Any, Any]:

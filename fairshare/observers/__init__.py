@@ -1,7 +1,7 @@
 """What fair share observes, one observer a file."""
 
-from fairshare.observers.aggregation import UsageAggregationObserver
-from fairshare.observers.calculation import FairShareCalculationObserver
-from fairshare.observers.recording import UsageRecordObserver
+from fairshare.observers.fair_share_calculation import FairShareCalculationObserver
+from fairshare.observers.usage_aggregation import UsageAggregationObserver
+from fairshare.observers.usage_record import UsageRecordObserver
 
 __all__ = ["FairShareCalculationObserver", "UsageAggregationObserver", "UsageRecordObserver"]

@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from fairshare.levels import Level
+from fairshare.arithmetic.units import HOUR_NAMES, RESOURCES
+from fairshare.models.levels import Level
 from fairshare.selectors.usage import KINDS, Period, last_check, top_domains, usage_by_day
-from fairshare.units import HOUR_NAMES, RESOURCES
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
+from lcm.web.attention import Look, Need
 from lcm.web.charts.columns import Series, stacked
 from lcm.web.charts.scales import told
-from lcm.web.needs import Look, Need
 from lcm.web.overview import later_panel
 
 DAYS = 14

@@ -13,17 +13,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from fairshare.arithmetic.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
+from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
 from fairshare.models import Normalisation, Order
-from fairshare.pages.wording import policy_sentence
-from fairshare.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
+from fairshare.pages.texts import policy_sentence
 from fairshare.selectors.previews import preview
 from fairshare.selectors.trees import Rules, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import changed_policy, save_policy, warnings_for
-from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
-from lcm.errors import InvalidInput
-from lcm.roles import Role
+from lcm.domain.errors import InvalidInput
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, actor_of, go, save_form
+from lcm.web.form_page import Done, actor_of, go, save_form
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Pool
 

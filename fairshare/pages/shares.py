@@ -15,24 +15,24 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from fairshare.levels import Level
+from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
 from fairshare.models import Normalisation, Order
-from fairshare.pages.lists import SHARES
-from fairshare.pages.wording import FOUND_ALONE, rank_sentence, sentence, weights_text
-from fairshare.selectors.names import with_names
+from fairshare.models.levels import Level
+from fairshare.pages.exports import SHARES
+from fairshare.pages.texts import FOUND_ALONE, rank_sentence, sentence, weights_text
 from fairshare.selectors.shares import branches, pools_to_share, search, shares
+from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import policy_read_with
 from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
 from fairshare.services.policies import warnings_for
-from fairshare.services.rebuilding import start_rebuild
-from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
-from lcm.errors import LcmError
-from lcm.roles import Role
-from lcm.services.asking import ask_worker
+from fairshare.services.usage_rebuild import start_rebuild
+from lcm.domain.errors import LcmError
+from lcm.domain.roles import Role
+from lcm.services.task_queue import ask_worker
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
 from lcm.web.export import export
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
+from lcm.web.form_page import Done, FormPage, actor_of, form_page, go
 from lcm.web.forms import ReasonForm
 from scheduling.models import Pool
 

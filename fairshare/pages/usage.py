@@ -13,14 +13,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from fairshare.levels import Level
-from fairshare.pages.lists import BUCKETS
-from fairshare.selectors.names import with_names
+from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
+from fairshare.models.levels import Level
+from fairshare.pages.exports import BUCKETS
+from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.usage import Period, Used, usage_by_day
-from fairshare.services.summing import SUBJECTS, Question, who_used_most
-from fairshare.units import HOUR_NAMES, LABELS, RESOURCES
-from lcm.errors import LcmError
-from lcm.roles import Role
+from fairshare.services.usage_totals import SUBJECTS, Question, who_used_most
+from lcm.domain.errors import LcmError
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
 from lcm.web.charts.scales import told

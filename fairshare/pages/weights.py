@@ -12,16 +12,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from fairshare.levels import Level
-from fairshare.policy import Weight
-from fairshare.selectors.names import names_of
+from fairshare.arithmetic.policy import Weight
+from fairshare.models.levels import Level
 from fairshare.selectors.previews import preview
+from fairshare.selectors.subject_names import names_of
 from fairshare.selectors.trees import Rules, SubjectKey, Weights, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import checked_weights, set_weights
-from lcm.errors import InvalidInput
-from lcm.roles import Role
+from lcm.domain.errors import InvalidInput
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, actor_of, go, save_form, show
+from lcm.web.form_page import Done, actor_of, go, save_form, show
 from lcm.web.forms import ReasonForm
 from lcm.web.wording import counted
 from scheduling.models import Pool

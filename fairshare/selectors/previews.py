@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from fairshare.policy import Policy
-from fairshare.selectors.names import Named, names_of
+from fairshare.arithmetic.policy import Policy
+from fairshare.arithmetic.tree import DEPTH, Result, standing_values
+from fairshare.selectors.subject_names import Named, names_of
 from fairshare.selectors.trees import Rules, SubjectKey, Weights, key_of, policy_of, trees_of, weights_of
-from fairshare.tree import DEPTH, Result, standing_values
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.web.wording import counted
 from scheduling.models import Pool

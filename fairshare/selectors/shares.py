@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
-from fairshare.levels import Level
 from fairshare.models import FairShare, FairShareCalculation
-from fairshare.selectors.names import Named, names_of
+from fairshare.models.levels import Level
+from fairshare.selectors.subject_names import Named, names_of
 from fairshare.selectors.trees import SubjectKey, with_policies
 from lcm.models import Membership, Project, User
 from scheduling.models import Pool

@@ -13,8 +13,11 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from fairshare.factor import capacity_hours, decayed_days, decayed_hours, weighted
-from fairshare.levels import LEVELS, ROOT, Level
+from fairshare.arithmetic.factor import capacity_hours, decayed_days, decayed_hours, weighted
+from fairshare.arithmetic.policy import PARENT, Policy, Weight
+from fairshare.arithmetic.slices import DAY_MS, HOUR_MS, day_of, to_ms
+from fairshare.arithmetic.tree import Path, Result, Subject, calculate
+from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import (
     Allocation,
     FairShare,
@@ -23,10 +26,7 @@ from fairshare.models import (
     UsageBucket,
     UsageRecord,
 )
-from fairshare.policy import PARENT, Policy, Weight
-from fairshare.slices import DAY_MS, HOUR_MS, day_of, to_ms
-from fairshare.tree import Path, Result, Subject, calculate
-from fairshare.units import RESOURCES, UNITS_AN_HOUR
+from fairshare.models.levels import LEVELS, ROOT, Level
 from lcm.models import Domain, Membership
 from scheduling.models import Pool
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db.models import Case, Count, Q, QuerySet, Sum, Value, When, Window
 
-from fairshare.levels import Level
+from fairshare.arithmetic.units import RESOURCES, hours
 from fairshare.models import UsageBucket, UsageCheck
-from fairshare.selectors.names import names_of
+from fairshare.models.levels import Level
+from fairshare.selectors.subject_names import names_of
 from fairshare.selectors.trees import SubjectKey
-from fairshare.units import RESOURCES, hours
 from lcm.web.charts.columns import ByDay, Series
 
 KINDS = 4

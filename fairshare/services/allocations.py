@@ -12,14 +12,14 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest, Least
 from django.dispatch import receiver
 
+from fairshare.arithmetic.slices import to_ms
+from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation
-from fairshare.slices import to_ms
-from fairshare.units import RESOURCES
-from lcm.bulk import ids_as_rows
-from lcm.database_clock import milliseconds_expression, milliseconds_sql
-from lcm.lifecycle import FINAL, SessionStatus
+from lcm.db.bulk import ids_as_rows
+from lcm.db.clock import milliseconds_expression, milliseconds_sql
+from lcm.domain.lifecycle import FINAL, SessionStatus
+from lcm.events.signals import sessions_moved
 from lcm.models import Kernel, LabletSession, Project
-from lcm.signals import sessions_moved
 
 # SQLite takes no more parameters than this in one statement.
 CHUNK = 10_000

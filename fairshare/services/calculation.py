@@ -11,15 +11,15 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 
-from fairshare.levels import Level
+from fairshare.arithmetic.policy import Policy
+from fairshare.arithmetic.tree import Result, standing_values
 from fairshare.models import FairShare, FairShareCalculation
+from fairshare.models.levels import Level
 from fairshare.models.shares import RESULT_FIELDS
-from fairshare.policy import Policy
 from fairshare.selectors.trees import key_of, policy_of, tree_of, window
-from fairshare.tree import Result, standing_values
 from lcm.models import Domain, Membership, Project
-from scheduling.framework.memory import without_collecting
 from scheduling.models import Pool
+from scheduling.placement.framework.garbage_collector import without_collecting
 
 KEPT = timedelta(days=30)
 _KEY = ("pool_id", "level", "subject_id", "parent_id")

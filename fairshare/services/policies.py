@@ -8,19 +8,19 @@ from typing import Any
 from django.db import transaction
 from django.db.models import UUIDField, Value
 
-from fairshare.levels import ROOT, Level
+from fairshare.arithmetic.policy import Policy, Weight, policy_problems, read_weight, share_problem
 from fairshare.models import FairShare, FairSharePolicy
+from fairshare.models.levels import ROOT, Level
 from fairshare.models.shares import POLICY_FIELDS
-from fairshare.policy import Policy, Weight, policy_problems, read_weight, share_problem
-from fairshare.selectors.names import names_of
+from fairshare.selectors.subject_names import names_of
 from fairshare.selectors.trees import SubjectKey, policy_of
-from lcm.actors import Actor
-from lcm.errors import InvalidInput
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput
 from lcm.models import Domain, Membership, Project
 from lcm.services.changelog import differences, entry_for, log_change, log_changes
 from lcm.services.validation import clean, need_reason
-from scheduling import fairness
 from scheduling.models import Pool
+from scheduling.selectors import fair_share
 
 MOST_AT_ONCE = 2_000
 
@@ -66,7 +66,7 @@ def save_policy(
 
 def warnings_for(pool: Pool) -> list[str]:
     """What makes a policy have no effect."""
-    if fairness.is_ordered_by_fair_share(pool):
+    if fair_share.is_ordered_by_fair_share(pool):
         return []
     return [f"The scheduler of {pool} does not use the plugin “fairshare”: the policy orders nothing there."]
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from fairshare.arithmetic.slices import to_ms
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
-from fairshare.services.aggregation import alone
-from fairshare.slices import to_ms
+from fairshare.services.usage_buckets import alone
 
 BATCH = 5_000
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from lcm.roles import Role, role_of
+from lcm.domain.roles import Role, role_of
 
 
 class ForAdmins:

@@ -13,9 +13,9 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from lcm.admin.logged import AnyModelAdmin, LoggedAdmin
-from lcm.admin.reasons import confirmed
-from lcm.errors import LcmError
+from lcm.admin.base import AnyModelAdmin, LoggedAdmin
+from lcm.admin.reason_form import confirmed
+from lcm.domain.errors import LcmError
 
 AT_ONCE = 1_000
 REFUSALS_SHOWN = 20

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
 from lcm.admin.actions import ask_first, call_for_each
-from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reasons import ReasonForm
+from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import ReasonForm
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import set_definition_status

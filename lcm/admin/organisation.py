@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from lcm.admin.access import ForAdmins
-from lcm.admin.deleting import some_of
-from lcm.admin.logged import AnyTabularInline, LoggedAdmin
-from lcm.lifecycle import ACTIVE
+from lcm.admin.base import AnyTabularInline, LoggedAdmin
+from lcm.admin.deletion import some_of
+from lcm.domain.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project
 
 MEMBERS_ON_PAGE = 100

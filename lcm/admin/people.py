@@ -10,9 +10,9 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from lcm.admin.logged import LoggedAdmin, log_password_change
+from lcm.admin.base import LoggedAdmin, log_password_change
+from lcm.domain.roles import GROUPS
 from lcm.models import User
-from lcm.roles import GROUPS
 
 if TYPE_CHECKING:
     AnyUserAdmin = UserAdmin[User]

@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from lcm.admin.actions import ask_first
-from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, actor_of
-from lcm.admin.reasons import ReasonForm
+from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, actor_of
+from lcm.admin.reason_form import ReasonForm
 from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, User
 from lcm.services.tokens import revoke_token
 

@@ -12,9 +12,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from lcm.admin.actions import ask_first
-from lcm.admin.logged import LoggedAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reasons import ReasonForm
-from lcm.lifecycle import TRANSITIONS, SessionStatus
+from lcm.admin.base import LoggedAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import ReasonForm
+from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import Kernel, LabletSession, SessionTransition
 from lcm.models.definitions import RESOURCES
 from lcm.selectors.sessions import search_sessions, sessions

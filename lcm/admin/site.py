@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from lcm.admin.access import is_admin
 from lcm.admin.actions import delete_chosen
-from lcm.admin.logged import log_password_change
+from lcm.admin.base import log_password_change
 from lcm.web.access import is_local_address
 
 

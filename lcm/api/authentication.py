@@ -10,11 +10,11 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
-from lcm.access import ControllerScope
-from lcm.actors import Actor
+from lcm.domain.access import ControllerScope
+from lcm.domain.actors import Actor
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
-from lcm.throttling import note_failure, wait_after_failures
+from lcm.web.server.rate_limit import note_failure, wait_after_failures
 
 
 @dataclass(frozen=True)

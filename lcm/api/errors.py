@@ -13,8 +13,8 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from lcm.errors import RETRY_SECONDS, DatabaseAway, LcmError, ReferenceGone
-from lcm.web.errors import DATABASE_ERRORS, is_failed_foreign_key
+from lcm.domain.errors import RETRY_SECONDS, DatabaseAway, LcmError, ReferenceGone
+from lcm.web.error_pages import DATABASE_ERRORS, is_failed_foreign_key
 
 logger = logging.getLogger(__name__)
 

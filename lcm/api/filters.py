@@ -6,7 +6,7 @@ from typing import Any
 
 from django_filters.rest_framework import DjangoFilterBackend
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
 
 
 class SharedFilterBackend(DjangoFilterBackend):  # type: ignore[misc]

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from lcm.api.authentication import principal_key
-from lcm.errors import InvalidInput, KeyReused
+from lcm.domain.errors import InvalidInput, KeyReused
 from lcm.models import IdempotentAnswer
 
 HEADER = "Idempotency-Key"

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 
-from lcm.errors import InvalidInput
-from lcm.web.paging import Page, page_of
+from lcm.domain.errors import InvalidInput
+from lcm.web.pagination import Page, page_of
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 500

@@ -11,8 +11,8 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 from rest_framework.utils import json
 
-from lcm.errors import InvalidInput
-from lcm.storable import UNSTORABLE, unstorable_at
+from lcm.domain.errors import InvalidInput
+from lcm.domain.storable_text import UNSTORABLE, unstorable_at
 
 # How JSON can say what cannot be stored. Most never do, and need no walk through all their values.
 _SUSPICIOUS = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[\ud800-\udfff]")

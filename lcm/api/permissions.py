@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from lcm.access import ADMIN, Rule
 from lcm.api.authentication import Controller
-from lcm.roles import role_of
+from lcm.domain.access import ADMIN, Rule
+from lcm.domain.roles import role_of
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView

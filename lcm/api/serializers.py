@@ -9,10 +9,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lcm.cml.limits import MAX_NODE_NAME, MAX_NODES
-from lcm.cml.nodes import MAX_RAM_MB
 from lcm.cml.ports import MAX_PORT, PROTOCOLS, TCP, UDP
-from lcm.lifecycle import SessionStatus
+from lcm.cml.topology.limits import MAX_NODE_NAME, MAX_NODES
+from lcm.cml.topology.nodes import MAX_RAM_MB
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role, role_of
 from lcm.models import (
     ApiToken,
     Basis,
@@ -32,7 +33,6 @@ from lcm.models import (
     User,
 )
 from lcm.models.definitions import KEEP
-from lcm.roles import Role, role_of
 from lcm.selectors.definitions import topology_text
 from lcm.selectors.organisation import values_are_for_admins
 from lcm.selectors.sessions import details_of

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from lcm.api.authentication import Controller
-from lcm.throttling import count
+from lcm.web.server.rate_limit import count
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView

@@ -11,7 +11,7 @@ from lcm.api.views.organisation import ChangeViewSet, DomainViewSet, ProjectView
 from lcm.api.views.schema import SchemaView
 from lcm.api.views.sessions import SessionViewSet
 from lcm.api.watch.view import WatchView
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
 
 app_name = "api"

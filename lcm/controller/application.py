@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from lcm.controller.config import Config
-from lcm.controller.desk import Desk
-from lcm.controller.following import Follower
 from lcm.controller.heartbeats import Heartbeats
 from lcm.controller.identity import name_of
+from lcm.controller.inventory import World
+from lcm.controller.lab_statistics import Statistics
 from lcm.controller.lcm_client import LcmClient, LcmError
-from lcm.controller.leasing import RENEW_SECONDS, Leases
 from lcm.controller.metrics import Metrics
 from lcm.controller.outbox import Outbox
-from lcm.controller.reconciling import Reconciler
+from lcm.controller.pool_leases import RENEW_SECONDS, Leases
+from lcm.controller.reconciler import Reconciler
 from lcm.controller.spool import Spool
-from lcm.controller.statistics import Statistics
-from lcm.controller.surveying import Survey
+from lcm.controller.stage_context import Desk
+from lcm.controller.watcher import Follower
 from lcm.controller.work_queue import WorkQueue
-from lcm.controller.world import World
+from lcm.controller.worker_survey import Survey
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lcm.cml.call_errors import CmlError
-from lcm.cml.system_results import SystemStats
-from lcm.controller.desk import Desk
+from lcm.cml.client.errors import CmlError
+from lcm.cml.client.system_results import SystemStats
 from lcm.controller.lcm_client import LcmClient, LcmError
-from lcm.controller.leasing import Leases
+from lcm.controller.pool_leases import Leases
+from lcm.controller.stage_context import Desk
 from lcm.controller.worker import Worker
 
 logger = logging.getLogger(__name__)

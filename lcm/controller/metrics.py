@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from lcm.cml.calling import CallRecord
-from lcm.cml.observation import NodeObservation
+from lcm.cml.client.caller import CallRecord
+from lcm.cml.observation.model import NodeObservation
 
 UTILIZATION = "lcm_container_utilization"
 BYTES = "lcm_container_bytes"

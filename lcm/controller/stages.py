@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
-from lcm.cml.call_errors import CmlError
-from lcm.cml.observation import MANUAL
+from lcm.cml.client.errors import CmlError
+from lcm.cml.observation.model import MANUAL
 from lcm.controller import model
-from lcm.controller.desk import Desk, Found, Place
-from lcm.controller.marks import Mark, title_for
+from lcm.controller.lab_titles import Mark, title_for
 from lcm.controller.model import Session
-from lcm.controller.tagging import TemplateMismatch, tags_to_write
+from lcm.controller.port_tags import TemplateMismatch, tags_to_write
+from lcm.controller.stage_context import Desk, Found, Place
 from lcm.controller.worker import STARTED, is_passing, may_still_be_done
 
 Places = Sequence[Place]

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lcm.cml.call_errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused, CmlUnreachable
-from lcm.cml.calling import PASSING, CallRecord, Patience
-from lcm.cml.client import CmlClient
-from lcm.cml.results import Lab
-from lcm.cml.worker import Worker as CmlWorker
+from lcm.cml.client.caller import PASSING, CallRecord, Patience
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker as CmlWorker
+from lcm.cml.client.errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused, CmlUnreachable
+from lcm.cml.client.results import Lab
 from lcm.controller.config import Config
-from lcm.controller.marks import Mark, mark_in
+from lcm.controller.lab_titles import Mark, mark_in
 from lcm.controller.model import Slot
 
 STARTED = "STARTED"

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.contrib.auth.models import Group
 
-from lcm.actors import SYSTEM
 from lcm.demo.names import ORGANISATION, students_of
+from lcm.domain.actors import SYSTEM
 from lcm.models import Domain, Membership, Project, User
 from lcm.services import organisation
 

@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from lcm.cml.defaults import WEIGHTLESS
-from lcm.cml.port_templates import PortChanges, port_changes
+from lcm.cml.node_sizes import WEIGHTLESS
+from lcm.cml.topology.port_templates import PortChanges, port_changes
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
 

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 
+from lcm.domain.roles import Role, role_of
 from lcm.models.base import DatedModel, IdModel
-from lcm.roles import Role, role_of
 
 slug_name = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
@@ -38,7 +38,7 @@ class Theme(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person. Roles are groups; see `lcm.roles`."""
+    """A person. Roles are groups; see `lcm.domain.roles`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     time_zone = models.CharField(

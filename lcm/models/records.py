@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from lcm.access import ControllerScope
+from lcm.domain.access import ControllerScope
 from lcm.models.base import IdModel
 from lcm.models.people import User
 

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from lcm.cml.limits import MAX_NODE_NAME
-from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
+from lcm.cml.topology.limits import MAX_NODE_NAME
+from lcm.domain.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models.base import IdModel
 from lcm.models.definitions import DefinitionRevision, LabletDefinition
 from lcm.models.people import Project, User

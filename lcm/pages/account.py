@@ -14,17 +14,17 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from lcm.domain.roles import Role, role_of
 from lcm.models import ChangeLog, Theme, User
+from lcm.pages.changes import differences_of
 from lcm.pages.lists import CHANGES
-from lcm.roles import Role, role_of
 from lcm.selectors import names
 from lcm.selectors.organisation import values_are_for_admins
-from lcm.throttling import note_failure, wait_after_failures
 from lcm.web.access import is_local_address, public, role_required
-from lcm.web.changes import differences_of
-from lcm.web.known_browser import remember_browser
-from lcm.web.lists import list_page
-from lcm.web.objects import link_objects
+from lcm.web.list_page import list_page
+from lcm.web.object_links import link_objects
+from lcm.web.server.known_browser import remember_browser
+from lcm.web.server.rate_limit import note_failure, wait_after_failures
 
 A_YEAR = 365 * 24 * 3600
 

@@ -14,22 +14,22 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.cml.port_templates import port_changes, read_entry, read_lines
+from lcm.cml.topology.port_templates import port_changes, read_entry, read_lines
+from lcm.domain.roles import Role, role_of
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition, Placement
 from lcm.models.definitions import RESOURCES
-from lcm.pages.bulk import ACTIVATE, DEPRECATE
+from lcm.pages.bulk_actions import ACTIVATE, DEPRECATE
 from lcm.pages.lists import DEFINITIONS, revisions_list
-from lcm.roles import Role, role_of
 from lcm.selectors import definitions as selectors
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import sessions
 from lcm.services import definitions as services
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
+from lcm.web.bulk_actions import bulk_page
 from lcm.web.charts.topology import picture_of
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page, show
+from lcm.web.form_page import Done, FormPage, actor_of, form_page, show
 from lcm.web.forms import PageForm, ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 from lcm.web.wording import NBSP, amount_text, in_cores
 
 

@@ -11,15 +11,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.errors import LcmError
+from lcm.domain.errors import LcmError
+from lcm.domain.roles import Role
 from lcm.models import Job
 from lcm.pages.lists import JOBS
-from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.services.jobs import retry_job
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, actor_of, go
-from lcm.web.lists import list_page
+from lcm.web.form_page import Done, actor_of, go
+from lcm.web.list_page import list_page
 
 
 @require_GET

@@ -8,13 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import Domain, LabletDefinition
-from lcm.roles import Role
 from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
-from lcm.web.lists import BulkAction, Column, ListPage, PageAction
-from lcm.web.objects import link_objects, object_name
+from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
+from lcm.web.object_links import link_objects, object_name
 from lcm.web.wording import counted
 
 

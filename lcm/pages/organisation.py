@@ -12,18 +12,18 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from lcm.domain.roles import Role
 from lcm.models import Domain
 from lcm.models.people import slug_name
 from lcm.pages.lists import DOMAINS, PROJECTS
-from lcm.roles import Role
 from lcm.selectors import organisation
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import running_in
 from lcm.services import organisation as services
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 
 PROJECTS_SHOWN = 100
 

@@ -10,13 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from lcm.lifecycle import SessionStatus
-from lcm.roles import Role
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.selectors.organisation import changes
 from lcm.selectors.sessions import active_by_status
 from lcm.web.access import role_required
+from lcm.web.attention import Look, Need, needs
 from lcm.web.charts.bars import Share, share_bar
-from lcm.web.needs import Look, Need, needs
 from lcm.web.overview import clauses, later_parts, parts
 from lcm.web.wording import counted
 

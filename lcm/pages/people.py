@@ -14,16 +14,16 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from lcm.domain.roles import Role, role_of
 from lcm.models import Theme, User
 from lcm.models.people import time_zones
 from lcm.pages.account import remember_theme
 from lcm.pages.lists import PEOPLE
-from lcm.roles import Role, role_of
 from lcm.services import people as services
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import LongSelect, PageForm, ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 
 
 def _zones() -> list[tuple[str, str]]:

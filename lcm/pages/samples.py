@@ -12,9 +12,9 @@ from django.contrib.messages import ERROR, SUCCESS
 from django.contrib.messages.storage.base import Message
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
-from lcm.roles import Role
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.charts.columns import ByDay, Series, stacked
 from lcm.web.charts.dots import Dot, dot_chart
@@ -22,8 +22,8 @@ from lcm.web.charts.lines import Point, line_chart
 from lcm.web.charts.sparklines import sparkline
 from lcm.web.charts.topology import picture_of
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm
-from lcm.web.lists import PAGE_SIZES, BulkAction, PageAction
-from lcm.web.paging import Page
+from lcm.web.list_page import PAGE_SIZES, BulkAction, PageAction
+from lcm.web.pagination import Page
 from lcm.web.panels import Panel
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -8,8 +8,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from lcm.domain.roles import Role, role_of
 from lcm.models import LabletDefinition, Project, User
-from lcm.roles import Role, role_of
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
@@ -35,7 +35,7 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
         "has_more": any(group.more for group in groups),
         "crumbs": [("Search", "")],
     }
-    return render(request, "search.html#found" if partial else "search.html", context)
+    return render(request, "search/page.html#found" if partial else "search/page.html", context)
 
 
 def find_sessions(text: str, limit: int, role: Role) -> list[Hit]:

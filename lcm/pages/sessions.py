@@ -14,22 +14,22 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm import lifecycle
-from lcm.lifecycle import SessionStatus
+from lcm.domain import lifecycle
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import LabletSession, Priority
-from lcm.pages.bulk import CANCEL
+from lcm.pages.bulk_actions import CANCEL
 from lcm.pages.lists import SESSIONS
-from lcm.roles import Role
 from lcm.selectors import names, sessions
 from lcm.selectors.organisation import changes_of
 from lcm.selectors.timeline import timeline_of
 from lcm.services import sessions as services
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, SuggestedField
-from lcm.web.lists import list_page
-from lcm.web.places import place_of
+from lcm.web.list_page import list_page
+from lcm.web.session_location import place_of
 from lcm.web.wording import NBSP, ago_text, clock_text, duration_text
 
 

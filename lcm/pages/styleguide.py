@@ -7,8 +7,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from lcm.domain.roles import Role
 from lcm.pages import samples
-from lcm.roles import Role
 from lcm.templatetags.lcm import LOOKS, words
 from lcm.web.access import role_required
 

@@ -15,19 +15,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.access import PROMETHEUS_SCOPE
+from lcm.domain.access import PROMETHEUS_SCOPE
+from lcm.domain.roles import Role
 from lcm.models import ApiToken, TokenKind
 from lcm.models.records import POOL_SCOPE
-from lcm.pages.bulk import REVOKE
+from lcm.pages.bulk_actions import REVOKE
 from lcm.pages.lists import TOKENS
-from lcm.roles import Role
 from lcm.selectors import names, organisation
 from lcm.services import tokens as services
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page, save_form
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page, save_form
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, names_of
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 from lcm.web.wording import ago_text, counted
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
-from lcm.cml.redaction import redact_topology
+from lcm.cml.topology.redaction import redact_topology
+from lcm.domain.roles import Role
 from lcm.models import DefinitionRevision, LabletDefinition
-from lcm.roles import Role
 
 
 def definitions() -> QuerySet[LabletDefinition]:

@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
 
+from lcm.domain.roles import GROUPS, Role
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
-from lcm.roles import GROUPS, Role
 
 _FOR_ADMINS = frozenset({"user", "group", "apitoken"})
 

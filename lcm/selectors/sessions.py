@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from lcm.lifecycle import ACTIVE, SessionStatus
+from lcm.domain.lifecycle import ACTIVE, SessionStatus
 from lcm.models import Domain, LabletDefinition, LabletSession, Project, User
 from lcm.selectors.names import by_id
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lcm.lifecycle import FINAL, HAPPY_PATH, SessionStatus
+from lcm.domain.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession, SessionTransition
 
 

@@ -14,10 +14,10 @@ from django.db import models
 from django.forms.models import model_to_dict
 from django.utils import timezone
 
-from lcm.actors import Actor
-from lcm.bulk import insert_rows
-from lcm.compiled import Statement, inserting
-from lcm.logs import trace_id
+from lcm.config.logs import trace_id
+from lcm.db.bulk import insert_rows
+from lcm.db.prepared_statements import Statement, inserting
+from lcm.domain.actors import Actor
 from lcm.models import ChangeLog
 
 _SECRET = frozenset({"password", "hash"})

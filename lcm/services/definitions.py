@@ -11,17 +11,17 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from lcm.actors import Actor
-from lcm.cml.epoch import topology_epoch
-from lcm.cml.plain_nodes import build_nodes, label_problems
-from lcm.cml.port_templates import TemplateError, check_template, port_changes, read_entry
-from lcm.cml.topology import Topology, TopologyError, parse_topology
-from lcm.errors import InvalidInput, NotFound, StateConflict
+from lcm.cml.topology.epoch import topology_epoch
+from lcm.cml.topology.parser import Topology, TopologyError, parse_topology
+from lcm.cml.topology.plain_nodes import build_nodes, label_problems
+from lcm.cml.topology.port_templates import TemplateError, check_template, port_changes, read_entry
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, NotFound, StateConflict
+from lcm.events.signals import definition_revised
 from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
 from lcm.models.definitions import KEEP, RESOURCES
 from lcm.services.changelog import differences, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
-from lcm.signals import definition_revised
 
 MAX_AMOUNT = 1_000_000
 EDITABLE = (

@@ -18,12 +18,12 @@ from django.db.models import F, Q
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from lcm.actors import Actor
-from lcm.errors import LcmError, StateConflict
+from lcm.domain.actors import Actor
+from lcm.domain.errors import LcmError, StateConflict
 from lcm.models import Job, JobState
 from lcm.models.jobs import UNFINISHED
-from lcm.services.asking import send_task
 from lcm.services.changelog import log_change
+from lcm.services.task_queue import send_task
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lcm.allocation import divide_among
+from lcm.domain.allocation import divide_among
 from lcm.models import Kernel, LabletSession
 from lcm.models.definitions import RESOURCES
 

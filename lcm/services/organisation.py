@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
-from lcm.actors import Actor
-from lcm.errors import InUse, InvalidInput
-from lcm.lifecycle import ACTIVE
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InUse, InvalidInput
+from lcm.domain.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project, User
 from lcm.services.changelog import fields_of, log_change, take_changes
 from lcm.services.validation import delete_unless_used, need_reason, save_checked

@@ -9,10 +9,10 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from lcm.actors import Actor
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.roles import GROUPS, Role, role_of
 from lcm.models import User
-from lcm.roles import GROUPS, Role, role_of
 from lcm.services.changelog import log_change, take_changes
 from lcm.services.validation import clean, need_reason
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from lcm.actors import Actor
-from lcm.errors import StateConflict
-from lcm.lifecycle import FINAL, SessionStatus
+from lcm.domain.actors import Actor
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import FINAL, SessionStatus
+from lcm.events.change_feed import note_sessions
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.feed import note_sessions
 from lcm.services.sessions import transition_session
 
 S = SessionStatus

@@ -11,11 +11,13 @@ from django.db import transaction
 from django.db.models import F, Value
 from django.db.models.functions import Coalesce, Greatest
 
-from lcm import lifecycle, metrics
-from lcm.actors import Actor
-from lcm.bulk import insert_rows
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.db.bulk import insert_rows
+from lcm.domain import lifecycle
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events.change_feed import note_sessions
+from lcm.events.signals import session_created, sessions_moved
 from lcm.models import (
     DefinitionStatus,
     Kernel,
@@ -28,11 +30,10 @@ from lcm.models import (
     User,
 )
 from lcm.models.sessions import KERNEL_STATUS, KernelStatus
+from lcm.monitoring import metrics
 from lcm.services.changelog import log_change, log_same_change
-from lcm.services.feed import note_sessions
 from lcm.services.kernels import kernels_for
 from lcm.services.validation import clean
-from lcm.signals import session_created, sessions_moved
 
 START_GRACE = timedelta(minutes=15)
 

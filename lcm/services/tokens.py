@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from django.db import models, transaction
 
-from lcm.actors import Actor
-from lcm.compiled import Given, Reading
-from lcm.errors import InvalidInput, StateConflict
+from lcm.db.prepared_statements import Given, Reading
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
 from lcm.models.base import ID_PATTERN
 from lcm.models.records import POOL_SCOPE, SLOT_SCOPE

@@ -8,8 +8,8 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
 
-from lcm.errors import InUse, InvalidInput, NotFound
-from lcm.storable import UNSTORABLE, unstorable_at
+from lcm.domain.errors import InUse, InvalidInput, NotFound
+from lcm.domain.storable_text import UNSTORABLE, unstorable_at
 
 
 def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:

@@ -15,8 +15,8 @@ from typing import Self
 from django.conf import settings
 
 from lcm.supervisor.address import Address
-from lcm.supervisor.children import Child
-from lcm.supervisor.packages import PROMETHEUS, can_download
+from lcm.supervisor.child_process import Child
+from lcm.supervisor.debian_packages import PROMETHEUS, can_download
 
 PORT = 9090
 SCRAPE_SECONDS = 5
@@ -78,7 +78,7 @@ class Prometheus:
         """Its configuration, and a key to the list of targets."""
         from django.utils import timezone
 
-        from lcm.demo.workers import prometheus_key
+        from lcm.demo.credentials import prometheus_key
 
         self.folder.mkdir(exist_ok=True, mode=0o700)
         prometheus_key(self._key, now=timezone.now())
@@ -87,7 +87,7 @@ class Prometheus:
 
     def download(self, on_end: Callable[[int], None]) -> Child:
         """Return the process that downloads the program; `on_end` gets its exit code."""
-        argv = [sys.executable, "-m", "lcm.supervisor.packages", str(self.programs)]
+        argv = [sys.executable, "-m", "lcm.supervisor.debian_packages", str(self.programs)]
         return Child("download of Prometheus", argv, os.environ, on_end=on_end)
 
     def child(self, program: str) -> Child:

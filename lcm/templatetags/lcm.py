@@ -14,9 +14,9 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from heroicons.templatetags.heroicons import heroicon_outline
 
-from lcm.cml.requirements import MB_PER_GB
-from lcm.lifecycle import SessionStatus
-from lcm.web.objects import object_name
+from lcm.cml.topology.requirements import MB_PER_GB
+from lcm.domain.lifecycle import SessionStatus
+from lcm.web.object_links import object_name
 from lcm.web.panels import Panel, panels_of
 from lcm.web.wording import ago_text, amount_text, clock_text, counted, duration_text
 

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
-from lcm.access import PUBLIC, Rule
-from lcm.roles import Role, role_of
+from lcm.domain.access import PUBLIC, Rule
+from lcm.domain.roles import Role, role_of
 
 View = Callable[..., HttpResponseBase]
 

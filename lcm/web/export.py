@@ -15,7 +15,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 
 if TYPE_CHECKING:
-    from lcm.web.lists import ListPage
+    from lcm.web.list_page import ListPage
 
 CHUNK = 1_000
 # A cell that starts like this is run as a formula by spreadsheets.

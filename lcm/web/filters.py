@@ -11,8 +11,9 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Max, Model, Q, QuerySet
 from drf_spectacular.utils import extend_schema_field
 
-from lcm.errors import InvalidInput
-from lcm.lifecycle import ACTIVE, SessionStatus
+from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import ACTIVE, SessionStatus
+from lcm.domain.roles import GROUPS, Role
 from lcm.models import (
     ApiToken,
     Basis,
@@ -32,11 +33,10 @@ from lcm.models import (
     User,
 )
 from lcm.models.base import ID_PATTERN
-from lcm.roles import GROUPS, Role
 from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
-from lcm.web.moments import asked_at
-from lcm.web.typed_filters import LogInFilter, MomentFilter
+from lcm.web.filter_inputs import LogInFilter, MomentFilter
+from lcm.web.filter_time import asked_at
 
 SEARCHED_CHANGES = 100_000
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}

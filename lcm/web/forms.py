@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from lcm.errors import InvalidInput
-from lcm.storable import UNSTORABLE, unstorable_at
+from lcm.domain.errors import InvalidInput
+from lcm.domain.storable_text import UNSTORABLE, unstorable_at
 
 _names: dict[str, Callable[[], Sequence[str]]] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
-from lcm.web.needs import Look
+from lcm.web.attention import Look
 
 Column = Literal["wide", "side"]
 # The part of a page that asks for itself again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 
 MOST = 8
 

@@ -1,6 +1,6 @@
 """The body of an observation in the OpenAPI document.
 
-These serializers only describe: `lcm.cml.observation` reads the body, several times faster. A test compares
+These serializers only describe: `lcm.cml.observation.model` reads the body, several times faster. A test compares
 the fields of both.
 """
 
@@ -11,10 +11,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lcm.cml.observation_fields import MAX_CORES, MAX_MEGABYTES, OBSERVERS
+from lcm.cml.json_values import MAX_TEXT
+from lcm.cml.observation.json_schema import MAX_CORES, MAX_MEGABYTES, OBSERVERS
 from lcm.cml.ports import MAX_PORT
-from lcm.cml.reading import MAX_TEXT
-from observations.services.reading import MAX_NODES
+from observations.services.observation_validation import MAX_NODES
 
 OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
 

@@ -7,12 +7,12 @@ from typing import Any
 from rest_framework import serializers
 
 from lcm.api.serializers import NewPortSerializer, PortSerializer
-from lcm.cml.port_comparison import ADD, REMOVE
+from lcm.cml.topology.port_comparison import ADD, REMOVE
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.arithmetic.recommendation import CHOICES
 from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
 from observations.models.drift import KIND_CHOICES
-from observations.services.previewing import CUSTOM, KEEP, Choice
+from observations.services.requirement_preview import CUSTOM, KEEP, Choice
 
 
 class DriftItemSerializer(serializers.Serializer[Any]):

@@ -14,9 +14,9 @@ from typing import Any, Self
 
 import httpx
 
-from observations.livestats.answers import Answer, PrometheusError, read_answer, refusal
-from observations.livestats.options import Options
 from observations.livestats.outages import end_outage, note_outage, skip_reason
+from observations.livestats.prometheus_settings import Options
+from observations.livestats.responses import Answer, PrometheusError, read_answer, refusal
 
 # Prometheus works on 20 queries at a time if it is not told otherwise.
 AT_ONCE = 16

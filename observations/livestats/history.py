@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from observations.livestats.answers import Answer, Line, PrometheusError, kernel_of
+from observations.livestats.cached_stats import MARGIN_SECONDS
 from observations.livestats.catalogue import METRICS
 from observations.livestats.client import PrometheusClient
-from observations.livestats.live import MARGIN_SECONDS
-from observations.livestats.options import Options
+from observations.livestats.live_stats import tried
+from observations.livestats.prometheus_settings import Options
 from observations.livestats.promql import Queries
-from observations.livestats.querying import tried
-from observations.livestats.sharing import key_of, shared
+from observations.livestats.responses import Answer, Line, PrometheusError, kernel_of
+from observations.livestats.single_flight import key_of, shared
 from observations.livestats.states import State
 
 MOST_POINTS = 240

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from observations.livestats.options import Options
-from observations.livestats.sharing import FORM, KEPT_SECONDS
+from observations.livestats.prometheus_settings import Options
+from observations.livestats.single_flight import FORM, KEPT_SECONDS
 
 logger = logging.getLogger(__name__)
 

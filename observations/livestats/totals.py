@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from observations.livestats.catalogue import METRICS, Kind, Metric
 from observations.livestats.history import Points
-from observations.livestats.merging import MetricValue
+from observations.livestats.kernel_stats import MetricValue
 
 
 def total(kernels: Iterable[Mapping[str, MetricValue]]) -> dict[str, MetricValue]:

@@ -10,10 +10,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.templatetags.lcm import plural
 from lcm.web.access import role_required
-from lcm.web.lists import PageAction
+from lcm.web.list_page import PageAction
 from lcm.web.wording import counted, duration_text
 from observations.selectors.controllers import (
     PoolHeartbeats,
@@ -22,7 +22,7 @@ from observations.selectors.controllers import (
     heartbeats_by_pool,
 )
 from observations.selectors.discovery import served_pools
-from scheduling.selectors.fleet import silence
+from scheduling.selectors.pool_overview import silence
 
 NEW_TOKEN = PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)
 

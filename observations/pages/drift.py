@@ -13,19 +13,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.selectors.definitions import definitions
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 from observations.models import DriftReview
 from observations.models.drift import KIND_WORDS
-from observations.pages.acknowledging import ACKNOWLEDGE, AcknowledgeForm
+from observations.pages.drift_acknowledgement import ACKNOWLEDGE, AcknowledgeForm
 from observations.pages.lists import DRIFT
 from observations.selectors.drift import drift_of, drift_reviews, open_drift, ports_were_observed
-from observations.services.drift import acknowledge_drift, reopen_drift
+from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 
 
 @require_GET

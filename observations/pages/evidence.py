@@ -10,14 +10,14 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.actors import Actor
-from lcm.roles import Role
+from lcm.domain.actors import Actor
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.bulk import BulkWork, bulk_page, one_by_one, register_bulk
-from lcm.web.lists import list_page
+from lcm.web.bulk_actions import BulkWork, bulk_page, one_by_one, register_bulk
+from lcm.web.list_page import list_page
 from observations.models import SessionObservation
 from observations.pages.lists import EVIDENCE
-from observations.services.excluding import exclude_session, include_session
+from observations.services.session_exclusion import exclude_session, include_session
 
 
 @require_GET

@@ -8,19 +8,19 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.pages import lists
-from lcm.roles import Role
 from lcm.selectors.definitions import definitions
-from lcm.web.lists import BulkAction, Column, ListPage
-from lcm.web.paging import COUNT_CAP
+from lcm.web.list_page import BulkAction, Column, ListPage
+from lcm.web.pagination import COUNT_CAP
 from lcm.web.wording import counted
 from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.models.drift import KIND_WORDS
-from observations.pages.left_out import why_left_out
+from observations.pages.not_counted import why_left_out
 from observations.selectors.drift import drift_reviews, open_drift
 from observations.selectors.sessions import observed_newest
 

@@ -12,12 +12,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
 from observations.livestats.history import History
 from observations.livestats.totals import total
-from observations.pages.live_wording import (
+from observations.pages.live_texts import (
     NOT_CONFIGURED,
     bytes_text,
     cores_text,

@@ -11,15 +11,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.cml.port_templates import read_entry, read_lines
-from lcm.errors import LcmError
+from lcm.cml.topology.port_templates import read_entry, read_lines
+from lcm.domain.errors import LcmError
+from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
-from lcm.roles import Role
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, actor_of, go
+from lcm.web.form_page import Done, actor_of, go
 from observations.selectors.port_review import port_review_of
-from observations.services.applying_ports import apply_ports
+from observations.services.port_template_revision import apply_ports
 
 
 @require_GET

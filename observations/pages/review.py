@@ -14,17 +14,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.errors import InvalidInput, LcmError
-from lcm.lifecycle import ACTIVE
+from lcm.domain.errors import InvalidInput, LcmError
+from lcm.domain.lifecycle import ACTIVE
+from lcm.domain.roles import Role
 from lcm.models import LabletDefinition, LabletSession
-from lcm.roles import Role
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, actor_of, go
+from lcm.web.form_page import Done, actor_of, go
 from observations.arithmetic.measures import BASES, MEASURED
-from observations.pages.charts import chart_of
-from observations.pages.lead import lead_of
-from observations.pages.wording import answers_of, options_of
+from observations.pages.review_charts import chart_of
+from observations.pages.review_summary import lead_of
+from observations.pages.review_texts import answers_of, options_of
 from observations.selectors.evidence import (
     Evidence,
     dots_of,
@@ -34,9 +34,9 @@ from observations.selectors.evidence import (
     outliers_of,
 )
 from observations.services.aggregates import has_regressed
-from observations.services.applying import apply_change
 from observations.services.outcomes import standing_of, way_back
-from observations.services.previewing import KEEP, Choice, Preview, preview_change
+from observations.services.requirement_preview import KEEP, Choice, Preview, preview_change
+from observations.services.requirement_revision import apply_change
 
 DOTS, LISTED = 200, 20
 

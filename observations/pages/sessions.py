@@ -14,13 +14,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.errors import LcmError
-from lcm.lifecycle import SessionStatus
+from lcm.domain.errors import LcmError
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import LabletSession
-from lcm.roles import Role
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page, go
+from lcm.web.form_page import Done, FormPage, actor_of, form_page, go
 from lcm.web.forms import ReasonForm
 from observations.models import ObservationRequest, RequestState, SessionObservation
 from observations.selectors.drift import reviews_by_fingerprint
@@ -32,7 +32,7 @@ from observations.selectors.sessions import (
     port_lines,
     seen_nodes,
 )
-from observations.services import excluding
+from observations.services import session_exclusion
 from observations.services.requests import request_observation
 
 NODES_SHOWN = 8
@@ -144,7 +144,9 @@ def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = _get(pk)
 
     def save(data: Mapping[str, Any]) -> Done:
-        excluding.exclude_session(session=session, **data, actor=actor_of(request), now=timezone.now())
+        session_exclusion.exclude_session(
+            session=session, **data, actor=actor_of(request), now=timezone.now()
+        )
         return Done(f"Session {session.short_id} does not count any more.", _definition(session))
 
     page = FormPage(
@@ -165,7 +167,9 @@ def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = _get(pk)
 
     def save(data: Mapping[str, Any]) -> Done:
-        excluding.include_session(session=session, **data, actor=actor_of(request), now=timezone.now())
+        session_exclusion.include_session(
+            session=session, **data, actor=actor_of(request), now=timezone.now()
+        )
         return Done(f"Session {session.short_id} is brought back.", _definition(session))
 
     page = FormPage(

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Min
 from observations.models import Presence, TargetKind
 from observations.selectors.discovery import HEARD_WITHIN
 from scheduling.models import Pool, Slot, SlotState
-from scheduling.selectors.fleet import is_silent
+from scheduling.selectors.pool_overview import is_silent
 from scheduling.services.controller_leases import ON_WORKERS
 
 # Names of pools by the controller that holds their lease.

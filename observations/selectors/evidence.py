@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import Count, F, Q, QuerySet, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
 
-from lcm.compiled import Given, Reading, run
+from lcm.db.prepared_statements import Given, Reading, run
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.arithmetic.assessment import DAYS, ResourceView, view_of
 from observations.arithmetic.histogram import Digest, day_of, merged
@@ -27,7 +27,7 @@ from observations.services.aggregates import (
     newest_in,
     newest_samples,
 )
-from observations.services.reading import TOTALS
+from observations.services.observation_validation import TOTALS
 from observations.services.samples import column
 
 LISTED = 20

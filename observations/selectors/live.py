@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, LabletSession
 from lcm.models.sessions import KernelStatus
-from observations.livestats.busiest import busiest
+from observations.livestats.busiest_sessions import busiest
+from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.history import History, kernel_history
-from observations.livestats.live import kernel_live_stats
-from observations.livestats.merging import KernelStats, MetricValue
-from observations.livestats.querying import LiveStats
+from observations.livestats.kernel_stats import KernelStats, MetricValue
+from observations.livestats.live_stats import LiveStats
 from observations.livestats.states import State
 from observations.livestats.totals import total
 from scheduling.models import Phase, Reservation, ReservationPart, Slot

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from lcm.cml.live_ports import NodeTags, live_template
-from lcm.cml.port_comparison import Lab, PortLine, compare_template, suggested_template
+from lcm.cml.observation.live_ports import NodeTags, live_template
 from lcm.cml.ports import PortTemplateEntry
+from lcm.cml.topology.port_comparison import Lab, PortLine, compare_template, suggested_template
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.models import LeftOut, SessionObservation
 from observations.selectors.evidence import raw_nodes

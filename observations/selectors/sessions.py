@@ -7,15 +7,15 @@ from typing import Any
 
 from django.db.models import Count, F, Q
 
-from lcm.lifecycle import FINAL
+from lcm.domain.lifecycle import FINAL
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem
 from observations.arithmetic.measures import MEASURED, hundredths
 from observations.models import SessionObservation
 from observations.selectors.evidence import NodeFigures, nodes_in, raw_nodes
-from observations.services.ports import plans_of
+from observations.services.port_drift import plans_of
 from observations.services.samples import column
-from scheduling.selectors.for_controllers import ports_of_sessions
+from scheduling.selectors.controller_assignments import ports_of_sessions
 
 
 def observation_of(session: LabletSession) -> SessionObservation | None:

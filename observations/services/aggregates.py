@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import CharField, UUIDField
 
-from lcm.actors import SYSTEM
-from lcm.compiled import Given, Reading, Statement, run, updating, values_of
+from lcm.db.prepared_statements import Given, Reading, Statement, run, updating, values_of
+from lcm.domain.actors import SYSTEM
 from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
 from observations.arithmetic.assessment import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from lcm.access import ControllerScope
-from lcm.errors import StateConflict
+from lcm.domain.access import ControllerScope
+from lcm.domain.errors import StateConflict
 from lcm.models import ApiToken
 from observations.models import Presence
 from scheduling.services.controller_leases import LENGTH

@@ -8,14 +8,14 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from lcm.actors import Actor
-from lcm.errors import StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import Actor
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events.signals import observation_requested
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.signals import observation_requested
 from observations.models import ObservationRequest, RequestState
-from observations.services.reading import CLOCK_SKEW
+from observations.services.observation_validation import CLOCK_SKEW
 
 
 def request_observation(*, session: LabletSession, actor: Actor, now: datetime) -> ObservationRequest:

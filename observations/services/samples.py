@@ -11,8 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.db.models import UUIDField
 
-from lcm.compiled import Given, Reading
-from lcm.lifecycle import SessionStatus
+from lcm.db.prepared_statements import Given, Reading
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession, SessionTransition
 from observations.arithmetic.histogram import day_of, keys
 from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths

@@ -17,7 +17,7 @@ from lcm.templatetags.lcm import status
 from lcm.web.wording import NBSP, duration_text
 from observations.arithmetic.measures import CPU, RULES, text
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
-from observations.pages import left_out
+from observations.pages import not_counted
 
 register = template.Library()
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|cores?\b|core-hours\b|GB))")
@@ -76,7 +76,7 @@ def wasted(assessment: DefinitionAssessment, resource: str) -> Decimal | None:
 
 @register.filter
 def why_left_out(row: SessionObservation) -> str:
-    return left_out.why_left_out(row)
+    return not_counted.why_left_out(row)
 
 
 @register.filter

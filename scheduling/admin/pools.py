@@ -9,9 +9,9 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from lcm.admin.logged import LoggedAdmin, actor_of
-from lcm.admin.reasons import reason_of
-from lcm.errors import InvalidInput
+from lcm.admin.base import LoggedAdmin, actor_of
+from lcm.admin.reason_form import reason_of
+from lcm.domain.errors import InvalidInput
 from lcm.services.changelog import fields_of
 from scheduling.models import Pool
 from scheduling.pages.pool_forms import GROUPS

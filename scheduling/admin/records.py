@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin
+from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin
 from scheduling.models import (
     Decision,
     Explanation,

@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from lcm.admin.actions import ask_first, call_for_each
-from lcm.admin.logged import LoggedAdmin, actor_of
-from lcm.admin.reasons import ReasonForm
+from lcm.admin.base import LoggedAdmin, actor_of
+from lcm.admin.reason_form import ReasonForm
 from scheduling.models import Reservation
 from scheduling.services.reservations import cancel_reservation, release_reservation
 

@@ -14,8 +14,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from lcm.admin.actions import AT_ONCE, ask_first
-from lcm.admin.logged import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reasons import ReasonForm
+from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import ReasonForm
 from lcm.models.definitions import label_map
 from lcm.web.forms import JsonField
 from scheduling.models import LaunchAttempt, PortAllocation, Slot

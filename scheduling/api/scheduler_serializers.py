@@ -7,9 +7,9 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduling.api.serializers import ResourcesSerializer
-from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import Decision, DecisionOutcome
-from scheduling.selectors.rehearsing import MOST_NEW_SLOTS
+from scheduling.placement.framework.configuration import MAX_CHARACTERS
+from scheduling.selectors.dry_run import MOST_NEW_SLOTS
 
 
 class ReasonCountSerializer(serializers.Serializer[Any]):

@@ -9,8 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lcm.models import Priority
-from scheduling.framework.configuration import MAX_CHARACTERS
 from scheduling.models import LaunchAttempt, Pool, PortAllocation, Reservation, Slot, SpotPolicy, TickRun
+from scheduling.placement.framework.configuration import MAX_CHARACTERS
 from scheduling.selectors.capacity import POOL_STATES
 from scheduling.services.pools import EDITABLE
 from scheduling.services.reservations import DEFAULT_TTL, MAX_TTL

@@ -2,7 +2,7 @@
 
 from scheduling.models.decisions import Decision, DecisionOutcome, Explanation, QueueOrder
 from scheduling.models.installation import Installation
-from scheduling.models.observing import HandlerFailure, ObserverRun, RunKind
+from scheduling.models.observer_runs import HandlerFailure, ObserverRun, RunKind
 from scheduling.models.pools import Pool, SpotPolicy
 from scheduling.models.reservations import ACTIVE_PHASES, LastVerdict, Phase, Reservation, ReservationPart
 from scheduling.models.slots import (

@@ -14,16 +14,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
+from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
-from lcm.roles import Role
 from lcm.selectors.names import by_id
 from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
-from scheduling.framework.configuration import DEFAULT, MAX_CHARACTERS
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.configuration import DEFAULT, MAX_CHARACTERS
 from scheduling.selectors.capacity import reservations
-from scheduling.selectors.rehearsing import (
+from scheduling.selectors.dry_run import (
     MOST_NEW_SLOTS,
     QUEUE_LOOKED_AT,
     Move,

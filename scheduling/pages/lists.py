@@ -9,17 +9,17 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from lcm.domain.roles import Role
 from lcm.pages import lists
-from lcm.roles import Role
-from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import counted, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
+from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
-from scheduling.pages.tiles import fullest, resource_meters
-from scheduling.pages.wording import ready_text
+from scheduling.pages.texts import ready_text
 from scheduling.selectors import capacity
-from scheduling.turns import is_ahead
+from scheduling.selectors.lead_time import is_ahead
 
 
 def _pools_lead() -> str:

@@ -9,17 +9,63 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.errors import LcmError, NotFound
-from lcm.roles import Role
+from lcm.domain.errors import LcmError, NotFound
+from lcm.domain.roles import Role
 from lcm.web.access import is_local_address, role_required
-from lcm.web.form_pages import Done, go
-from lcm.web.lists import list_page
-from lcm.web.wording import duration_text
-from scheduling.coordinator import coordinator
-from scheduling.models import RunKind
-from scheduling.pages.run_lists import RUNS
-from scheduling.selectors.observing import Observed, observed, observed_one, runs_of
-from scheduling.services.observing import ask_for_run
+from lcm.web.form_page import Done, go
+from lcm.web.list_page import Column, ListPage, list_page
+from lcm.web.pagination import capped_counts
+from lcm.web.wording import counted, duration_text
+from scheduling.coordination.coordinator import coordinator
+from scheduling.filters import RunFilter
+from scheduling.models import ObserverRun, RunKind
+from scheduling.selectors.observers import Observed, has_failed, observed, observed_one, runs_of
+from scheduling.services.observer_runs import ask_for_run
+
+
+def _kept() -> str:
+    """“15 runs are kept, none failed.”"""
+    rows = ObserverRun.objects.all()
+    counts = capped_counts({"all": rows, "failed": rows.filter(has_failed())})
+    (count, more), (failed, more_failed) = counts["all"], counts["failed"]
+    if not count:
+        return "Nothing has run yet."
+    kept = f"{'More than ' if more else ''}{counted(count, 'run is', 'runs are')} kept"
+    if not failed:
+        return f"{kept}, none failed."
+    return f"{kept}, {'more than ' if more_failed else ''}{failed:,} failed."
+
+
+RUNS = ListPage(
+    title="Runs",
+    noun="run",
+    plural="runs",
+    rows=ObserverRun.objects.all,
+    filterset=RunFilter,
+    columns=[
+        Column("Observer", lambda row: row.observer),
+        Column("Started", lambda row: row.started_at, sort="-started_at"),
+        Column(
+            "Duration",
+            lambda row: row.duration_ms,
+            sort="-duration_ms",
+            numeric=True,
+            export_label="Duration ms",
+        ),
+        Column("Done", lambda row: row.success_count, numeric=True),
+        Column("Stale", lambda row: row.stale_count, numeric=True),
+        Column("Skipped", lambda row: row.skipped_count, numeric=True),
+        Column("Failed", lambda row: row.failure_count, sort="-failure_count", numeric=True),
+        Column("Error", lambda row: row.error),
+    ],
+    row_template="observers/run_row.html",
+    default_sort="-started_at",
+    search_hint="Observer, error",
+    icon="eye",
+    empty_hint="The beat starts each observer and handler at its interval.",
+    lead=lambda: f"**{_kept()}** Quiet runs in a row are kept as one.",
+)
+
 
 RUNS_SHOWN = 20
 GROUPS = (

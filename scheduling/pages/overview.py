@@ -11,19 +11,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.web.access import role_required
+from lcm.web.attention import Look, Need
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import Point, line_chart
 from lcm.web.charts.scales import told
-from lcm.web.needs import Look, Need
 from lcm.web.overview import later_panel
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
-from scheduling.pages.tiles import states_of
+from scheduling.pages.pool_board import states_of
 from scheduling.selectors.capacity import ticks_since
-from scheduling.selectors.fleet import PoolLine, fleet
-from scheduling.selectors.observing import troubled_runs
+from scheduling.selectors.observers import troubled_runs
+from scheduling.selectors.pool_overview import PoolLine, fleet
 
 POOLS_SHOWN = 25
 TICKS_SHOWN = timedelta(hours=1)

@@ -8,12 +8,12 @@ from typing import Any
 from django import forms
 
 from lcm.web.forms import ObjectField, PageForm, ReasonForm
-from scheduling.framework.configuration import MAX_CHARACTERS
-from scheduling.framework.plugin import refused_plugins
+from scheduling.capacity.runtimes.registry import runtime_names
 from scheduling.models import Pool
 from scheduling.pages.schedulers import known_plugins
 from scheduling.pages.supply import written
-from scheduling.runtimes.registry import runtime_names
+from scheduling.placement.framework.configuration import MAX_CHARACTERS
+from scheduling.placement.framework.plugin import refused_plugins
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Pool": ("description", "enabled"),

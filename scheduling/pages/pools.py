@@ -13,27 +13,27 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
+from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
-from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.sparklines import sparkline
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 from lcm.web.wording import counted
-from scheduling.framework.configuration import DEFAULT
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
+from scheduling.pages.pool_board import board_of, resource_meters, states_of, with_binding
 from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, SchedulerForm
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
-from scheduling.pages.tiles import board_of, resource_meters, states_of, with_binding
-from scheduling.pages.wording import counts_text, pool_notices, pool_sentence, waiting_noun
+from scheduling.pages.texts import counts_text, pool_notices, pool_sentence, waiting_noun
+from scheduling.placement.framework.configuration import DEFAULT
 from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
-from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
+from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 TICKS_SHOWN = 10

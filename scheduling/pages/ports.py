@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scheduling.capacity.port_ranges import ranges
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
-from scheduling.ranges import ranges
 from scheduling.selectors.capacity import parts_of, reservations_on
 
 MOST_PORTS = 600

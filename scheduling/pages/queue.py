@@ -11,21 +11,21 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from lcm.errors import StateConflict
+from lcm.domain.errors import StateConflict
+from lcm.domain.roles import Role
 from lcm.models import LabletSession
-from lcm.roles import Role
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.lists import list_page
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.list_page import list_page
 from lcm.web.wording import clock_text
-from scheduling.pages.bulk_claims import CANCEL_WAITING, MOVE_WAITING
+from scheduling.pages.bulk_reservations import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
+from scheduling.pages.texts import counts_text
 from scheduling.pages.ticks import LEGEND, plugins_of, steps_of, tell_of_ticks
-from scheduling.pages.wording import counts_text
 from scheduling.selectors import capacity
-from scheduling.selectors.explaining import Explained, explain_session
+from scheduling.selectors.lead_time import is_ahead
 from scheduling.selectors.queue import decisions
-from scheduling.turns import is_ahead
+from scheduling.selectors.wait_reasons import Explained, explain_session
 
 TICKS_SHOWN = 10
 DECISIONS_SHOWN = 100

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.templatetags.lcm import words
-from lcm.web.lists import BulkAction, Column, ListPage, PageAction
+from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.wording import counted
 from scheduling import filters
 from scheduling.pages.ticks import tell_of_ticks

@@ -12,23 +12,23 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from lcm.domain.roles import Role
 from lcm.models import LabletSession
-from lcm.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ReasonForm
-from lcm.web.lists import list_page
-from lcm.web.places import Place
+from lcm.web.list_page import list_page
+from lcm.web.session_location import Place
 from scheduling.models import Phase
-from scheduling.pages.bulk_claims import CANCEL_BARE
+from scheduling.pages.bulk_reservations import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
-from scheduling.pages.wording import place_text
+from scheduling.pages.texts import place_text
 from scheduling.selectors import capacity
+from scheduling.selectors.lead_time import is_ahead
 from scheduling.selectors.queue import Order, decisions_of, order_of
 from scheduling.services.reservations import cancel_reservation
-from scheduling.turns import is_ahead
 
 DECISIONS_SHOWN = 50
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
-from scheduling.framework.configuration import Choice, WrongConfiguration, read_configuration
-from scheduling.framework.plugin import Plugin, plugins
 from scheduling.models import Pool, TickRun
-from scheduling.pages.wording import Notice
-from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
+from scheduling.pages.texts import Notice
+from scheduling.placement.framework.configuration import Choice, WrongConfiguration, read_configuration
+from scheduling.placement.framework.plugin import Plugin, plugins
+from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import Q
 from django.urls import reverse
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.selectors.names import by_id
 from lcm.web.search import Hit
 from scheduling.models import Pool

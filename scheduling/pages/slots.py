@@ -13,19 +13,19 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
-from lcm.web.bulk import bulk_page
-from lcm.web.form_pages import Done, FormPage, actor_of, form_page
+from lcm.web.bulk_actions import bulk_page
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
 from lcm.web.forms import ObjectField, ReasonForm
-from lcm.web.lists import list_page
+from lcm.web.list_page import list_page
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
-from scheduling.pages.bulk import CORDON, DRAIN, RETRY, UNCORDON
+from scheduling.pages.bulk_slots import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
+from scheduling.pages.pool_board import meters_of
 from scheduling.pages.ports import claims_on, port_map
-from scheduling.pages.tiles import meters_of
-from scheduling.pages.wording import occupants_text, slot_notices, slot_sentence
+from scheduling.pages.texts import occupants_text, slot_notices, slot_sentence
 from scheduling.selectors import capacity
 from scheduling.services import slots as services
 

@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 from lcm.web.wording import amount_text, counted
+from scheduling.capacity.offerings import Offered, offered
+from scheduling.capacity.runtimes.base import ListedWorker, RuntimeFailure
+from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Pool
-from scheduling.offerings import Offered, offered
-from scheduling.runtimes.base import ListedWorker, RuntimeFailure
-from scheduling.runtimes.registry import runtime_for
 
 MOST_WORKERS = 50
 # Settings that have a table of their own.

@@ -8,10 +8,10 @@ from typing import Any
 
 from lcm.templatetags.lcm import words
 from lcm.web.wording import NBSP
-from scheduling.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.capacity.tick import STEPS
 from scheduling.models import TickRun
-from scheduling.pages.wording import counts_text
-from scheduling.tick import STEPS
+from scheduling.pages.texts import counts_text
+from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
 
 WIDTH = 1000
 # What is less than this is neither drawn nor told in a row, in ms.

@@ -14,12 +14,11 @@ from django.conf import settings
 from django.db.models import Case, Count, F, Max, Min, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Coalesce
 
-from lcm.access import ControllerScope
-from lcm.lifecycle import FINAL
+from lcm.domain.access import ControllerScope
+from lcm.domain.lifecycle import FINAL
 from lcm.models import LabletSession
 from lcm.selectors.names import SUGGESTIONS
-from scheduling.capacity import NAMES, Resources
-from scheduling.framework.amounts import NOTHING, UNIT, Amounts
+from scheduling.capacity.resources import NAMES, Resources
 from scheduling.models import (
     IN_FLIGHT,
     OCCUPIED,
@@ -33,8 +32,9 @@ from scheduling.models import (
     SlotState,
     TickRun,
 )
-from scheduling.selectors.rooms import amounts_by_slot, ports_by_slot
-from scheduling.turns import WAITS_FROM, in_turn
+from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts
+from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot
+from scheduling.selectors.lead_time import WAITS_FROM, in_turn
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
 _SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")

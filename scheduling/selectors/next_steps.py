@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from scheduling.framework.advice import smaller_request
-from scheduling.framework.amounts import RESOURCES, UNIT, WORDS, said
-from scheduling.framework.configuration import Configuration
-from scheduling.framework.cycle import Cycle, Outcome, Verdict, run_cycle
-from scheduling.framework.demand import slots_needed
-from scheduling.framework.explain import explain
-from scheduling.framework.model import Job, Node, Snapshot
-from scheduling.framework.session import SchedulingSession
+from scheduling.capacity.offerings import asked_again
+from scheduling.capacity.runtimes.base import Market, RuntimeFailure
+from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Reservation, Slot
-from scheduling.offerings import asked_again
-from scheduling.plugins.timeslot import TOO_EARLY
-from scheduling.runtimes.base import Market, RuntimeFailure
-from scheduling.runtimes.registry import runtime_for
-from scheduling.selectors.prospects import prospects_of
-from scheduling.selectors.stock import Stock
-from scheduling.turns import lead_in
+from scheduling.placement.framework.advice import smaller_request
+from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, said
+from scheduling.placement.framework.configuration import Configuration
+from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.demand import slots_needed
+from scheduling.placement.framework.explanation import explain
+from scheduling.placement.framework.model import Job, Node, Snapshot
+from scheduling.placement.framework.session import SchedulingSession
+from scheduling.placement.plugins.timeslot import TOO_EARLY
+from scheduling.selectors.launchable_slots import Stock
+from scheduling.selectors.lead_time import lead_in
+from scheduling.selectors.new_slots import prospects_of
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 
-from scheduling.fairness import Standing, Subject, standings_for
 from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
-from scheduling.turns import in_turn, is_ahead
+from scheduling.selectors.fair_share import Standing, Subject, standings_for
+from scheduling.selectors.lead_time import in_turn, is_ahead
 
 ID = 16
 # So many decisions are counted for a sentence.

@@ -12,14 +12,10 @@ from django.db import connection
 from django.db.models import Case, CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet, When
 from django.db.models.functions import Cast
 
-from lcm.bulk import plain_rows
-from lcm.lifecycle import SessionStatus
+from lcm.db.bulk import plain_rows
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
-from scheduling.capacity import NAMES
-from scheduling.fairness import Standing, standings_of
-from scheduling.framework.amounts import NOTHING, Amounts, amounts_of
-from scheduling.framework.configuration import Configuration
-from scheduling.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
+from scheduling.capacity.resources import NAMES
 from scheduling.models import (
     Phase,
     Pool,
@@ -30,9 +26,18 @@ from scheduling.models import (
     SlotState,
 )
 from scheduling.models.slots import readable_labels
-from scheduling.selectors.prospects import coming_to, prospects_of
-from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
-from scheduling.turns import lead_in
+from scheduling.placement.framework.amounts import NOTHING, Amounts, amounts_of
+from scheduling.placement.framework.configuration import Configuration
+from scheduling.placement.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
+from scheduling.selectors.allocated_resources import (
+    amounts_by_slot,
+    devices_by_slot,
+    ports_by_slot,
+    whole_units,
+)
+from scheduling.selectors.fair_share import Standing, standings_of
+from scheduling.selectors.lead_time import lead_in
+from scheduling.selectors.new_slots import coming_to, prospects_of
 
 # A session's claim waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)

@@ -12,19 +12,24 @@ from django.db import transaction
 from django.db.models import CharField, QuerySet
 from django.db.models.functions import Cast
 
-from lcm.actors import SYSTEM
-from lcm.bulk import insert_rows, update_each
-from lcm.lifecycle import SessionStatus
+from lcm.db.bulk import insert_rows, update_each
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import step_sessions
-from scheduling.capacity import NAMES
-from scheduling.framework.amounts import GPU, NOTHING, UNIT, Amounts
-from scheduling.framework.cycle import Verdict
-from scheduling.framework.model import Part
+from scheduling.capacity.resources import NAMES
 from scheduling.models import LastVerdict, Phase, Pool, Reservation, ReservationPart, Slot, SlotState
-from scheduling.selectors.rooms import amounts_by_slot, devices_by_slot, ports_by_slot, whole_units
+from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
+from scheduling.placement.framework.cycle import Verdict
+from scheduling.placement.framework.model import Part
+from scheduling.selectors.allocated_resources import (
+    amounts_by_slot,
+    devices_by_slot,
+    ports_by_slot,
+    whole_units,
+)
 from scheduling.selectors.snapshots import ports_by_kernel
-from scheduling.services.ports import allocate_ports, taken_ports
+from scheduling.services.port_allocation import allocate_ports, taken_ports
 
 
 class Claim(NamedTuple):

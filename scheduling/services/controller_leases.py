@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
+from lcm.events.signals import process_gone, process_seen
 from lcm.models import ApiToken
-from lcm.signals import process_gone, process_seen
-from scheduling.leases import release, take_or_renew
+from scheduling.coordination.leases import release, take_or_renew
 from scheduling.models import Lease, Pool
 
 LENGTH = timedelta(seconds=30)

@@ -13,10 +13,10 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 
-from lcm.bulk import ids_as_rows, insert_rows
-from scheduling.framework import explain
-from scheduling.framework.cycle import Verdict
+from lcm.db.bulk import ids_as_rows, insert_rows
 from scheduling.models import Decision, Explanation, LastVerdict, Phase, Pool, QueueOrder
+from scheduling.placement.framework import explanation
+from scheduling.placement.framework.cycle import Verdict
 
 BATCH = 5_000
 # So long an explanation stays that nobody refers to: a tick may be about to.
@@ -126,7 +126,7 @@ def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, 
     return found
 
 
-def _row(why: explain.Explanation, now: datetime) -> Explanation:
+def _row(why: explanation.Explanation, now: datetime) -> Explanation:
     reasons = [asdict(count) for count in (*why.counts, *why.failures)]
     content = json.dumps([why.sentence, reasons, why.nodes], sort_keys=True)
     digest = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()

@@ -10,12 +10,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from lcm.actors import Actor
+from lcm.domain.actors import Actor
 from lcm.services.changelog import log_change
+from scheduling.capacity.port_ranges import ranges
+from scheduling.capacity.tick_trigger import wake_pool
 from scheduling.models import PortAllocation, Slot
-from scheduling.ranges import ranges
 from scheduling.services.slots import ANSWERED
-from scheduling.wake import wake_pool
 
 # How old a look at the ports may be of which that is not told.
 UNTOLD = timedelta(minutes=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from lcm.actors import Actor
+from lcm.domain.actors import Actor
 from lcm.services.changelog import log_change
 from lcm.services.validation import need_reason
 from scheduling.models import Installation

@@ -6,22 +6,26 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from lcm.actors import SYSTEM, Actor
-from lcm.errors import InUse, InvalidInput, NotFound
-from lcm.lifecycle import FINAL
+from lcm.db.bulk import update_each
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.errors import InUse, InvalidInput, NotFound
+from lcm.domain.lifecycle import FINAL
+from lcm.domain.storable_text import UNSTORABLE, storable, unstorable_at
 from lcm.models import LabletSession
 from lcm.services.changelog import fields_of, log_change, take_changes
 from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
-from lcm.storable import UNSTORABLE, storable, unstorable_at
 from lcm.web.wording import clock_text, counted
-from scheduling.capacity import Resources, resources_of
-from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
+from scheduling.capacity.resources import Resources, resources_of
+from scheduling.capacity.runtimes.addresses import is_reachable_from_elsewhere, same_place
+from scheduling.capacity.runtimes.base import ORPHAN_GRACE, ListedWorker, Market, RuntimeFailure
+from scheduling.capacity.runtimes.registry import runtime_class, runtime_for, runtime_problems
 from scheduling.models import (
     ACTIVE_PHASES,
     AttemptOutcome,
@@ -33,12 +37,26 @@ from scheduling.models import (
     SlotState,
     SpotPolicy,
 )
-from scheduling.runtimes.addresses import is_reachable_from_elsewhere, same_place
-from scheduling.runtimes.base import ORPHAN_GRACE, ListedWorker, Market, RuntimeFailure
-from scheduling.runtimes.registry import runtime_class, runtime_for, runtime_problems
-from scheduling.selectors.prospects import is_spot_only, pools_with_labels
-from scheduling.services.turns import tell_turns
-from scheduling.turns import in_turn
+from scheduling.placement.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
+from scheduling.selectors.lead_time import in_turn, lead_of
+from scheduling.selectors.new_slots import is_spot_only, pools_with_labels
+
+
+def tell_turns(pool: Pool) -> None:
+    """Anew for all sessions that wait there; locked in the order in which those that end them lock them."""
+    lead = lead_of(pool)
+    with transaction.atomic():
+        waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).exclude(session=None)
+        list(waiting.select_for_update().order_by("pk").values_list("pk"))
+        changed: list[tuple[UUID, datetime | None]] = []
+        for key, told, created, starts in waiting.values_list(
+            "pk", "turn_at", "created_at", "session__starts_at"
+        ):
+            turn = starts - lead if starts - lead > created else None
+            if turn != told:
+                changed.append((key, turn))
+        update_each(Reservation, ["turn_at"], changed)
+
 
 SPOT_ONLY = "has spot slots only"
 DELETED_AT_ONCE = 2_000

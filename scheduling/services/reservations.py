@@ -12,18 +12,18 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Case, Count, F, Value, When
 
-from lcm.actors import Actor
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession, Priority
 from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
 from lcm.services.validation import clean, need_reason
-from scheduling.capacity import NAMES, Resources, resources_of
+from scheduling.capacity.resources import NAMES, Resources, resources_of
+from scheduling.capacity.tick_trigger import wake_pool
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
+from scheduling.selectors.lead_time import turn_of
 from scheduling.services.pools import pool_for
-from scheduling.services.ports import release_ports
-from scheduling.turns import turn_of
-from scheduling.wake import wake_pool
+from scheduling.services.port_allocation import release_ports
 
 DEFAULT_TTL = 1200
 MAX_TTL = 86_400

@@ -9,17 +9,17 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from lcm.actors import SYSTEM, Actor
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.storable_text import storable
+from lcm.events.change_feed import note_slots
 from lcm.models import ChangeLog
 from lcm.models.definitions import label_map
 from lcm.services.changelog import entry_for, log_change, log_changes
-from lcm.services.feed import note_slots
 from lcm.services.validation import need_reason
-from lcm.storable import storable
+from scheduling.capacity.tick_trigger import wake_pool
 from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
-from scheduling.wake import wake_pool
 
 # Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
 FOLLOWING: dict[SlotState, tuple[SlotState, ...]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import ApiToken
 from lcm.services.tokens import revoke_token
 from scheduling.models import Slot

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from lcm.templatetags.lcm import words
-from scheduling.framework.callbacks import Band
+from scheduling.placement.framework.callbacks import Band
 
 register = template.Library()
 # A score is at most this many times its band.

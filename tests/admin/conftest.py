@@ -20,8 +20,8 @@ from fairshare.models import (
     UsageCheck,
     UsageRecord,
 )
+from lcm.domain.roles import Role
 from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, LabletSession, User
-from lcm.roles import Role
 from observations.models import (
     DriftReview,
     ObservationRequest,

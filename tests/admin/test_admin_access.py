@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog, User
-from lcm.roles import Role
 from tests.admin.browsing import change_url, delete_url, edit, list_url, log_of
 from tests.factories import PASSWORD, make_person
 

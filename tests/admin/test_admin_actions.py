@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lcm.lifecycle import TRANSITIONS, SessionStatus
+from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import DefinitionStatus, LabletSession
 from tests.admin.browsing import act, edit, list_url, log_of, said
 from tests.factories import make_controller, make_definition

@@ -7,9 +7,9 @@ from django.contrib.auth.models import Group
 from django.urls import reverse
 
 from lcm.admin.sessions import SessionAdmin
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog, Domain, LabletDefinition, LabletSession, Membership, Project, User
-from lcm.roles import Role
 from tests.admin.browsing import (
     act,
     add_url,

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Kernel, LabletSession, SessionTransition
 from tests.admin.browsing import add_url, change_url, delete_url, list_url
 from tests.factories import make_person
@@ -153,5 +153,5 @@ def test_a_project_with_very_many_members_does_not_list_them_on_its_page(
 def test_long_lists_are_counted_no_further_than_the_cap(client_of_fixer, monkeypatch):
     for number in range(4):
         make_person(f"person{number}")
-    monkeypatch.setattr("lcm.admin.paging.capped_count", lambda rows: (min(rows.count(), 3), True))
+    monkeypatch.setattr("lcm.admin.base.capped_count", lambda rows: (min(rows.count(), 3), True))
     assert client_of_fixer.get(list_url(type(make_person("last")))).context["cl"].result_count == 3

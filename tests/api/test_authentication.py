@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import ApiToken, ChangeLog
 from lcm.services.tokens import revoke_token
 from tests.factories import PASSWORD, TokenHolder, make_person_token

@@ -3,7 +3,7 @@
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 
 SESSIONS = "/api/lablet-sessions/"
 SESSION = "django.contrib.sessions.backends.db.SessionStore.load"

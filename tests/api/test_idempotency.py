@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.apps import apps
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, IdempotentAnswer, LabletSession, SessionTransition
 from tests.factories import make_person_token
 

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from tests.factories import DomainFactory, make_definition, make_person, make_project, make_session
 
 S = SessionStatus

@@ -20,10 +20,10 @@ from django.utils import timezone
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from fairshare.models import FairShare
-from lcm.demo.fleet import count_usage, load_demo
-from lcm.lifecycle import SessionStatus
+from lcm.demo.loader import count_usage, load_demo
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import ApiToken, ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
-from lcm.roles import Role
 from observations.models import DriftReview
 from scheduling.models import Pool, Reservation, Slot
 from tests.factories import LAB, make_controller, make_person, make_person_token

@@ -4,8 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from lcm.lifecycle import SessionStatus
-from lcm.roles import Role
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from tests.factories import make_controller, make_definition, make_person, make_project, make_session
 
 MOST = 12

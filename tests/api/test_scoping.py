@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession, SessionTransition
 from tests.factories import make_controller
 

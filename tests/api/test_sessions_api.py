@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import TRANSITIONS, SessionStatus
+from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import LabletSession, SessionTransition
 from tests.factories import make_project
 

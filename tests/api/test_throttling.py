@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from redis.exceptions import ConnectionError as RedisDown
 
-from lcm.throttling import parse_rate
+from lcm.web.server.rate_limit import parse_rate
 from tests.factories import make_person_token
 
 SESSIONS = "/api/lablet-sessions/"
@@ -70,7 +70,7 @@ def test_a_refused_change_changes_nothing(three_a_minute, api, operator, session
 
 @pytest.mark.parametrize("error", [RedisDown("no Redis"), OSError("no socket")])
 def test_nobody_is_locked_out_when_redis_is_down(error, three_a_minute, api, viewer, monkeypatch):
-    monkeypatch.setattr("lcm.throttling.cache", Mock(incr=Mock(side_effect=error)))
+    monkeypatch.setattr("lcm.web.server.rate_limit.cache", Mock(incr=Mock(side_effect=error)))
     assert statuses(api(viewer), 5) == [200] * 5
 
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from lcm.api.bodies import UNKNOWN
+from lcm.api.unknown_keys import UNKNOWN
 
 # A parser of its own reads this body and reports errors by dotted places; test_adr_body tests it.
 READ_BY_A_SERVICE = "/api/internal/lablet-sessions/{id}/resource-observations/"

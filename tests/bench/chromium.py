@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from lcm.supervisor.packages import DownloadError, Package
+from lcm.supervisor.debian_packages import DownloadError, Package
 from tests.bench.control_plane import ROOT
 from tests.bench.errors import Missing
 

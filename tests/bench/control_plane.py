@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lcm.supervisor.address import Address
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.environment import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]

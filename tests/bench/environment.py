@@ -2,7 +2,7 @@
 
 import os
 
-from lcm.config import GROUPS
+from lcm.config.environment import GROUPS
 
 SETTINGS = frozenset(setting.name for group in GROUPS.values() for setting in group)
 

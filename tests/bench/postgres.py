@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.errors import Missing
 from tests.bench.postgres_programs import find_programs
 

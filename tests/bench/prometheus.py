@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 
 from lcm.supervisor.address import Address
-from lcm.supervisor.children import die_with_parent
-from lcm.supervisor.packages import PROMETHEUS, DownloadError
+from lcm.supervisor.child_process import die_with_parent
+from lcm.supervisor.debian_packages import PROMETHEUS, DownloadError
 from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.errors import Missing
 

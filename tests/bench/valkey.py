@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lcm.supervisor import valkey
-from lcm.supervisor.children import Child
+from lcm.supervisor.child_process import Child
 from lcm.supervisor.supervisor import Supervisor
 from tests.bench.errors import Missing
 

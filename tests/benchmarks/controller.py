@@ -75,7 +75,7 @@ def main() -> None:
 def _prepare() -> str:
     from django.utils import timezone
 
-    from lcm.actors import SYSTEM
+    from lcm.domain.actors import SYSTEM
     from lcm.models import TokenKind
     from lcm.services.definitions import import_definition
     from lcm.services.tokens import create_token
@@ -113,7 +113,7 @@ def _prepare() -> str:
 def _ask(ends_in: float) -> None:
     from django.utils import timezone
 
-    from lcm.actors import SYSTEM
+    from lcm.domain.actors import SYSTEM
     from lcm.models import Domain, LabletDefinition, Membership, Project, User
     from lcm.services.sessions import create_session
 

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import connection, models
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Kernel, LabletSession, Priority, SessionTransition
 from lcm.models.sessions import KernelStatus
 from lcm.services.kernels import kernels_for

@@ -12,11 +12,11 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Model
 
-from lcm.actors import SYSTEM
-from lcm.bulk import insert_rows, update_each
-from lcm.lifecycle import SessionStatus
+from lcm.db.bulk import insert_rows, update_each
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Job, JobState, LabletDefinition, LabletSession, TokenKind
-from lcm.services import importing
+from lcm.services import import_job
 from lcm.services.tokens import create_token
 from observations.models import DriftReview
 from observations.models.aggregates import DefinitionAssessment, Verdict
@@ -186,7 +186,7 @@ def _drift(definitions: list[tuple[UUID, UUID]], now: datetime) -> None:
 def _jobs_and_tokens(now: datetime) -> None:
     for number in range(100):
         Job.objects.create(
-            kind=importing.KIND,
+            kind=import_job.KIND,
             title=f"Import {number}",
             state=JobState.DONE,
             actor="admin",

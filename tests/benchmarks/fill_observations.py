@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 
 from django.db import connection
 
-from lcm.actors import SYSTEM
-from lcm.cml.observation import InterfaceObservation, NodeObservation, ResourceObservation
-from lcm.lifecycle import SessionStatus
+from lcm.cml.observation.model import InterfaceObservation, NodeObservation, ResourceObservation
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, SessionTransition
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.services.aggregates import rebuild_definition

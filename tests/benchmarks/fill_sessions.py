@@ -9,10 +9,10 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.utils import timezone
 
-from lcm.demo.capacity import make_pools
-from lcm.demo.fleet import make_definitions
+from lcm.demo.loader import make_definitions
 from lcm.demo.people import make_organisation, make_people
-from lcm.lifecycle import ACTIVE, SessionStatus
+from lcm.demo.pools import make_pools
+from lcm.domain.lifecycle import ACTIVE, SessionStatus
 from lcm.models import LabletSession, Membership, Priority, User
 
 USERS = 2_000

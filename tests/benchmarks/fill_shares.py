@@ -6,13 +6,13 @@ from datetime import date, datetime, timedelta
 
 from django.db import connection
 
-from fairshare.levels import ROOT, Level
+from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import UsageBucket, UsageCheck
+from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.trees import SubjectKey, places
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import save_policy, set_weights
-from fairshare.units import RESOURCES, UNITS_AN_HOUR
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import Membership, Project
 from scheduling.models import Pool
 

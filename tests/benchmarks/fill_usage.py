@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db import connection
 
+from fairshare.arithmetic.slices import DAY_MS, SLICE_MS, floor_slice, to_ms
 from fairshare.models import Allocation, UsageBatch, UsageBucket
-from fairshare.slices import DAY_MS, SLICE_MS, floor_slice, to_ms
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import Domain, Membership, Project, User
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_capacity import insert

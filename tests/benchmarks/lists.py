@@ -63,12 +63,12 @@ def _cases() -> dict[str, str]:
 def _deep_cursor(sort: str) -> str:
     """The page after the middle of the list."""
     from lcm.models import LabletSession
-    from lcm.web import paging
+    from lcm.web import pagination
 
     column, mark = sort.removeprefix("-"), "-" if sort.startswith("-") else ""
     middle = LabletSession.objects.count() // 2
     row = LabletSession.objects.order_by(f"{mark}{column}", f"{mark}pk")[middle]
-    return paging._encode(row, column, middle, backwards=False)
+    return pagination._encode(row, column, middle, backwards=False)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.control_plane import free_address, wait_until
 from tests.bench.prometheus import PrometheusServer, prometheus_server
 from tests.benchmarks.measuring import Timing, measure, print_table, start_django
@@ -92,10 +92,10 @@ def main() -> None:
     from django.conf import settings
     from rest_framework.test import APIClient
 
-    from lcm.roles import Role
-    from observations.livestats.options import Options
+    from lcm.domain.roles import Role
+    from observations.livestats.live_stats import query_kernel_live_stats
+    from observations.livestats.prometheus_settings import Options
     from observations.livestats.promql import Queries
-    from observations.livestats.querying import query_kernel_live_stats
     from tests.factories import make_person
 
     ids = [UUID(int=number + 1, version=4) for number in range(max(SIZES))]

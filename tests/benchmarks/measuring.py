@@ -47,7 +47,7 @@ def measure_page(path: str, *, times: int) -> tuple[int, Timing]:
     from django.test.utils import CaptureQueriesContext
 
     from lcm.models import User
-    from lcm.web.warming import warm_up
+    from lcm.web.server.warm_up import warm_up
 
     warm_up()
     client = Client()

@@ -141,7 +141,7 @@ def _web() -> Iterator[tuple[str, int]]:
 
     address = free_address()
     env = {**os.environ, "WEB_BIND": str(address), "WEB_WORKERS": str(PROCESSES), "DATABASE_POOL_SIZE": "4"}
-    command = ["gunicorn", "-c", "python:lcm.gunicorn_conf", "tests.benchmarks.bare:application"]
+    command = ["gunicorn", "-c", "python:lcm.config.gunicorn", "tests.benchmarks.bare:application"]
     server = subprocess.Popen([sys.executable, "-m", *command], env=env)
     try:
         wait_until(lambda: _answers(str(address)), "the web processes answer")

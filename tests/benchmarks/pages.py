@@ -57,7 +57,7 @@ def _sum_usage() -> float:
     from django.utils import timezone
 
     from fairshare.selectors.usage import Period
-    from fairshare.services.summing import Question, keep_sums
+    from fairshare.services.usage_totals import Question, keep_sums
 
     now = timezone.now()
     period = Period(now.date() - timedelta(days=27), now.date(), "cml-eu")
@@ -80,7 +80,7 @@ def _row(path: str) -> list[str]:
 
 def _paths() -> list[str]:
     """The pages that browser tests walk and their panels, with things that exist here."""
-    from lcm.lifecycle import SessionStatus
+    from lcm.domain.lifecycle import SessionStatus
     from lcm.models import ApiToken, ChangeLog, Domain, Job, LabletDefinition, LabletSession, Project, User
     from observations.models import DriftReview
     from scheduling.models import Pool, Reservation, Slot, SlotState, TickRun

@@ -93,8 +93,8 @@ def _in_memory() -> None:
 
 
 def _cycle(case: Case) -> Measured:
-    from scheduling.framework.configuration import read_configuration
-    from scheduling.framework.cycle import run_cycle
+    from scheduling.placement.framework.configuration import read_configuration
+    from scheduling.placement.framework.cycle import run_cycle
 
     usual = read_configuration("")
     snapshot = make_snapshot(case.pending, case.slots, case.shapes, full=case.full, sizes=case.sizes)
@@ -108,7 +108,7 @@ def _cycle(case: Case) -> Measured:
 
 def make_snapshot(pending: int, slots: int, shapes: int, *, full: bool = False, sizes: int = 1):  # type: ignore[no-untyped-def]
     """Jobs of people in projects of domains, of many shapes, for slots of one size or more."""
-    from scheduling.framework.model import Job, Node, Queue, Snapshot, Task
+    from scheduling.placement.framework.model import Job, Node, Queue, Snapshot, Task
 
     chance = random.Random(1)
     cpu, *more = capacity = (1_600, 6_400, 50_000, 0)
@@ -179,12 +179,12 @@ def _commit(filler, pending: int, slots: int) -> Measured:  # type: ignore[no-un
     """Only the commit: what was decided in memory is put into the database as the tick does it."""
     from django.utils import timezone
 
-    from scheduling.framework.configuration import read_configuration
-    from scheduling.framework.cycle import run_cycle
-    from scheduling.runtimes.registry import runtime_for
+    from scheduling.capacity.runtimes.registry import runtime_for
+    from scheduling.capacity.steps.context import TickContext
+    from scheduling.capacity.steps.place import commit_cycle
+    from scheduling.placement.framework.configuration import read_configuration
+    from scheduling.placement.framework.cycle import run_cycle
     from scheduling.selectors.snapshots import snapshot_of
-    from scheduling.steps.context import TickContext
-    from scheduling.steps.placing import commit_cycle
 
     pool = filler.fill("READY", pending=pending, slots=slots, room_for=pending // slots)
     usual, now = read_configuration(""), timezone.now()
@@ -206,7 +206,7 @@ def _bare_writes(pool, count: int) -> float:  # type: ignore[no-untyped-def]
     from django.db import transaction
     from django.utils import timezone
 
-    from lcm.bulk import insert_rows
+    from lcm.db.bulk import insert_rows
     from lcm.models import Kernel, LabletSession, SessionTransition
     from scheduling.models import Reservation
 

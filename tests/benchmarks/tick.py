@@ -80,9 +80,9 @@ def _sizes() -> tuple[tuple[int, int], ...]:
 def _measure(filler, case: str, pending: int, slots: int) -> Measured:  # type: ignore[no-untyped-def]
     from django.utils import timezone
 
+    from scheduling.capacity.runtimes.registry import runtime_for
+    from scheduling.capacity.tick import scheduling_tick
     from scheduling.metrics import TickMetrics
-    from scheduling.runtimes.registry import runtime_for
-    from scheduling.tick import scheduling_tick
 
     pool = filler.fill("READY but full" if case == AGAIN else case, pending=pending, slots=slots)
     if case == AGAIN:

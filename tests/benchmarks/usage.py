@@ -48,7 +48,7 @@ def main() -> None:
 
 def _recording(filler: UsageFiller) -> list[str]:
     """All kernels hold one slice that is not recorded."""
-    from fairshare.services.recording import pages, record_page
+    from fairshare.services.usage_records import pages, record_page
 
     filler.allocate()
     floor = filler.bare_records()
@@ -61,7 +61,7 @@ def _recording(filler: UsageFiller) -> list[str]:
 
 def _aggregation(filler: UsageFiller, count: int) -> list[str]:
     from fairshare.models import UsageBatch
-    from fairshare.services.aggregation import aggregate_batches, pending_batches
+    from fairshare.services.usage_buckets import aggregate_batches, pending_batches
 
     filler.records(count)
     floor = _timed(filler.bare_buckets)
@@ -75,7 +75,7 @@ def _aggregation(filler: UsageFiller, count: int) -> list[str]:
 
 def _factors(filler: UsageFiller) -> list[list[str]]:
     """People with usage on three days each; the first calculation makes rows, the second changes them."""
-    from fairshare.selectors.standings import standings
+    from fairshare.selectors.level_factors import standings
     from fairshare.selectors.trees import policy_of, tree_of
     from fairshare.services.calculation import calculate_pool, factors_of
 
@@ -100,8 +100,8 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
 
 
 def _with_history(filler: UsageFiller, count: int) -> list[str]:
-    from fairshare.services.aggregation import aggregate_batches, pending_batches
-    from fairshare.services.recording import pages, record_page
+    from fairshare.services.usage_buckets import aggregate_batches, pending_batches
+    from fairshare.services.usage_records import pages, record_page
 
     print(f"filling {count:,} old records …", file=sys.stderr, flush=True)
     filler.history(count)

@@ -59,9 +59,9 @@ def main() -> None:
     from django.db import close_old_connections, connection
     from django.utils import timezone
 
-    from lcm.actors import SYSTEM
+    from lcm.domain.actors import SYSTEM
+    from lcm.events.change_feed import note_slots
     from lcm.models import TokenKind
-    from lcm.services.feed import note_slots
     from lcm.services.tokens import create_token
 
     now = timezone.now()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from lcm.cml.topology import parse_topology
+from lcm.cml.topology.parser import parse_topology
 from tests.bench.visiting import ask_for_session
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -8,11 +8,12 @@ import pytest
 from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
-from lcm.errors import InUse
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InUse
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog
 from lcm.services.sessions import transition_session
+from scheduling.capacity.runtimes.base import ORPHAN_GRACE
 from scheduling.models import (
     AttemptOutcome,
     LaunchAttempt,
@@ -23,7 +24,6 @@ from scheduling.models import (
     SlotState,
     TickRun,
 )
-from scheduling.runtimes.base import ORPHAN_GRACE
 from scheduling.services import pools, reservations
 from tests.capacity_pages.stage import SIZE, make_slot, put_on, reserve
 

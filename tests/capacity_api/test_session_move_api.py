@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Phase
 from tests.capacity_pages.stage import pool_named
 

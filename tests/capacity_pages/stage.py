@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import F
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import LabletSession
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
 from scheduling.services.pools import create_pool

@@ -2,8 +2,8 @@
 
 import pytest
 
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog
-from lcm.roles import Role
 from scheduling.models import Phase, Pool, PortAllocation, Slot, SlotState
 from tests.admin.browsing import act, add_url, change_url, delete, edit, log_of, said
 from tests.capacity_pages.stage import make_slot, put_on, reserve

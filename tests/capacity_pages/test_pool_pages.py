@@ -7,7 +7,7 @@ from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from scheduling.models import Pool, SlotState, TickRun
-from scheduling.pages import tiles
+from scheduling.pages import pool_board
 from scheduling.services.slots import note_interruption
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve
 
@@ -191,7 +191,7 @@ def test_a_slot_that_drains_may_take_as_long_as_its_leases(by, viewer, pool, now
 
 @pytest.fixture
 def small_pages(monkeypatch):
-    monkeypatch.setitem(tiles.board_of.__kwdefaults__, "limit", 4)
+    monkeypatch.setitem(pool_board.board_of.__kwdefaults__, "limit", 4)
 
 
 def test_a_board_shows_no_more_than_it_can_and_the_rest_on_other_pages(by, viewer, pool, words, small_pages):

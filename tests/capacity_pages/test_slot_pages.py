@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from scheduling.models import LaunchAttempt, Phase, PortAllocation, Reservation, Slot, SlotState
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import lcm
-from lcm.cml.topology import Topology, parse_topology
+from lcm.cml.topology.parser import Topology, parse_topology
 
 FOLDER = Path(lcm.__file__).parent / "demo" / "topologies"
 FILES = sorted(FOLDER.glob("*.yaml"))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lcm.cml.parting import part_topology
-from lcm.cml.topology import parse_topology
+from lcm.cml.topology.parser import parse_topology
+from lcm.cml.topology.partition import part_topology
 from tests.factories import LAB
 
 DEMO = sorted((Path(__file__).parents[2] / "lcm/demo/topologies").glob("*.yaml"))

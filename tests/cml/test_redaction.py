@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lcm.cml.redaction import REDACTED, redact_topology
-from lcm.cml.topology import parse_topology
+from lcm.cml.topology.parser import parse_topology
+from lcm.cml.topology.redaction import REDACTED, redact_topology
 
 DEMO = sorted((Path(__file__).parents[2] / "lcm/demo/topologies").glob("*.yaml"))
 LAB = """

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lcm.cml.limits import MAX_NODES, MAX_TAGS
-from lcm.cml.topology import TopologyError, parse_topology
+from lcm.cml.topology.limits import MAX_NODES, MAX_TAGS
+from lcm.cml.topology.parser import TopologyError, parse_topology
 
 
 def many_ports() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from lcm.cml.topology import parse_topology
+from lcm.cml.topology.parser import parse_topology
 
 BASE = """
 lab: {title: Lab, version: 0.3.0}

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.cml.topology import MAX_BYTES, MAX_NODES, TopologyError, parse_topology
+from lcm.cml.topology.parser import MAX_BYTES, MAX_NODES, TopologyError, parse_topology
 
 R1 = "{id: n0, label: R1, node_definition: iosv, interfaces: [{id: i0, label: Gi0/0}]}"
 R2 = "{id: n1, label: R2, node_definition: iosv, interfaces: [{id: i0, label: Gi0/0}]}"

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.topology import FieldError, Topology, TopologyError, parse_topology
+from lcm.cml.topology.parser import FieldError, Topology, TopologyError, parse_topology
 
 scalars = (
     st.none()

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.cml.defaults import FAMILIES, USUAL, usual_size
-from lcm.cml.requirements import round_up
-from lcm.cml.topology import Topology, parse_topology
+from lcm.cml.node_sizes import FAMILIES, USUAL, usual_size
+from lcm.cml.topology.parser import Topology, parse_topology
+from lcm.cml.topology.requirements import round_up
 
 
 def topology(*nodes: str) -> Topology:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.cml.scalars import Odd, is_storable, read_plain, shown
+from lcm.cml.topology.yaml_scalars import Odd, is_storable, read_plain, shown
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import time
 import pytest
 import yaml
 
-from lcm.cml import loading
-from lcm.cml.building import MAX_ALIASES, MAX_DEPTH
-from lcm.cml.topology import TopologyError, parse_topology
+from lcm.cml.topology import yaml_loader
+from lcm.cml.topology.document_builder import MAX_ALIASES, MAX_DEPTH
+from lcm.cml.topology.parser import TopologyError, parse_topology
 
 NODES = "nodes: [{id: n0, label: R1, node_definition: iosv}]\n"
 
@@ -16,7 +16,7 @@ NODES = "nodes: [{id: n0, label: R1, node_definition: iosv}]\n"
 def reader(request, monkeypatch):
     """Each rule holds with libyaml and without it."""
     if request.param == "plain reader":
-        monkeypatch.setattr(loading, "_Loader", yaml.SafeLoader)
+        monkeypatch.setattr(yaml_loader, "_Loader", yaml.SafeLoader)
 
 
 def complaint(text: str | bytes, path: str = "topology") -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from lcm.cml.client import CmlClient
-from lcm.cml.worker import Worker
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
 from tests.cml_stage import HASTY
 
 Answer = httpx.Response | Exception

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
-from lcm.cml.client import CmlClient
-from lcm.cml.observation import ResourceObservation
-from lcm.cml.observe import observe_lab
-from lcm.cml.worker import Worker
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.observation.model import ResourceObservation
+from lcm.cml.observation.observer import observe_lab
 from tests.cml_stage import HASTY, run
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

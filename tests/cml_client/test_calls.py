@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from lcm.cml.call_errors import CmlFailed, CmlNotFound, CmlRefused
+from lcm.cml.client.errors import CmlFailed, CmlNotFound, CmlRefused
+from lcm.cml.client.version import Version
 from lcm.cml.simulator import Fault, FaultKind
-from lcm.cml.version import Version
 from tests.cml_client.answering import Scripted, ok
 from tests.cml_stage import TWO_ROUTERS, Worked, run, simulated, started
 

@@ -5,8 +5,10 @@ import pickle
 import httpx
 import pytest
 
-from lcm.cml import call_errors
-from lcm.cml.call_errors import (
+from lcm.cml.client import errors
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import (
     CmlAnswerMalformed,
     CmlError,
     CmlFailed,
@@ -14,9 +16,7 @@ from lcm.cml.call_errors import (
     CmlRefused,
     CmlUnreachable,
 )
-from lcm.cml.client import CmlClient
-from lcm.cml.transport import MAX_BODY
-from lcm.cml.worker import Worker
+from lcm.cml.client.transport import MAX_BODY
 from tests.cml_client.answering import Scripted, ok, status
 from tests.cml_stage import HASTY, run
 
@@ -115,7 +115,7 @@ def test_errors_survive_pickling():
 
 
 def test_every_error_is_a_cml_error():
-    kinds = [each for each in vars(call_errors).values() if isinstance(each, type)]
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
     assert all(issubclass(kind, CmlError) for kind in kinds)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.cml.observation import OBSERVATION
+from lcm.cml.observation.model import OBSERVATION
 from tests.cml_client.lab_answers import ANSWERS, PARTS, answers, observed
 
 pytestmark = pytest.mark.slow

@@ -58,9 +58,9 @@ def test_the_environment_is_bare_indeed(bare_python, name):
 def test_an_observation_is_made_there(bare_python):
     code = """
 import asyncio, httpx
-from lcm.cml.client import CmlClient
-from lcm.cml.observe import observe_lab
-from lcm.cml.worker import Worker
+from lcm.cml.client.client import CmlClient
+from lcm.cml.observation.observer import observe_lab
+from lcm.cml.client.endpoint import Worker
 
 def answer(request):
     if request.url.path.endswith("/nodes"):

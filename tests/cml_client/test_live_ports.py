@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.live_ports import ports_by_node
+from lcm.cml.observation.live_ports import ports_by_node
 from lcm.cml.ports import TagError, parse_tag, port_template
 
 

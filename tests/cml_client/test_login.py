@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from lcm.cml.call_errors import CmlAnswerMalformed, CmlAuthFailed
+from lcm.cml.client.errors import CmlAnswerMalformed, CmlAuthFailed
 from lcm.cml.simulator import Fault, FaultKind
 from tests.cml_client.answering import Scripted, ok, status
 from tests.cml_stage import Worked, run, simulated

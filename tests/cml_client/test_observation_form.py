@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.observation import (
+from lcm.cml.observation.model import (
     InterfaceObservation,
     MissingPart,
     NodeObservation,

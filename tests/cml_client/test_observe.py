@@ -8,11 +8,11 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from lcm.cml.observation import MissingPart, PoolUsage, ResourceObservation
-from lcm.cml.observe import observe_lab
+from lcm.cml.observation.model import MissingPart, PoolUsage, ResourceObservation
+from lcm.cml.observation.observer import observe_lab
+from lcm.cml.observation.summary import OF_THE_NODES, USED
 from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.simulator.edits import Edit
-from lcm.cml.summary import OF_THE_NODES, USED
 from tests.cml_client.answering import status
 from tests.cml_client.lab_answers import CONNECTOR, NOW, ROUTER, SERVER, answers, observed
 from tests.cml_stage import Worked, many_nodes, run, simulated, started

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from lcm.cml.observation import MissingPart, NodeObservation, PoolUsage, ResourceObservation
-from lcm.cml.observed_together import observed_together
+from lcm.cml.observation.merge import observed_together
+from lcm.cml.observation.model import MissingPart, NodeObservation, PoolUsage, ResourceObservation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 WHY = MissingPart("nodes", "no answer")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.call_errors import CmlError, CmlFailed, CmlRefused, CmlTimeout, CmlUnreachable
-from lcm.cml.calling import Patience
-from lcm.cml.client import CmlClient
+from lcm.cml.client.caller import Patience
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import CmlError, CmlFailed, CmlRefused, CmlTimeout, CmlUnreachable
 from lcm.cml.simulator import Fault, FaultKind
-from lcm.cml.worker import Worker
 from tests.cml_client.answering import Scripted, ok, status
 from tests.cml_stage import HASTY, TWO_ROUTERS, Worked, run, simulated
 

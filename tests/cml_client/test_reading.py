@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 
-from lcm.cml import reading
-from lcm.cml.reading import NotJson, parse_json
+from lcm.cml import json_values
+from lcm.cml.json_values import NotJson, parse_json
 from tests.cml_client.test_fuzz import anything
 
 
@@ -33,37 +33,37 @@ from tests.cml_client.test_fuzz import anything
     ],
 )
 def test_numbers(value, whole, number):
-    assert reading.as_whole(value) == whole
-    assert reading.as_number(value) == number
+    assert json_values.as_whole(value) == whole
+    assert json_values.as_number(value) == number
 
 
 def test_a_decimal_is_as_written():
-    assert reading.as_decimal(0.1) == Decimal("0.1")
-    assert reading.as_decimal("0.1") is None
+    assert json_values.as_decimal(0.1) == Decimal("0.1")
+    assert json_values.as_decimal("0.1") is None
 
 
 @given(anything)
 def test_every_reader_takes_anything(value):
-    text = reading.as_text(value)
+    text = json_values.as_text(value)
     assert text is None or (isinstance(text, str) and text.encode() is not None)
-    number = reading.as_number(value)
+    number = json_values.as_number(value)
     assert number is None or math.isfinite(number)
-    assert isinstance(reading.as_mapping(value), dict)
-    assert isinstance(reading.as_list(value), list)
-    assert all(isinstance(each, str) for each in reading.as_texts(value))
-    assert reading.as_flag(value) in (None, True, False)
-    figures = reading.plain_numbers(reading.as_mapping(value))
+    assert isinstance(json_values.as_mapping(value), dict)
+    assert isinstance(json_values.as_list(value), list)
+    assert all(isinstance(each, str) for each in json_values.as_texts(value))
+    assert json_values.as_flag(value) in (None, True, False)
+    figures = json_values.plain_numbers(json_values.as_mapping(value))
     assert all(math.isfinite(each) for each in figures.values())
 
 
 def test_text_that_cannot_be_stored_is_mended_and_long_text_cut():
-    assert reading.as_text("a\x00b\ud800") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
-    assert len(reading.as_text("x" * 5000)) == reading.MAX_TEXT
+    assert json_values.as_text("a\x00b\ud800") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert len(json_values.as_text("x" * 5000)) == json_values.MAX_TEXT
 
 
 def test_figures_are_kept_up_to_a_number():
-    assert len(reading.plain_numbers({str(n): n for n in range(500)}, most=64)) == 64
-    assert reading.plain_numbers({"a": -1.5, "b": True, "c": "1", "d": None}) == {"a": -1.5}
+    assert len(json_values.plain_numbers({str(n): n for n in range(500)}, most=64)) == 64
+    assert json_values.plain_numbers({"a": -1.5, "b": True, "c": "1", "d": None}) == {"a": -1.5}
 
 
 @pytest.mark.parametrize(

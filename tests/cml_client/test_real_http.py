@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from lcm.cml.call_errors import CmlUnreachable
-from lcm.cml.calling import Patience
-from lcm.cml.client import CmlClient
-from lcm.cml.observe import observe_lab
+from lcm.cml.client.caller import Patience
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import CmlUnreachable
+from lcm.cml.observation.observer import observe_lab
 from lcm.cml.simulator import Fault, FaultKind, SimulatorProcess
-from lcm.cml.worker import Worker
 from tests.cml_stage import AT_ONCE, HASTY, TWO_ROUTERS, many_nodes, run, started
 
 pytestmark = pytest.mark.integration

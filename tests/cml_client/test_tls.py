@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lcm.cml.call_errors import CmlUnreachable
-from lcm.cml.client import CmlClient
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.simulator import SimulatorProcess
-from lcm.cml.worker import Worker
 from tests.certificates import make_certificate
 from tests.cml_stage import HASTY, run
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.version import Version
+from lcm.cml.client.version import Version
 
 
 @pytest.mark.parametrize(

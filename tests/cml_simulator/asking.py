@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lcm.cml.simulator.calls import answer
-from lcm.cml.simulator.web import Reply, Request
+from lcm.cml.simulator.http_messages import Reply, Request
 
 
 class Asked:

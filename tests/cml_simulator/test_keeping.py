@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from lcm.cml.simulator import SimulatorApp
-from lcm.cml.simulator.keeping import Keeper
+from lcm.cml.simulator.state_file import Keeper
 from tests.cml_stage import run
 from tests.factories import LAB
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.simulator.life import (
+from lcm.cml.simulator.node_lifecycle import (
     BOOTED,
     DEFINED,
     QUEUED,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from lcm.cml.simulator import Fault, FaultKind, OptionError, SimulatorProcess
-from scheduling.runtimes.health import probe_cml
+from scheduling.capacity.runtimes.health import probe_cml
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import pytest
 
 from lcm.cml.simulator.calls import answer
 from lcm.cml.simulator.calls.routing import ROUTES
-from lcm.cml.simulator.web import Request
+from lcm.cml.simulator.http_messages import Request
 from tests.cml_simulator.asking import Asked, error
 from tests.cml_stage import TWO_ROUTERS, Clock, many_nodes, simulated
 

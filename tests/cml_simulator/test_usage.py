@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.simulator.chance import draw, wave
+from lcm.cml.simulator.seeded_random import draw, wave
 from tests.cml_simulator.asking import Asked
 from tests.cml_stage import TWO_ROUTERS, Clock, simulated
 

@@ -4,9 +4,9 @@ BOOTSTRAP = """
 import json, sys
 from datetime import timedelta
 from django.utils import timezone
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import ApiToken, Domain, Membership, Project, TokenKind, User
-from lcm.roles import Role
+from lcm.domain.roles import Role
 from django.contrib.auth.models import Group
 from lcm.services.definitions import import_definition
 from lcm.services.tokens import create_token

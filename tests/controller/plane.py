@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from lcm.cml.simulator.process import SimulatorProcess
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.control_plane import ROOT, ControlPlane, free_address, wait_until
 from tests.controller.bootstrap import BOOTSTRAP
 

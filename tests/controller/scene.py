@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import httpx
 
 from lcm.controller.config import Config, Credentials
-from lcm.controller.desk import Desk
-from lcm.controller.following import Follower
+from lcm.controller.inventory import World
 from lcm.controller.lcm_client import LcmClient
-from lcm.controller.leasing import Leases
 from lcm.controller.metrics import Metrics
 from lcm.controller.model import Session, Slot
 from lcm.controller.outbox import Outbox
-from lcm.controller.reconciling import Reconciler
+from lcm.controller.pool_leases import Leases
+from lcm.controller.reconciler import Reconciler
 from lcm.controller.spool import Spool
-from lcm.controller.world import World
+from lcm.controller.stage_context import Desk
+from lcm.controller.watcher import Follower
 from tests.controller.fake_lcm import Lcm, session
 from tests.factories import LAB
 

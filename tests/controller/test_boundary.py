@@ -19,7 +19,7 @@ import lcm.controller
 names = [each.name for each in pkgutil.iter_modules(lcm.controller.__path__)]
 for name in names:
     importlib.import_module(f"lcm.controller.{{name}}")
-for name in ("client", "observe", "observation", "ports"):
+for name in ("client.client", "observation.observer", "observation.model", "ports"):
     importlib.import_module(f"lcm.cml.{{name}}")
 for absent in ("django", "yaml", "celery", "redis", "rest_framework", "gunicorn"):
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.control_plane import ROOT, wait_until
 from tests.controller.test_end_to_end import WHOLE_LIFE
 

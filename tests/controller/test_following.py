@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from lcm.controller.config import Config
-from lcm.controller.following import Follower
+from lcm.controller.inventory import World
 from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TooOld
-from lcm.controller.leasing import TRUSTED_SECONDS, Leases
 from lcm.controller.model import Session
-from lcm.controller.world import World
+from lcm.controller.pool_leases import TRUSTED_SECONDS, Leases
+from lcm.controller.watcher import Follower
 from tests.controller.fake_lcm import Lcm, session, until
 
 
@@ -160,7 +160,7 @@ def test_what_may_work_later_is_told_from_what_will_not(lcm, status, error):
 
 def test_a_pool_is_ours_while_lcm_says_so(lcm, monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr("lcm.controller.leasing.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("lcm.controller.pool_leases.time.monotonic", lambda: clock[0])
 
     async def scene():
         client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
-from lcm.cml.observation import NodeObservation
-from lcm.cml.results import LinkEnds, SimulationStats
+from lcm.cml.client.results import LinkEnds, SimulationStats
+from lcm.cml.observation.model import NodeObservation
 from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
-from lcm.controller.marks import LONGEST_TITLE, mark_in, title_for
+from lcm.controller.lab_statistics import bytes_moved
+from lcm.controller.lab_titles import LONGEST_TITLE, mark_in, title_for
 from lcm.controller.metrics import Metrics, Sample, Utilization, samples_of
-from lcm.controller.tagging import TemplateMismatch, tags_to_write
-from lcm.controller.traffic import bytes_moved
+from lcm.controller.port_tags import TemplateMismatch, tags_to_write
 from lcm.controller.work_queue import WorkQueue
 from tests.controller.fake_lcm import until
 

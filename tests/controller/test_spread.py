@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.cml.parting import part_topology
 from lcm.cml.simulator.faults import Fault, FaultKind
+from lcm.cml.topology.partition import part_topology
 from lcm.controller.heartbeats import Heartbeats
+from lcm.controller.lab_statistics import Statistics
 from lcm.controller.model import Slot
-from lcm.controller.statistics import Statistics
-from lcm.controller.surveying import Survey
+from lcm.controller.worker_survey import Survey
 from tests.controller.conftest import INSTANT
 from tests.controller.scene import PORTS
 from tests.factories import LAB

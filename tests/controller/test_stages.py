@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.cml.simulator.faults import Fault, FaultKind
-from lcm.controller.marks import title_for
+from lcm.controller.lab_titles import title_for
 from lcm.controller.model import Session, Slot
 from tests.controller.scene import PORTS
 from tests.controller.test_clock import CLOCKS, Machine

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from lcm.cml.call_errors import CmlUnreachable
+from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.simulator.faults import Fault, FaultKind
 from lcm.controller.heartbeats import Heartbeats, Looked
-from lcm.controller.surveying import Survey
+from lcm.controller.worker_survey import Survey
 from tests.controller.fake_lcm import until
 
 

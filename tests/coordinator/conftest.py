@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from scheduling import wake
-from scheduling.coordinator import ScheduleCoordinator
+from scheduling.capacity import tick_trigger
+from scheduling.coordination.coordinator import ScheduleCoordinator
 from tests.scheduling.fakes import START, Clock
 
 
@@ -29,4 +29,4 @@ def own() -> ScheduleCoordinator:
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
-    monkeypatch.setattr(wake, "_send", lambda _: None)
+    monkeypatch.setattr(tick_trigger, "_send", lambda _: None)

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.models.sessions import KernelStatus
-from scheduling.coordinator import HandlerResult, coordinator, give_up_status
-from scheduling.handlers.base import HandlerOutcome, SessionLifecycleHandler, skip_all
+from scheduling.coordination.coordinator import HandlerResult, coordinator, give_up_status
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler, skip_all
 from scheduling.models import HandlerFailure, ObserverRun, RunKind
 
 pytestmark = pytest.mark.django_db
@@ -137,7 +137,7 @@ def test_a_run_of_a_handler_leaves_a_row(session_in, clock):
 
 
 def test_sessions_are_looked_at_in_pages(session_in, clock, monkeypatch):
-    from scheduling import coordinator as module
+    from scheduling.coordination import coordinator as module
 
     monkeypatch.setattr(module, "PAGE", 2)
     sessions = [session_in(S.STOPPING) for _ in range(5)]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from lcm.config import read_settings
-from lcm.lifecycle import SessionStatus
+from lcm.config.environment import read_settings
+from lcm.domain.lifecycle import SessionStatus
 from lcm.periodic import beat_schedule
-from scheduling.coordinator import ENTRY_POINTS, coordinator
-from scheduling.handlers import BUILT_IN
-from scheduling.observer import interval_of
-from scheduling.selectors.observing import observed
+from scheduling.coordination.coordinator import ENTRY_POINTS, coordinator
+from scheduling.coordination.handlers import BUILT_IN
+from scheduling.coordination.observer import interval_of
+from scheduling.selectors.observers import observed
 from tests.packages import install_package
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ CODE = dict(re.findall(r"```\w+\n# file: ([\w.]+)\n(.*?)```", GUIDE, re.DOTALL))
 OBSERVERS = '''
 from datetime import timedelta
 
-from scheduling.observer import ObserverHandler, ObserverResult
+from scheduling.coordination.observer import ObserverHandler, ObserverResult
 
 
 class Quick(ObserverHandler):

@@ -8,18 +8,18 @@ import pytest
 from django.utils import timezone
 from prometheus_client import REGISTRY
 
-from lcm.errors import Unavailable
-from lcm.lifecycle import SessionStatus
+from lcm.domain.errors import Unavailable
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, LabletSession
 from lcm.models.sessions import KernelStatus
-from lcm.services import asking
-from scheduling import observer as observer_module
-from scheduling.coordinator import LEASE_LOST, HandlerResult, coordinator, lease_name
-from scheduling.leases import lease
+from lcm.services import task_queue
+from scheduling.coordination import observer as observer_module
+from scheduling.coordination.coordinator import LEASE_LOST, HandlerResult, coordinator, lease_name
+from scheduling.coordination.leases import lease
+from scheduling.coordination.observer import ObserverHandler, ObserverResult, interval_of
 from scheduling.models import Lease, ObserverRun, RunKind
-from scheduling.observer import ObserverHandler, ObserverResult, interval_of
-from scheduling.selectors.observing import last_successes
-from scheduling.services.observing import ask_for_run, forget_runs
+from scheduling.selectors.observers import last_successes
+from scheduling.services.observer_runs import ask_for_run, forget_runs
 from scheduling.tasks import run_handler, run_observer
 
 pytestmark = pytest.mark.django_db
@@ -195,7 +195,7 @@ def test_old_runs_are_forgotten(own, clock):
 def test_a_run_is_asked_for_by_the_broker(monkeypatch):
     sent = []
     monkeypatch.setattr(
-        asking.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+        task_queue.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
     )
     ask_for_run(RunKind.OBSERVER, "usage-record")
     ask_for_run(RunKind.HANDLER, "end-running")
@@ -209,7 +209,7 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(asking.current_app, "send_task", refuse)
+    monkeypatch.setattr(task_queue.current_app, "send_task", refuse)
     with pytest.raises(Unavailable, match="broker"):
         ask_for_run(RunKind.OBSERVER, "usage-record")
 

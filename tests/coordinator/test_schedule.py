@@ -8,9 +8,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from lcm import celery
-from lcm.config import read_settings
+from lcm.config.environment import read_settings
 from lcm.periodic import SchedulerTaskSpec, beat_schedule
-from scheduling.coordinator import coordinator
+from scheduling.coordination.coordinator import coordinator
 
 
 def test_every_handler_and_observer_is_scheduled():

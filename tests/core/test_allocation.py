@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.allocation import QUANTUM, divide
+from lcm.domain.allocation import QUANTUM, divide
 
 totals = st.decimals(0, 999_999, places=2)
 weights = st.lists(st.decimals(0, 1_000_000, places=3), min_size=1, max_size=60)

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, transaction
 
-from lcm.bulk import CHUNK, insert_rows, update_each
+from lcm.db.bulk import CHUNK, insert_rows, update_each
 from lcm.models import ChangeLog, Domain, SessionTransition
 from tests.factories import make_session
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
-from lcm.caching import KeptRedisCache
+from lcm.config.redis_cache import KeptRedisCache
 
 pytestmark = pytest.mark.integration
 

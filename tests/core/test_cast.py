@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
 from lcm.models import DefinitionStatus
-from lcm.roles import Role
 from tests.factories import WAY_TO
 
 

@@ -7,8 +7,8 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from lcm.actors import SYSTEM, Actor
-from lcm.logs import request_id, task_id
+from lcm.config.logs import request_id, task_id
+from lcm.domain.actors import SYSTEM, Actor
 from lcm.models import ChangeLog
 from lcm.services.changelog import differences, fields_of, log_change
 from tests.factories import DomainFactory, make_person

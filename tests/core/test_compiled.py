@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, connection, models, transaction
 
-from lcm.compiled import Given, Json, Reading, inserting, run, updating, values_of
+from lcm.db.prepared_statements import Given, Json, Reading, inserting, run, updating, values_of
 from lcm.models import ChangeLog, DefinitionRevision, Domain, IdempotentAnswer
 from tests.factories import make_definition, make_person, make_project
 
@@ -31,7 +31,7 @@ AMOUNTS = Reading(
 @pytest.fixture(params=["kept", "one for each request"])
 def connections_are(request, monkeypatch):
     """PostgreSQL is told a statement once on a connection that is kept, and each time on another."""
-    monkeypatch.setattr("lcm.compiled._is_kept", lambda _: request.param == "kept")
+    monkeypatch.setattr("lcm.db.prepared_statements._is_kept", lambda _: request.param == "kept")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 
 import lcm
-from lcm.config import (
+from lcm.config.environment import (
     GROUPS,
     POOL_OPTIONS,
     POSTGRES_OPTIONS,

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, DefinitionRevision, LabletDefinition, TokenKind
 from lcm.services.definitions import import_definition, revise_definition
 from lcm.services.tokens import create_token

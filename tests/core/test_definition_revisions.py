@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from lcm.errors import InvalidInput, NotFound, StateConflict
+from lcm.domain.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import revert_definition, revise_definition

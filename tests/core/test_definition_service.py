@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.errors import InUse, InvalidInput, StateConflict
+from lcm.domain.errors import InUse, InvalidInput, StateConflict
 from lcm.models import ChangeLog, DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.services import definitions as services
 from tests.factories import LAB, make_definition

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, LabletSession
 from lcm.selectors.timeline import timeline_of
 from lcm.services.sessions import move_sessions, transition_session

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.db.models import Sum
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import revise_definition
 from tests.factories import make_definition, make_session

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import cancel_sessions, extend_session, move_sessions, transition_session
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from lcm.actors import SYSTEM
-from lcm.errors import StateConflict
-from lcm.lifecycle import ACTIVE, FINAL, TRANSITIONS, SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import ACTIVE, FINAL, TRANSITIONS, SessionStatus
 from lcm.models import ChangeLog, KernelStatus, LabletSession, SessionTransition
 from lcm.services.sessions import transition_session
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from lcm.logs import ConsoleFormatter, JsonFormatter, logging_config, request_id, task_id
+from lcm.config.logs import ConsoleFormatter, JsonFormatter, logging_config, request_id, task_id
 
 
 def record(message="hello %s", *args, level=logging.INFO, **extra):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lcm.errors import InUse, InvalidInput
-from lcm.lifecycle import SessionStatus
+from lcm.domain.errors import InUse, InvalidInput
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Domain, LabletSession, Membership, Project
 from lcm.services import organisation as services
 from tests.factories import DomainFactory, make_project

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
 from lcm.models import ChangeLog, Domain, LabletSession
-from lcm.web.paging import capped_count, page_of
+from lcm.web.pagination import capped_count, page_of
 from tests.factories import DomainFactory
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, KernelStatus, LabletSession, SessionTransition
 from lcm.services.sessions import cancel_session, cancel_sessions
 

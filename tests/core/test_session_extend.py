@@ -4,8 +4,8 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import extend_session
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
 from lcm.models import (
     ChangeLog,
     DefinitionStatus,

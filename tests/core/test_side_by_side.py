@@ -8,8 +8,8 @@ from threading import Barrier, current_thread, main_thread
 import pytest
 from django.db import connection, transaction
 
+from lcm.db.parallel import WRITERS, side_by_side
 from lcm.models import Domain
-from lcm.side_by_side import WRITERS, side_by_side
 
 word: ContextVar[str] = ContextVar("word", default="")
 

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.changelog import log_change
 from scheduling.models import LaunchAttempt, Pool, Slot

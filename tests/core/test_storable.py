@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.storable import storable, unstorable_at
+from lcm.domain.storable_text import storable, unstorable_at
 
 NUL, HALF = "\x00", "\ud800"
 

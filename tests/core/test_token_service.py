@@ -7,8 +7,8 @@ import pytest
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, ChangeLog, TokenKind
 from lcm.services.tokens import create_token, find_token, revoke_token, rotate_token
 from tests.factories import make_person_token

@@ -9,11 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from fairshare.models import FairShare, UsageBucket
-from lcm.demo import life
-from lcm.demo.fleet import MISJUDGED, count_usage, load_demo
+from lcm.demo import activity
+from lcm.demo.credentials import controller_key, point_workers_at
+from lcm.demo.loader import MISJUDGED, count_usage, load_demo
 from lcm.demo.names import DEFINITIONS, POOLS, TOPOLOGIES
-from lcm.demo.workers import controller_key, point_workers_at
-from lcm.lifecycle import ACTIVE, FINAL, SessionStatus
+from lcm.domain.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models import (
     ApiToken,
     ChangeLog,
@@ -29,7 +29,7 @@ from lcm.services.organisation import add_member, create_domain, create_project
 from lcm.services.sessions import create_session, transition_session
 from lcm.services.tokens import find_token
 from scheduling.models import SimulatedInstance, Slot
-from scheduling.selectors.fleet import is_silent
+from scheduling.selectors.pool_overview import is_silent
 from scheduling.services.pools import create_pool
 from tests.factories import WAY_TO
 
@@ -96,33 +96,33 @@ def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):
 
 
 def test_sessions_come_until_the_fleet_is_busy_and_no_more(fleet, now):
-    demo = life.DemoLife(Random(1))
+    demo = activity.DemoLife(Random(1))
     for step in range(20):
         demo.step(now=now + timedelta(seconds=8 * step))
-    assert active().count() == life.BUSY
+    assert active().count() == activity.BUSY
     lengths = {(each.ends_at - each.starts_at).total_seconds() / 60 for each in active()}
-    assert all(life.MINUTES[0] <= length <= life.MINUTES[1] for length in lengths)
+    assert all(activity.MINUTES[0] <= length <= activity.MINUTES[1] for length in lengths)
 
 
 def run_all(now):
     for session in active():
         for step in WAY_TO[S.RUNNING]:
-            transition_session(session=session, to=step, actor=life.DEMO, now=now)
+            transition_session(session=session, to=step, actor=activity.DEMO, now=now)
 
 
 def test_running_sessions_are_called_off_and_extended_now_and_then(fleet, now, monkeypatch):
     run_all(now)
-    monkeypatch.setattr(life, "CALLED_OFF", 1.0)
-    monkeypatch.setattr(life, "EXTENDED", 1.0)
+    monkeypatch.setattr(activity, "CALLED_OFF", 1.0)
+    monkeypatch.setattr(activity, "EXTENDED", 1.0)
     before = {each.pk: each.ends_at for each in active()}
-    life.DemoLife(Random(1)).step(now=now)
+    activity.DemoLife(Random(1)).step(now=now)
     assert active().filter(status=S.STOPPING).count() == 1
     assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active()) == 1
 
 
 def test_a_spot_worker_gets_notice(fleet, now, monkeypatch):
-    monkeypatch.setattr(life, "INTERRUPTED", 1.0)
-    life.DemoLife(Random(1)).step(now=now)
+    monkeypatch.setattr(activity, "INTERRUPTED", 1.0)
+    activity.DemoLife(Random(1)).step(now=now)
     (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
     assert (noticed.market, noticed.pool) == ("spot", "cml-us")
 
@@ -131,21 +131,21 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
     fleet, now, tmp_path, monkeypatch
 ):
     for name in ("CALLED_OFF", "EXTENDED", "INTERRUPTED"):
-        monkeypatch.setattr(life, name, 1.0)
+        monkeypatch.setattr(activity, name, 1.0)
     lab = (TOPOLOGIES / f"{DEFINITIONS[0]}.yaml").read_text()
     with_spot = {"spot": True}
-    create_pool(name="mine", spot_policy="only", runtime_settings=with_spot, max_slots=2, actor=life.DEMO)
+    create_pool(name="mine", spot_policy="only", runtime_settings=with_spot, max_slots=2, actor=activity.DEMO)
     SimulatedInstance.objects.update(ended_at=now)
     SimulatedInstance.objects.create(id="i-1", pool="mine", market="spot", launched_at=now)
-    mine = {"topology": lab, "status": "active", "actor": life.DEMO, "now": now}
+    mine = {"topology": lab, "status": "active", "actor": activity.DEMO, "now": now}
     import_definition(name="mine", **mine)
     import_definition(name=DEFINITIONS[0], version="2.0", **mine)
     # A demo definition that a person moved to a pool of their own.
     LabletDefinition.objects.filter(name=DEFINITIONS[1]).update(pool="mine")
     admin = User.objects.get(username="admin")
-    project = create_project(domain=Domain.objects.first(), name="empty", actor=life.DEMO)
-    create_project(domain=create_domain(name="mine", actor=life.DEMO), name="mine", actor=life.DEMO)
-    add_member(project=project, user=admin, actor=life.DEMO)
+    project = create_project(domain=Domain.objects.first(), name="empty", actor=activity.DEMO)
+    create_project(domain=create_domain(name="mine", actor=activity.DEMO), name="mine", actor=activity.DEMO)
+    add_member(project=project, user=admin, actor=activity.DEMO)
     active().delete()
     theirs = create_session(
         definition=LabletDefinition.objects.get(name=DEFINITIONS[2]),
@@ -153,16 +153,16 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
         project=project,
         starts_at=now,
         ends_at=now + timedelta(hours=1),
-        actor=life.DEMO,
+        actor=activity.DEMO,
         now=now,
     )
     run_all(now)
     for step in range(20):
-        life.DemoLife(Random(step)).step(now=now)
+        activity.DemoLife(Random(step)).step(now=now)
     theirs.refresh_from_db()
     assert (theirs.status, theirs.ends_at) == (S.RUNNING, now + timedelta(hours=1))
     others = active().exclude(pk=theirs.pk)
-    assert others.count() == life.BUSY
+    assert others.count() == activity.BUSY
     assert {each.definition.version for each in others} == {"1.0"}
     assert {each.definition.name for each in others} <= {*DEFINITIONS} - {DEFINITIONS[1]}
     assert set(others.values_list("pool", flat=True)) <= {*POOLS}

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from lcm.config import read_settings
+from lcm.config.environment import read_settings
 from lcm.controller.config import read_config
 from tests.bench.control_plane import ROOT
 from tests.bench.environment import SETTINGS

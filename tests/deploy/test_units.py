@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.services import MEMORY
+from lcm.supervisor.processes import MEMORY
 from tests.bench.control_plane import ROOT
 from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, INSTALLED_AT, problems

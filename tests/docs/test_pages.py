@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from scheduling.runtimes.registry import runtime_problems
+from scheduling.capacity.runtimes.registry import runtime_problems
 from tests.bench.control_plane import ROOT
 
 DOCS = ROOT / "docs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling import wake
+from scheduling.capacity import tick_trigger
 from tests.fairshare.stage import Stage
 
 
@@ -15,4 +15,4 @@ def stage(db) -> Stage:
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
-    monkeypatch.setattr(wake, "_send", lambda _: None)
+    monkeypatch.setattr(tick_trigger, "_send", lambda _: None)

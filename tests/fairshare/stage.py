@@ -11,17 +11,17 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
-from fairshare.levels import LEVELS
+from fairshare.arithmetic.slices import cut, day_of, floor_slice, to_ms
+from fairshare.arithmetic.units import RESOURCES, usage_units
 from fairshare.models import UsageBatch, UsageBucket, UsageRecord
-from fairshare.slices import cut, day_of, floor_slice, to_ms
-from fairshare.units import RESOURCES, usage_units
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from fairshare.models.levels import LEVELS
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Kernel, LabletDefinition, LabletSession, Membership, Project, User
 from lcm.services.sessions import transition_session
-from scheduling.coordinator import coordinator
+from scheduling.coordination.coordinator import coordinator
+from scheduling.coordination.observer import ObserverResult
 from scheduling.models import Pool
-from scheduling.observer import ObserverResult
 from tests.factories import make_definition, make_person, make_project, make_session
 from tests.scheduling.fakes import Clock
 

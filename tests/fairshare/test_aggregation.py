@@ -7,10 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
-from fairshare.levels import LEVELS, ROOT, Level
+from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
-from fairshare.services import aggregation
-from fairshare.services.aggregation import (
+from fairshare.models.levels import LEVELS, ROOT, Level
+from fairshare.services import usage_buckets
+from fairshare.services.retention import remove_old_usage
+from fairshare.services.usage_buckets import (
     aggregate_batches,
     check_usage,
     differences_of,
@@ -18,11 +20,9 @@ from fairshare.services.aggregation import (
     rebuild_day,
     recorded_days,
 )
-from fairshare.services.retention import remove_old_usage
 from fairshare.tasks import check_usage as check_task
 from fairshare.tasks import remove_old_usage as retention_task
-from fairshare.units import RESOURCES, UNITS_AN_HOUR
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from tests.fairshare.stage import check_all_charged, check_conserved, in_buckets, recorded
 
 MONDAY = date(2026, 3, 2)
@@ -106,7 +106,7 @@ def test_a_batch_is_summed_once_whoever_asks(busy):
 
 
 def test_batches_are_summed_in_groups(stage, monkeypatch):
-    monkeypatch.setattr(aggregation, "RECORDS", 20)
+    monkeypatch.setattr(usage_buckets, "RECORDS", 20)
     for _ in range(3):
         stage.start()
         stage.clock.advance(minutes=15)
@@ -120,13 +120,13 @@ def test_a_crash_between_the_sums_and_the_mark_undoes_the_sums(busy, monkeypatch
     busy.clock.advance(hours=1)
     busy.run("record")
     before = buckets()
-    add = aggregation._add
+    add = usage_buckets._add
 
     def add_and_die(where):
         add(where)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(aggregation, "_add", add_and_die)
+    monkeypatch.setattr(usage_buckets, "_add", add_and_die)
     (result,) = busy.run("aggregate")
     assert (result.success_count, result.failure_count) == (0, 1)
     assert buckets() == before

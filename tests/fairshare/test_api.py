@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fairshare.levels import ROOT
 from fairshare.models import FairShare, FairSharePolicy
-from lcm.services import asking
+from fairshare.models.levels import ROOT
+from lcm.services import task_queue
 from tests.fairshare.stage import Stage
 
 
@@ -163,7 +163,7 @@ def test_observers(busy, api, viewer):
 def test_a_run_is_asked_for(api, operator, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        asking.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
+        task_queue.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
     )
     response = api(operator).post("/api/observers/end-running/run")
     assert response.status_code == 202
@@ -179,6 +179,6 @@ def test_without_a_broker_the_caller_is_told(api, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(asking.current_app, "send_task", refuse)
+    monkeypatch.setattr(task_queue.current_app, "send_task", refuse)
     response = api(operator).post("/api/observers/usage-record/run")
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")

@@ -8,22 +8,22 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from fairshare.levels import ROOT, Level
+from fairshare.arithmetic.policy import Policy
+from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import FairShare, FairShareCalculation, UsageBucket
-from fairshare.policy import Policy
+from fairshare.models.levels import ROOT, Level
+from fairshare.selectors.level_factors import standings
 from fairshare.selectors.previews import preview
-from fairshare.selectors.standings import standings
 from fairshare.selectors.trees import SubjectKey, decayed_usage, policy_of, weights_of, window
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import changed_policy, save_policy, set_weights, warnings_for
-from fairshare.units import RESOURCES, UNITS_AN_HOUR
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Membership
-from scheduling import fairness
-from scheduling.coordinator import coordinator
-from scheduling.fairness import Standing, standings_for, standings_of
+from scheduling.coordination.coordinator import coordinator
+from scheduling.selectors import fair_share
+from scheduling.selectors.fair_share import Standing, standings_for, standings_of
 from tests.factories import make_person
 
 
@@ -188,7 +188,7 @@ def test_standings_cost_four_queries_at_most(stage, used):
 
 
 def test_one_pool_that_fails_does_not_keep_the_others(stage, monkeypatch):
-    from fairshare.observers import calculation
+    from fairshare.observers import fair_share_calculation as calculation
 
     real = calculation.calculate_pool
 
@@ -257,7 +257,7 @@ def test_a_bad_policy_stores_nothing(changes, field, stage):
 
 
 def test_a_policy_that_nobody_reads_is_warned_of(stage, monkeypatch):
-    monkeypatch.setattr(fairness, "is_ordered_by_fair_share", lambda _: False)
+    monkeypatch.setattr(fair_share, "is_ordered_by_fair_share", lambda _: False)
     _, warnings = save_policy(pool=stage.pool, half_life_days=3, reason="exams", actor=SYSTEM)
     assert warnings == warnings_for(stage.pool)
     assert "does not use the plugin “fairshare”" in warnings[0]

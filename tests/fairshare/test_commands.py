@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
+from fairshare.management.commands.rebuild_usage import Progress
 from fairshare.models import UsageBatch, UsageBucket, UsageCheck
-from fairshare.progress import Progress
 from tests.bench.control_plane import ROOT
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import check_all_charged

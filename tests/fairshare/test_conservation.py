@@ -25,16 +25,16 @@ from hypothesis.stateful import (
 )
 
 from fairshare.models import Allocation, UsageBucket
-from fairshare.services import aggregation, recording
-from fairshare.services.aggregation import (
+from fairshare.services import usage_buckets, usage_records
+from fairshare.services.usage_buckets import (
     aggregate_batches,
     differences_of,
     pending_batches,
     rebuild_day,
     recorded_days,
 )
-from fairshare.services.recording import pages, record_page
-from lcm.lifecycle import SessionStatus as S
+from fairshare.services.usage_records import pages, record_page
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from tests.fairshare.stage import Stage, check_all_charged, check_conserved, recorded
 
@@ -56,9 +56,9 @@ class UsageMachine(RuleBasedStateMachine):
         self.undo = ExitStack()
         self.undo.enter_context(transaction.atomic())
         # Small, so that pages, groups and back-fills of several transactions come about.
-        self.undo.enter_context(patch.object(recording, "PAGE", 4))
-        self.undo.enter_context(patch.object(recording, "MOST_SLICES", 7))
-        self.undo.enter_context(patch.object(aggregation, "RECORDS", 30))
+        self.undo.enter_context(patch.object(usage_records, "PAGE", 4))
+        self.undo.enter_context(patch.object(usage_records, "MOST_SLICES", 7))
+        self.undo.enter_context(patch.object(usage_buckets, "RECORDS", 30))
 
     @initialize()
     def begin(self) -> None:
@@ -132,27 +132,27 @@ class UsageMachine(RuleBasedStateMachine):
 
     @rule(after=st.booleans())
     def crash_in_recording(self, after: bool) -> None:
-        real = recording._describe
+        real = usage_records._describe
 
         def die(*arguments: object) -> None:
             if after:
                 real(*arguments)
             raise Crash
 
-        with patch.object(recording, "_describe", die):
+        with patch.object(usage_records, "_describe", die):
             for page in list(pages(4))[:2]:
                 with suppress(Crash), transaction.atomic():
                     record_page(page, now=self.stage.clock())
 
     @rule()
     def crash_in_aggregation(self) -> None:
-        real = aggregation._add
+        real = usage_buckets._add
 
         def die(where: str) -> None:
             real(where)
             raise Crash
 
-        with patch.object(aggregation, "_add", die):
+        with patch.object(usage_buckets, "_add", die):
             for group in list(pending_batches())[:1]:
                 with suppress(Crash), transaction.atomic():
                     aggregate_batches(group, now=self.stage.clock())

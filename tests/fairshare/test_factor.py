@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairshare.factor import (
+from fairshare.arithmetic.factor import (
     capacity_hours,
     capacity_usage,
     decay,
@@ -21,9 +21,9 @@ from fairshare.factor import (
     usage_ratio,
     without_noise,
 )
-from fairshare.policy import Policy, policy_problems, weight_problem
-from fairshare.tree import Result, Subject, calculate, standing_values
-from fairshare.units import RESOURCES
+from fairshare.arithmetic.policy import Policy, policy_problems, weight_problem
+from fairshare.arithmetic.tree import Result, Subject, calculate, standing_values
+from fairshare.arithmetic.units import RESOURCES
 
 NONE = (0.0, 0.0, 0.0, 0.0)
 

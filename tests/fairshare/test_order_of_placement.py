@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairshare.services.policies import save_policy, set_weights, warnings_for
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Priority
-from scheduling.fairness import standings_of
 from scheduling.models import Pool
+from scheduling.selectors.fair_share import standings_of
 from tests.fairshare.stage import Stage
 from tests.fairshare.test_calculation import key
 from tests.scheduling.fakes import FakeRuntime

@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from fairshare.models import FairShare, FairSharePolicy, Normalisation, Order, UsageBucket, UsageCheck
 from fairshare.selectors import shares
 from fairshare.services.calculation import calculate_pool
-from lcm.errors import Unavailable
+from lcm.domain.errors import Unavailable
 from lcm.models import ChangeLog
-from lcm.services import asking
+from lcm.services import task_queue
 from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
 from lcm.web.charts.scales import told
-from scheduling.services import observing
+from scheduling.services import observer_runs
 from tests.factories import make_person
 from tests.fairshare.stage import Stage
 
@@ -393,7 +393,7 @@ def test_the_page_shows_the_last_check(busy, as_, operator):
 
 def test_a_check_is_asked_for(busy, as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(asking.current_app, "send_task", lambda name, **_: sent.append(name))
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda name, **_: sent.append(name))
     assert as_(operator).post("/fair-share/check").status_code == 302
     assert sent == ["fairshare.tasks.check_usage"]
 
@@ -402,7 +402,7 @@ def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
     def refuse(*arguments, **fields):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(asking.current_app, "send_task", refuse)
+    monkeypatch.setattr(task_queue.current_app, "send_task", refuse)
     client = as_(operator)
     for path in ("/fair-share/check", "/observers/usage-record/run"):
         assert "broker cannot be reached" in text_of(client.post(path, follow=True))
@@ -420,7 +420,7 @@ def test_the_list_of_observers(busy, as_, operator):
 
 
 def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
-    observing.record_run(
+    observer_runs.record_run(
         kind="handler", name="requeue-scheduled", started_at=busy.clock(), duration_ms=3,
         result=type("R", (), {"success_count": 1, "stale_count": 4, "failure_count": 0, "error": ""})(),
     )  # fmt: skip
@@ -443,7 +443,7 @@ def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
 
 
 def test_an_observer_that_failed_says_why(busy, as_, viewer):
-    observing.record_run(
+    observer_runs.record_run(
         kind="observer", name="usage-record", started_at=busy.clock(), duration_ms=3,
         result=type("R", (), {"success_count": 1, "failure_count": 2, "error": "allocation 7: no"})(),
     )  # fmt: skip
@@ -455,7 +455,7 @@ def test_an_observer_that_failed_says_why(busy, as_, viewer):
 
 def test_a_run_is_asked_for(as_, operator, monkeypatch):
     sent = []
-    monkeypatch.setattr(asking.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
     done = as_(operator).post("/observers/usage-record/run", {"next": "/fair-share/"})
     assert done.headers["Location"] == "/fair-share/"
     assert sent == [("usage-record",)]

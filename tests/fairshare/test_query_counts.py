@@ -9,12 +9,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from fairshare.levels import ROOT, Level
 from fairshare.models import FairShare, UsageBucket, UsageCheck
+from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.trees import SubjectKey
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import save_policy, set_weights
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import Project, User
 from tests.factories import make_person, make_project
 from tests.fairshare.stage import Stage

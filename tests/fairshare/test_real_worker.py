@@ -16,15 +16,15 @@ from django.utils import timezone
 
 from fairshare.models import FairShareCalculation, UsageBucket, UsageRecord
 from fairshare.selectors.usage import Period
-from fairshare.services import summing
+from fairshare.services import usage_totals
 from lcm import settings as configured
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.supervisor.address import Address
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from observations.models import ScrapeTarget
-from scheduling.fairness import Standing, standings_of
 from scheduling.models import Lease, ObserverRun, Pool, TickRun
+from scheduling.selectors.fair_share import Standing, standings_of
 from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import Stage
@@ -92,8 +92,8 @@ def order_of_the_queue(stage: Stage) -> list[str]:
 def used_most(level: str) -> str | None:
     """Who, by what a worker has summed; asks it to while it has not."""
     today = timezone.now().date()
-    asked = summing.Question(Period(today - timedelta(days=1), today), level, "cpu_cores")
-    found = summing.who_used_most(asked, now=timezone.now()).found
+    asked = usage_totals.Question(Period(today - timedelta(days=1), today), level, "cpu_cores")
+    found = usage_totals.who_used_most(asked, now=timezone.now()).found
     return found.subjects[0].name if found else None
 
 
@@ -101,7 +101,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     processes, tmp_path, metrics, settings, monkeypatch
 ):
     settings.CACHES = configured.CACHES
-    monkeypatch.setattr(summing, "AT_ONCE", 0)
+    monkeypatch.setattr(usage_totals, "AT_ONCE", 0)
     stage = Stage()
     stage.clock.now = timezone.now() - timedelta(hours=3)
     busy = stage.start("ann", "ccna")

@@ -13,11 +13,11 @@ from django.db import connection, connections, transaction
 from django.urls import reverse
 
 from fairshare.models import UsageBucket, UsageCheck, UsageRecord
-from fairshare.services import aggregation
-from fairshare.services.aggregation import aggregate_batches, check_usage, pending_batches, rebuild_day
-from fairshare.services.rebuilding import start_rebuild
+from fairshare.services import usage_buckets
 from fairshare.services.retention import remove_old_usage
-from lcm.errors import StateConflict
+from fairshare.services.usage_buckets import aggregate_batches, check_usage, pending_batches, rebuild_day
+from fairshare.services.usage_rebuild import start_rebuild
+from lcm.domain.errors import StateConflict
 from lcm.models import Job, JobState
 from lcm.tasks import run_job
 from tests.bench.control_plane import wait_until
@@ -95,7 +95,7 @@ class TestConcurrently:
         UsageBucket.objects.filter(level="domain").update(cpu_cores=1)
         with second_connection() as second:
             with transaction.atomic():
-                aggregation.alone()
+                usage_buckets.alone()
                 removal = second.submit(remove_old_usage, now=busy.clock() + timedelta(days=91))
                 wait_until(waits_for_lock, "retention waits for the lock")
                 assert len(rebuild_day(busy.clock().date())) == 1
@@ -108,14 +108,14 @@ class TestConcurrently:
         busy.clock.advance(hours=1)
         busy.run("record")
         (group,) = pending_batches()
-        read = aggregation._buckets
+        read = usage_buckets._buckets
 
         def read_then_aggregate(day):
             found = read(day)
             assert second.submit(aggregate_batches, group, now=busy.clock()).result(30) == 1
             return found
 
-        monkeypatch.setattr(aggregation, "_buckets", read_then_aggregate)
+        monkeypatch.setattr(usage_buckets, "_buckets", read_then_aggregate)
         today = busy.clock().date()
         with second_connection() as second:
             found = check_usage(first=today, last=today, now=busy.clock())

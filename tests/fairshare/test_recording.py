@@ -8,15 +8,15 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import Sum
 
+from fairshare.arithmetic.slices import to_ms
+from fairshare.arithmetic.units import UNITS_AN_HOUR, usage_units
 from fairshare.models import Allocation, UsageBatch, UsageRecord
-from fairshare.services import recording
-from fairshare.services.recording import Page, pages, record_page
-from fairshare.slices import to_ms
-from fairshare.units import UNITS_AN_HOUR, usage_units
-from lcm.database_clock import database_now
-from lcm.lifecycle import SessionStatus as S
+from fairshare.services import usage_records
+from fairshare.services.usage_records import Page, pages, record_page
+from lcm.db.clock import database_now
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Kernel
-from scheduling.coordinator import coordinator
+from scheduling.coordination.coordinator import coordinator
 from scheduling.models import ObserverRun
 from tests.fairshare.stage import recorded
 from tests.scheduling.fakes import Clock
@@ -120,7 +120,7 @@ def test_downtime_is_filled_in_later(stage, monkeypatch):
     assert recorded() == stage.expected()
     assert UsageRecord.objects.count() == 3 * (2 * 288 + 1)
     sizes = UsageBatch.objects.values_list("record_count", flat=True)
-    assert max(sizes) == 3 * recording.MOST_SLICES
+    assert max(sizes) == 3 * usage_records.MOST_SLICES
     assert sum(sizes) == UsageRecord.objects.count()
 
 
@@ -205,7 +205,7 @@ def test_records_and_cursor_move_together(stage, monkeypatch):
     def fail(*arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(recording, "_describe", fail)
+    monkeypatch.setattr(usage_records, "_describe", fail)
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         record_page(page, now=stage.clock())
     assert not UsageRecord.objects.exists()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairshare.slices import (
+from fairshare.arithmetic.slices import (
     DAY_MS,
     SLICE_MS,
     Slice,
@@ -19,7 +19,7 @@ from fairshare.slices import (
     to_moment,
     to_ms,
 )
-from fairshare.units import UNITS_A_SECOND, exact_seconds, hours, usage_units
+from fairshare.arithmetic.units import UNITS_A_SECOND, exact_seconds, hours, usage_units
 
 MOMENTS = st.integers(0, 4_000_000_000_000)
 

@@ -10,9 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from redis.exceptions import ConnectionError as RedisAway
 
-from fairshare.services import summing
+from fairshare.services import usage_totals
 from fairshare.tasks import sum_usage
-from lcm.services import asking
+from lcm.services import task_queue
 from tests.fairshare.stage import Stage
 from tests.fairshare.test_pages import text_of
 
@@ -34,7 +34,7 @@ def used(stage: Stage, time_machine) -> Stage:
 @pytest.fixture
 def too_much(used, monkeypatch) -> Stage:
     """Two people are more than a page waits for."""
-    monkeypatch.setattr(summing, "AT_ONCE", 1)
+    monkeypatch.setattr(usage_totals, "AT_ONCE", 1)
     return used
 
 
@@ -42,7 +42,7 @@ def too_much(used, monkeypatch) -> Stage:
 def asked(monkeypatch) -> list[tuple[str, ...]]:
     """What workers are asked for."""
     sent: list[tuple[str, ...]] = []
-    monkeypatch.setattr(asking.current_app, "send_task", lambda _, args, **__: sent.append(args))
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, args, **__: sent.append(args))
     return sent
 
 
@@ -53,7 +53,7 @@ def look(client, viewer):
 
 
 def test_what_is_summed_quickly_is_summed_at_once(used, asked, look, monkeypatch):
-    monkeypatch.setattr(summing, "AT_ONCE", 2)
+    monkeypatch.setattr(usage_totals, "AT_ONCE", 2)
     assert "academy / ccna / ann used most: 24 core-hours" in text_of(look())
     assert asked == []
 
@@ -82,7 +82,7 @@ def test_another_question_has_an_answer_of_its_own(other, too_much, asked, look)
 def test_old_sums_are_shown_while_they_are_made_anew(too_much, asked, look, time_machine):
     look()
     sum_usage(*asked[0])
-    time_machine.move_to(too_much.clock() + summing.FRESH - timedelta(seconds=1), tick=False)
+    time_machine.move_to(too_much.clock() + usage_totals.FRESH - timedelta(seconds=1), tick=False)
     assert "being summed anew" not in text_of(look())
     too_much.clock.advance(hours=3)
     too_much.run("record", "aggregate")
@@ -99,7 +99,7 @@ def test_old_sums_are_shown_while_they_are_made_anew(too_much, asked, look, time
 
 def test_a_worker_that_does_not_answer_is_asked_again_later(too_much, asked, look, time_machine):
     look()
-    time_machine.shift(summing.PATIENCE_SECONDS - 1)
+    time_machine.shift(usage_totals.PATIENCE_SECONDS - 1)
     look()
     assert len(asked) == 1
     time_machine.shift(2)
@@ -124,9 +124,9 @@ def test_without_a_broker_the_page_says_so_and_asks_once_it_is_back(too_much, lo
 
     sent: list[str] = []
     with monkeypatch.context() as away:
-        away.setattr(asking.current_app, "send_task", refuse)
+        away.setattr(task_queue.current_app, "send_task", refuse)
         assert "The broker cannot be reached" in text_of(look())
-    monkeypatch.setattr(asking.current_app, "send_task", lambda name, **_: sent.append(name))
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda name, **_: sent.append(name))
     assert SUMMING in text_of(look())
     assert sent == ["fairshare.tasks.sum_usage"]
 
@@ -139,41 +139,41 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
     text = text_of(look())
     assert "summed by a worker, and the broker cannot be reached" in text
     assert "Export" not in text
-    monkeypatch.setattr(summing, "AT_ONCE", 2)
+    monkeypatch.setattr(usage_totals, "AT_ONCE", 2)
     assert "ann used most: 24 core-hours" in text_of(look())
     assert asked == []
 
 
 def test_sums_are_made_one_at_a_time(too_much, asked, look, monkeypatch):
     look()
-    question, at = summing.Question.of(*asked[0]), too_much.clock()
+    question, at = usage_totals.Question.of(*asked[0]), too_much.clock()
     inside = []
 
     def slowly(*arguments):
-        inside.append(summing.keep_sums(question, now=at))
+        inside.append(usage_totals.keep_sums(question, now=at))
         return sums(*arguments)
 
-    sums = summing.usage_by_subject
-    monkeypatch.setattr(summing, "usage_by_subject", slowly)
-    assert summing.keep_sums(question, now=at) is True
+    sums = usage_totals.usage_by_subject
+    monkeypatch.setattr(usage_totals, "usage_by_subject", slowly)
+    assert usage_totals.keep_sums(question, now=at) is True
     assert inside == [False]
-    monkeypatch.setattr(summing, "usage_by_subject", sums)
-    assert summing.keep_sums(question, now=at) is True
+    monkeypatch.setattr(usage_totals, "usage_by_subject", sums)
+    assert usage_totals.keep_sums(question, now=at) is True
 
 
 def test_a_sum_that_fails_does_not_keep_others_back(too_much, asked, look, monkeypatch):
     look()
-    question = summing.Question.of(*asked[0])
+    question = usage_totals.Question.of(*asked[0])
     with monkeypatch.context() as broken:
-        broken.setattr(summing, "usage_by_subject", lambda *_: 1 / 0)
+        broken.setattr(usage_totals, "usage_by_subject", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            summing.keep_sums(question, now=too_much.clock())
-    assert summing.keep_sums(question, now=too_much.clock()) is True
+            usage_totals.keep_sums(question, now=too_much.clock())
+    assert usage_totals.keep_sums(question, now=too_much.clock()) is True
 
 
 def test_a_question_that_was_asked_counts_nothing_while_it_waits(too_much, asked, look, monkeypatch):
     look()
-    monkeypatch.setattr(summing, "_is_quick", None)
+    monkeypatch.setattr(usage_totals, "_is_quick", None)
     assert SUMMING in text_of(look())
 
 

@@ -13,9 +13,9 @@ import pytest
 from django.db import connection
 
 from fairshare.models import UsageBatch, UsageRecord
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.control_plane import ROOT, wait_until
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import Stage, check_all_charged, check_conserved, recorded

@@ -7,10 +7,10 @@ from datetime import date, timedelta
 import pytest
 from django.db import connection
 
-from fairshare.levels import ROOT, Level
+from fairshare.arithmetic.units import UNITS_AN_HOUR
 from fairshare.models import UsageBucket
+from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.usage import KINDS, Period, top_domains, usage_by_day, usage_by_subject
-from fairshare.units import UNITS_AN_HOUR
 from tests.factories import make_person, make_project
 
 TODAY = date(2026, 5, 20)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 POINTS = {
-    "in the middle of recording": ("fairshare.services.recording", "_describe"),
-    "in the middle of aggregation": ("fairshare.services.aggregation", "_add"),
+    "in the middle of recording": ("fairshare.services.usage_records", "_describe"),
+    "in the middle of aggregation": ("fairshare.services.usage_buckets", "_add"),
 }
 
 
@@ -46,8 +46,8 @@ def work(seconds: float, now: datetime) -> dict[str, int]:
 
 
 def one_round(now: datetime, done: Counter[str]) -> None:
-    from fairshare.services.aggregation import aggregate_batches, pending_batches
-    from fairshare.services.recording import pages, record_page
+    from fairshare.services.usage_buckets import aggregate_batches, pending_batches
+    from fairshare.services.usage_records import pages, record_page
 
     for page in pages(50):
         done["records"] += record_page(page, now=now).records

@@ -18,7 +18,7 @@ import json
 from datetime import timedelta
 from django.contrib.auth.models import Group
 from django.utils import timezone
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import Domain, Membership, Project, TokenKind, User
 from lcm.services.definitions import import_definition
 from lcm.services.tokens import create_token

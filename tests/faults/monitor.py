@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from lcm.cml.simulator.admin import SimulatorAdmin
+from lcm.cml.simulator.admin_client import SimulatorAdmin
 from tests.faults import invariants
 from tests.faults.bootstrap import POOL
 from tests.faults.invariants import Lab, LeaseChange, Run, Step

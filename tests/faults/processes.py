@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lcm.supervisor.children import describe_exit, die_with_parent
+from lcm.supervisor.child_process import describe_exit, die_with_parent
 from tests.bench.control_plane import ROOT
 
 # As systemd does: RestartSec=2.

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from lcm.supervisor import valkey
-from lcm.supervisor.children import die_with_parent
+from lcm.supervisor.child_process import die_with_parent
 from tests.bench.control_plane import free_address
 from tests.bench.postgres import SETTINGS, PrivateServer
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from lcm.cml.simulator.admin import SimulatorAdmin
-from lcm.supervisor import services
+from lcm.cml.simulator.admin_client import SimulatorAdmin
+from lcm.supervisor import processes
 from tests.bench.control_plane import ROOT, free_address
 from tests.bench.environment import clean_environment
 from tests.faults.bootstrap import Known, bootstrap
@@ -99,7 +99,7 @@ class Stage:
         )
         self._add(
             "simulator",
-            services.simulator(self.env, simulator, self.folder / "simulator.json").argv,
+            processes.simulator(self.env, simulator, self.folder / "simulator.json").argv,
             self.env,
         )
         self.simulator = SimulatorAdmin(f"http://127.0.0.1:{simulator}")
@@ -118,9 +118,9 @@ class Stage:
         env = {**self.env, "WEB_BIND": f"127.0.0.1:{port}", "PROMETHEUS_MULTIPROC_DIR": str(metrics)}
         schedule = self.folder / f"beat-{number}"
         schedule.mkdir()
-        self._add(f"web-{number}", services.web(env).argv, env)
-        self._add(f"worker-{number}", [*services.worker(env).argv, "-n", f"worker-{number}@%h"], env)
-        self._add(f"beat-{number}", services.beat(env, schedule).argv, env)
+        self._add(f"web-{number}", processes.web(env).argv, env)
+        self._add(f"worker-{number}", [*processes.worker(env).argv, "-n", f"worker-{number}@%h"], env)
+        self._add(f"beat-{number}", processes.beat(env, schedule).argv, env)
 
     async def _add_controller(self, number: int, known: Known) -> None:
         name = f"controller-{number}"

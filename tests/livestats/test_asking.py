@@ -10,8 +10,8 @@ import pytest
 import time_machine
 
 from observations.livestats import client
-from observations.livestats.options import Options
-from observations.livestats.querying import query_kernel_live_stats
+from observations.livestats.live_stats import query_kernel_live_stats
+from observations.livestats.prometheus_settings import Options
 from observations.livestats.states import State
 from tests.certificates import make_certificate
 from tests.livestats.stand_in import (

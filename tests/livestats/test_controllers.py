@@ -9,13 +9,13 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken
 from observations.models import Presence, TargetKind
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
 from observations.selectors.discovery import candidates, served_pools
 from scheduling.models import Slot, SlotState
-from scheduling.selectors.fleet import fleet
+from scheduling.selectors.pool_overview import fleet
 from scheduling.services.controller_leases import hold_pools, release_pools
 from tests.factories import make_controller
 from tests.observations.labs import on_slot

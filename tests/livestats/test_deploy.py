@@ -10,7 +10,7 @@ import yaml
 from prometheus_client.core import REGISTRY
 
 from lcm.controller.metrics import Metrics
-from lcm.metrics import FleetCollector
+from lcm.monitoring.metrics import FleetCollector
 from observations.livestats import catalogue
 from tests.bench.prometheus import prometheus
 

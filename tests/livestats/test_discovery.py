@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, Kernel
-from lcm.presence import reached_at, tell
+from lcm.monitoring.heartbeats import reached_at, tell
 from observations.models import Presence, ScrapeTarget
 from observations.observers import ServiceDiscoveryObserver
-from scheduling.coordinator import process_observer
+from scheduling.coordination.coordinator import process_observer
 from scheduling.models import Slot, SlotState
 from scheduling.services.controller_leases import hold_pools, release_pools
 from tests.factories import make_controller

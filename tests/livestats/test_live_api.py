@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from observations.api import live_serializers
 from tests.livestats.stand_in import Says, always, usual
 from tests.livestats.test_live_pages import GB, answers

@@ -9,11 +9,11 @@ import time_machine
 from django.urls import reverse
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel
 from observations.livestats.history import History
 from observations.livestats.states import State
-from observations.pages.live_wording import bytes_text, readings
+from observations.pages.live_texts import bytes_text, readings
 from observations.pages.sparklines import spark_of
 from tests.bench.control_plane import free_address
 from tests.livestats.stand_in import Says, always, gauge, grown, read_at, vector

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observations.livestats.answers import Sample, read_answer
-from observations.livestats.merging import MetricValue, merge
+from observations.livestats.kernel_stats import MetricValue, merge
+from observations.livestats.responses import Sample, read_answer
 from observations.livestats.states import State, state_of, state_of_all
 from observations.livestats.totals import total, total_over_time
 from tests.livestats.stand_in import K1, K2, gauge, grown, read_at, vector

@@ -16,12 +16,12 @@ import pytest
 import time_machine
 
 from observations.livestats import outages
-from observations.livestats.answers import PrometheusError
-from observations.livestats.busiest import busiest
+from observations.livestats.busiest_sessions import busiest
+from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.client import PrometheusClient
 from observations.livestats.history import kernel_history
-from observations.livestats.live import kernel_live_stats
-from observations.livestats.options import Options
+from observations.livestats.prometheus_settings import Options
+from observations.livestats.responses import PrometheusError
 from observations.livestats.states import State
 from tests.livestats.stand_in import ENOUGH, K1, K2, K3, stand_in, usual
 

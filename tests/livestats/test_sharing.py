@@ -7,11 +7,11 @@ import pytest
 import time_machine
 from redis.exceptions import ConnectionError as RedisAway
 
-from observations.livestats import sharing
-from observations.livestats.busiest import busiest
+from observations.livestats import single_flight
+from observations.livestats.busiest_sessions import busiest
+from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.history import MOST_POINTS, kernel_history, step_for
-from observations.livestats.live import kernel_live_stats
-from observations.livestats.options import problems
+from observations.livestats.prometheus_settings import problems
 from observations.livestats.states import State
 from tests.livestats.stand_in import K1, K2, Says, always, usual, vector
 
@@ -72,16 +72,16 @@ def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
         def get(self, key):
             raise RedisAway
 
-    monkeypatch.setattr(sharing, "cache", Away())
+    monkeypatch.setattr(single_flight, "cache", Away())
     for asked in (3, 6):
         assert kernel_live_stats([K1]).state == State.OK
         assert len(prometheus.asked) == asked
 
 
 def test_who_waits_in_vain_asks_themselves(settings):
-    key = sharing.key_of("kernels", ["x"])
-    sharing.cache.add(f"{key}:asking", "someone who died", timeout=60)
-    assert sharing.shared(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
+    key = single_flight.key_of("kernels", ["x"])
+    single_flight.cache.add(f"{key}:asking", "someone who died", timeout=60)
+    assert single_flight.shared(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
 
 
 def test_what_fails_lets_the_next_one_ask():
@@ -89,8 +89,8 @@ def test_what_fails_lets_the_next_one_ask():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        sharing.shared("livestats:x", fail, fresh=5, patience=1)
-    assert sharing.shared("livestats:x", lambda _: 7, fresh=5, patience=0.1) == 7
+        single_flight.shared("livestats:x", fail, fresh=5, patience=1)
+    assert single_flight.shared("livestats:x", lambda _: 7, fresh=5, patience=0.1) == 7
 
 
 @pytest.mark.parametrize("hours", [0.01, 1, 24, 24 * 90])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
 from tests.observations.labs import lived, post, seen
 

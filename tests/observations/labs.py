@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from lcm.actors import SYSTEM, Actor
-from lcm.cml.observation import InterfaceObservation, NodeObservation, ResourceObservation
-from lcm.lifecycle import SessionStatus
+from lcm.cml.observation.model import InterfaceObservation, NodeObservation, ResourceObservation
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, SessionTransition, User
 from lcm.services.sessions import transition_session
-from observations.services.applying import apply_change
-from observations.services.previewing import Choice, Preview, preview_change
-from observations.services.recording import Recorded, record_observation
-from scheduling.capacity import resources_of
+from observations.services.observation_recorder import Recorded, record_observation
+from observations.services.requirement_preview import Choice, Preview, preview_change
+from observations.services.requirement_revision import apply_change
+from scheduling.capacity.resources import resources_of
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
 
 CONTROLLER = Actor("controller eu-1")

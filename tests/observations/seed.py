@@ -19,7 +19,7 @@ def observed(name: str, count: str, cpu: str, memory: str, storage: str) -> None
 
     from django.utils import timezone
 
-    from lcm.demo.evidence import end_sessions, observe, past_sessions
+    from lcm.demo.past_sessions import end_sessions, observe, past_sessions
     from lcm.models import LabletDefinition, Project
 
     definition = LabletDefinition.objects.select_related("current_revision").get(name=name)
@@ -39,9 +39,9 @@ def running(name: str) -> None:
     """A session that runs on a worker, with its ports."""
     from django.utils import timezone
 
-    from lcm.actors import SYSTEM
-    from lcm.demo.capacity import place_session
-    from lcm.lifecycle import SessionStatus
+    from lcm.demo.pools import place_session
+    from lcm.domain.actors import SYSTEM
+    from lcm.domain.lifecycle import SessionStatus
     from lcm.models import LabletDefinition, Project
     from lcm.services.sessions import create_session, transition_session
 

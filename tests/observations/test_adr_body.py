@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from lcm.cml import observation as forms
+from lcm.cml.observation import model as forms
 from observations.models import SessionObservation
 from tests.observations.labs import post, seen
 

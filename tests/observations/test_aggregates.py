@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.services.definitions import revise_definition
 from lcm.services.sessions import transition_session
@@ -17,8 +17,8 @@ from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
 from observations.services.aggregates import rebuild_definition, refresh_assessment
-from observations.services.excluding import exclude_session, include_session
-from observations.services.setting_aside import dismiss_review, snooze_review, sweep_reviews
+from observations.services.review_snooze import dismiss_review, snooze_review, sweep_reviews
+from observations.services.session_exclusion import exclude_session, include_session
 from tests.observations.labs import lived, post, seen
 
 
@@ -317,7 +317,7 @@ def test_a_dismissed_review_comes_back_when_the_recommendation_moves(flagged, ob
 
 @pytest.mark.parametrize("days", [0, 181])
 def test_a_snooze_ends_within_half_a_year(days, flagged, as_admin, now):
-    from lcm.errors import InvalidInput
+    from lcm.domain.errors import InvalidInput
 
     with pytest.raises(InvalidInput, match="180 days"):
         snooze_review(
@@ -326,7 +326,7 @@ def test_a_snooze_ends_within_half_a_year(days, flagged, as_admin, now):
 
 
 def test_what_needs_no_review_cannot_be_put_off(active_definition, as_admin, now):
-    from lcm.errors import StateConflict
+    from lcm.domain.errors import StateConflict
 
     with pytest.raises(StateConflict, match="nothing to review"):
         dismiss_review(definition=active_definition, reason="x", actor=as_admin, now=now)
@@ -364,7 +364,7 @@ def ask_for(definition, cores, actor, now):
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=histories)
 def test_what_is_kept_is_what_the_rows_say(steps, active_definition, project, operator, as_admin, now):
-    from lcm.errors import InvalidInput, StateConflict
+    from lcm.domain.errors import InvalidInput, StateConflict
 
     SessionObservation.objects.all().delete()
     ResourceAggregate.objects.all().delete()

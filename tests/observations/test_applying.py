@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.errors import InvalidInput, StalePreview
+from lcm.domain.errors import InvalidInput, StalePreview
 from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
 from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment
-from observations.pages.wording import answers_of
-from observations.services.previewing import Choice
-from observations.services.setting_aside import dismiss_review, snooze_review
+from observations.pages.review_texts import answers_of
+from observations.services.requirement_preview import Choice
+from observations.services.review_snooze import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
 from tests.observations.labs import apply, lived, on_slot, post, preview, seen

@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from lcm.models import Placement
-from observations.selectors.fleet import packing_of
+from observations.selectors.fleet_capacity import packing_of
 from observations.services.aggregates import required_by
-from observations.services.previewing import Choice, preview_change
+from observations.services.requirement_preview import Choice, preview_change
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_definition, make_session
 from tests.observations.labs import on_slot

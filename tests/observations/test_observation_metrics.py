@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from prometheus_client import REGISTRY
 
-from lcm.errors import StateConflict
+from lcm.domain.errors import StateConflict
 from tests.observations.labs import finish, on_slot, post, seen
 
 MINUTE = timedelta(minutes=1)

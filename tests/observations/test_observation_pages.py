@@ -10,17 +10,17 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, Job, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
-from lcm.web import bulk
+from lcm.web import bulk_actions
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages.evidence import EXCLUDE
 from observations.pages.lists import EVIDENCE
 from observations.selectors.evidence import left_out
-from observations.services.excluding import exclude_session, include_session
 from observations.services.requests import request_observation
+from observations.services.session_exclusion import exclude_session, include_session
 from tests.factories import make_definition
 from tests.observations.labs import lived, on_slot, post, seen
 
@@ -614,8 +614,8 @@ def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, k
 
 
 def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
-    monkeypatch.setitem(bulk._actions, EXCLUDE.name, replace(EXCLUDE, at_once=1))
-    monkeypatch.setattr(bulk, "BATCH", 4)
+    monkeypatch.setitem(bulk_actions._actions, EXCLUDE.name, replace(EXCLUDE, at_once=1))
+    monkeypatch.setattr(bulk_actions, "BATCH", 4)
     asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
     as_(admin).post(reverse("evidence_bulk_exclude"), asked)
     job = Job.objects.get()

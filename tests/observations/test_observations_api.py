@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, LabletSession
 from lcm.services.definitions import revise_definition
 from lcm.services.sessions import transition_session

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.errors import StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events.signals import observation_requested
 from lcm.models import ChangeLog
-from lcm.signals import observation_requested
 from observations.models import ObservationRequest, RequestState
 from observations.selectors.requests import open_requests
-from observations.services.reading import CLOCK_SKEW
+from observations.services.observation_validation import CLOCK_SKEW
 from observations.services.requests import request_observation
 from tests.observations.labs import post, seen
 

@@ -5,18 +5,18 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, Outcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.services.sessions import transition_session
-from lcm.web.needs import Look
+from lcm.web.attention import Look
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.pages.needs import needs_of_observations
-from observations.services.excluding import exclude_session, include_session
+from observations.pages.attention_items import needs_of_observations
 from observations.services.outcomes import way_back
-from observations.services.previewing import Choice
-from observations.services.setting_aside import dismiss_review, snooze_review, sweep_reviews
+from observations.services.requirement_preview import Choice
+from observations.services.review_snooze import dismiss_review, snooze_review, sweep_reviews
+from observations.services.session_exclusion import exclude_session, include_session
 from tests.factories import make_definition
 from tests.observations.labs import apply, lived, post, seen
 

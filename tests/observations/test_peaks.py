@@ -9,7 +9,7 @@ from django.urls import reverse
 from observations.models import SessionObservation
 from observations.selectors.evidence import drivers_of, evidence_of
 from observations.selectors.nodes import node_aggregates
-from observations.services.recording import record_observation
+from observations.services.observation_recorder import record_observation
 from tests.observations.labs import CONTROLLER, post, seen
 
 # Minutes ago and MB used of each observation, in the order they came; the total and each node then.

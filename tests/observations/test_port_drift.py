@@ -8,21 +8,21 @@ from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import move_sessions, transition_session
-from lcm.web.needs import Look
+from lcm.web.attention import Look
 from observations.models import DriftReview, ReviewState, SessionObservation
-from observations.pages.needs import needs_of_observations
-from observations.services.drift import acknowledge_drift, reopen_drift
+from observations.pages.attention_items import needs_of_observations
+from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
-from scheduling.coordinator import coordinator
+from scheduling.coordination.coordinator import coordinator
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.ports import HELD_FOR, choose_ports, taken_ports
+from scheduling.services.port_allocation import HELD_FOR, choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
 
 PLAN = {"r1_serial": 5041, "host_pat": 2022}

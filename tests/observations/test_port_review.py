@@ -7,9 +7,9 @@ from unittest.mock import patch
 import pytest
 from django.urls import reverse
 
-from lcm.cml.live_ports import NodeTags, ports_by_node
-from lcm.cml.port_templates import port_changes
-from lcm.demo.capacity import place_session
+from lcm.cml.observation.live_ports import NodeTags, ports_by_node
+from lcm.cml.topology.port_templates import port_changes
+from lcm.demo.pools import place_session
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.services.definitions import revise_definition
 from observations.models import SessionObservation

@@ -11,18 +11,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from lcm.actors import Actor
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import Actor
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Outcome, Project, User
 from lcm.models.sessions import KernelStatus
 from lcm.services.definitions import revise_definition
 from lcm.web.panels import panels_of
 from observations.models import DriftReview, LeftOut, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
-from observations.services.drift import acknowledge_drift
-from observations.services.excluding import exclude_session
+from observations.services.drift_reviews import acknowledge_drift
 from observations.services.requests import request_observation
-from observations.services.setting_aside import snooze_review
+from observations.services.review_snooze import snooze_review
+from observations.services.session_exclusion import exclude_session
 from scheduling.models import LaunchAttempt, PortAllocation, ReservationPart, Slot
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, reserve
 from tests.factories import make_session

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import StateConflict, Unprocessable
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import StateConflict, Unprocessable
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, SessionObservation

@@ -12,16 +12,16 @@ import pytest
 from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletDefinition, LabletSession
 from lcm.services.definitions import revert_definition
 from lcm.services.sessions import transition_session
 from observations.models import DefinitionAssessment, DriftReview, SessionObservation
 from observations.services.aggregates import rebuild_definition
-from observations.services.previewing import Choice
-from observations.services.recording import record_observation
+from observations.services.observation_recorder import record_observation
 from observations.services.requests import request_observation
+from observations.services.requirement_preview import Choice
 from scheduling.models import PortAllocation, Slot
 from tests.observations.labs import CONTROLLER, apply, lived, on_slot, post, seen
 

@@ -5,7 +5,7 @@ from statistics import mean
 import pytest
 
 from observations.arithmetic.measures import CPU, MEMORY
-from observations.replay import LEARN, make_trace, recommend, replay, report
+from observations.arithmetic.replay import LEARN, make_trace, recommend, replay, report
 
 
 @pytest.mark.parametrize("seed", [7, 11, 23])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from observations.arithmetic.impact import LEASES, Need, Packing, Room, added
 from observations.arithmetic.measures import CPU, MEMORY
-from observations.arithmetic.spreading import pack_apart
+from observations.arithmetic.spread_fit import pack_apart
 
 
 def need(*kernels):

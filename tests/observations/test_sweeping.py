@@ -7,8 +7,8 @@ import pytest
 from observations.arithmetic.assessment import next_change
 from observations.models import DefinitionAssessment
 from observations.selectors.evidence import evidence_of
-from observations.services import setting_aside
-from observations.services.setting_aside import snooze_review, sweep_reviews
+from observations.services import review_snooze
+from observations.services.review_snooze import snooze_review, sweep_reviews
 from tests.factories import make_definition
 
 DAY = timedelta(days=1)
@@ -64,7 +64,7 @@ def test_nobody_is_looked_at_before_something_changes(idle, now):
 
 
 def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch):
-    refresh = setting_aside.refresh_assessment
+    refresh = review_snooze.refresh_assessment
     broken = min(each.pk for each in idle)
 
     def fail_once(*, definition, now):
@@ -72,7 +72,7 @@ def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch)
             raise RuntimeError("broken")
         return refresh(definition=definition, now=now)
 
-    monkeypatch.setattr(setting_aside, "refresh_assessment", fail_once)
+    monkeypatch.setattr(review_snooze, "refresh_assessment", fail_once)
     later = now + 31 * DAY
     assert sweep_reviews(now=later, page=2) == 3
     monkeypatch.undo()

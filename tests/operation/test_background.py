@@ -12,7 +12,7 @@ from fairshare.periodic import specs as fair_share_specs
 from lcm.celery import SurvivingConsumer
 from lcm.models import Heartbeat, IdempotentAnswer
 from lcm.periodic import beat_schedule, specs
-from lcm.services import housekeeping
+from lcm.services import maintenance
 from lcm.tasks import beat_heartbeat, clean_up
 from observations.periodic import specs as observation_specs
 from scheduling.periodic import specs as capacity_specs
@@ -125,7 +125,7 @@ def test_clean_up_forgets_log_ins_that_are_over(db, now):
 
 
 def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
-    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    monkeypatch.setattr(maintenance, "BATCH", 2)
     old = now - timedelta(days=2)
     IdempotentAnswer.objects.bulk_create(
         [IdempotentAnswer(principal="me", key=f"k{n}", fingerprint="f", created_at=old) for n in range(7)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lcm
-from lcm.config import as_markdown
+from lcm.config.environment import as_markdown
 
 REFERENCE = Path(lcm.__file__).parent.parent / "docs" / "configuration.md"
 

@@ -17,8 +17,8 @@ import httpx
 import pytest
 from django.db import connection
 
-from lcm.supervisor.children import die_with_parent
-from lcm.web.database_health import PATIENCE_SECONDS, PROBE_SECONDS
+from lcm.supervisor.child_process import die_with_parent
+from lcm.web.server.database_health import PATIENCE_SECONDS, PROBE_SECONDS
 from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.environment import clean_environment
 
@@ -114,7 +114,7 @@ def web(database: Proxy, tmp_path: Path) -> Iterator[str]:
         WEB_THREADS=str(THREADS),
         API_LOGIN_RATE="1000/min",
     )
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:lcm.gunicorn_conf", "lcm.asgi:application"]
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=die_with_parent

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, connection
 
-from lcm.services.housekeeping import record_heartbeat
-from lcm.web import health
+from lcm.services.maintenance import record_heartbeat
+from lcm.web.server import health
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from lcm.actors import Actor
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Domain, Job, JobState, LabletSession
 from lcm.services import jobs
 from lcm.services.jobs import Step, claim_job, retry_job, send_abandoned, start_job, work_on
 from lcm.tasks import clean_up, run_job
-from lcm.web import bulk
+from lcm.web import bulk_actions
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def statuses():
 
 
 def test_all_that_match_the_filters_are_cancelled(cancel, session_in, monkeypatch):
-    monkeypatch.setattr(bulk, "BATCH", 1)
+    monkeypatch.setattr(bulk_actions, "BATCH", 1)
     for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.RUNNING, SessionStatus.FAILED):
         session_in(status)
     job = cancel("status=PENDING")
@@ -190,7 +190,7 @@ def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
     client, operator, session_in, sent, monkeypatch
 ):
     """Noon in Tokyo is three in the morning: the session at nine starts after it, by the person's clock."""
-    monkeypatch.setattr(bulk, "AT_ONCE", 0)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
     operator.time_zone = "Asia/Tokyo"
     operator.save()
     day = timezone.now().date() + timedelta(days=1)
@@ -205,7 +205,7 @@ def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
 def test_a_job_finds_what_was_found_when_it_was_asked_for(
     client, operator, session_in, sent, monkeypatch, time_machine
 ):
-    monkeypatch.setattr(bulk, "AT_ONCE", 0)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
     session_in(SessionStatus.PENDING)
     client.force_login(operator)
     job = ask_for_all(client, "created=1h")
@@ -219,7 +219,7 @@ def test_a_job_finds_what_was_found_when_it_was_asked_for(
 def test_many_rows_become_a_job_whose_page_shows_the_progress(
     client, operator, session_in, sent, monkeypatch
 ):
-    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     for _ in range(3):
         session_in(SessionStatus.PENDING)
     client.force_login(operator)

@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import lcm
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.monitoring.worker_metrics import metrics_server
 from lcm.services.sessions import transition_session
 from lcm.supervisor.address import Address
-from lcm.worker_metrics import metrics_server
 
 ROOT = Path(lcm.__file__).parent.parent
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcm.logs import request_id
+from lcm.config.logs import request_id
 from lcm.models import ChangeLog
 
 # page redirect, API, API error, page not found, public answers, a method that is not allowed
@@ -51,7 +51,7 @@ def test_an_error_of_ours_has_them_as_well(client, monkeypatch):
     def fail():
         raise RuntimeError("oh")
 
-    monkeypatch.setattr("lcm.metrics.exposition", fail)
+    monkeypatch.setattr("lcm.monitoring.metrics.exposition", fail)
     client.raise_request_exception = False
     answer = client.get("/metrics")
     assert answer.status_code == 500

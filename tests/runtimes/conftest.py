@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from moto.server import ThreadedMotoServer
 
-from scheduling.runtimes import aws
-from scheduling.runtimes.base import LaunchRequest, Offering
-from scheduling.runtimes.ec2 import Ec2Runtime
-from scheduling.runtimes.spot_notices import SpotNotices
+from scheduling.capacity.runtimes import aws
+from scheduling.capacity.runtimes.base import LaunchRequest, Offering
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
+from scheduling.capacity.runtimes.spot_notices import SpotNotices
 
 REGION = "eu-central-1"
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from botocore.awsrequest import AWSResponse
 
-from scheduling.runtimes.base import (
+from scheduling.capacity.runtimes.base import (
     AnswerLost,
     CapacityRefused,
     Category,
@@ -138,8 +138,8 @@ sys.meta_path.insert(0, Blocked())
 import django
 django.setup()
 from scheduling.models import Pool
-from scheduling.runtimes.base import WronglyConfigured
-from scheduling.runtimes.registry import runtime_for, runtime_names, runtime_problems
+from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.registry import runtime_for, runtime_names, runtime_problems
 assert "ec2" in runtime_names()
 print(runtime_problems("ec2", {})[""])
 assert runtime_for(Pool(name="p", runtime="simulated"))

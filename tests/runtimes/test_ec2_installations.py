@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
+from scheduling.capacity.reconciler import reconcile_pool
+from scheduling.capacity.runtimes.base import ORPHAN_GRACE
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
 from scheduling.models import Slot, SlotState
-from scheduling.reconciler import reconcile_pool
-from scheduling.runtimes.base import ORPHAN_GRACE
-from scheduling.runtimes.ec2 import Ec2Runtime
 from scheduling.services.pools import create_pool
 from tests.runtimes.conftest import request_for
 

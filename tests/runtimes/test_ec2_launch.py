@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from scheduling.runtimes.base import (
+from scheduling.capacity.runtimes.base import (
     AnswerLost,
     Category,
     InstanceState,
@@ -15,7 +15,7 @@ from scheduling.runtimes.base import (
     RuntimeFailure,
     WronglyConfigured,
 )
-from scheduling.runtimes.ec2 import Ec2Runtime
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
 from tests.runtimes.conftest import request_for
 
 

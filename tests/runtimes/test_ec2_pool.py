@@ -4,7 +4,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from scheduling.models import SlotState, SpotPolicy
 from scheduling.services.pools import create_pool
 from tests.runtimes.conftest import request_for

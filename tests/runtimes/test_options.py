@@ -2,12 +2,17 @@
 
 import pytest
 
+from scheduling.capacity.runtimes.base import Market, WronglyConfigured
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
+from scheduling.capacity.runtimes.registry import (
+    register_runtime,
+    runtime_for,
+    runtime_names,
+    runtime_problems,
+)
+from scheduling.capacity.runtimes.simulated import SimulatedRuntime
+from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import Pool
-from scheduling.runtimes.base import Market, WronglyConfigured
-from scheduling.runtimes.ec2 import Ec2Runtime
-from scheduling.runtimes.registry import register_runtime, runtime_for, runtime_names, runtime_problems
-from scheduling.runtimes.simulated import SimulatedRuntime
-from scheduling.runtimes.static import StaticRuntime
 
 WORKER = {"name": "cml-1", "endpoint": "https://cml-1.example.org"}
 EC2 = {"region": "eu-central-1", "launch_template": "cml", "offerings": [{"instance_type": "m6i.4xlarge"}]}

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scheduling.models import SimulatedInstance
-from scheduling.runtimes.base import (
+from scheduling.capacity.runtimes.base import (
     CapacityRefused,
     InstanceState,
     LaunchRequest,
@@ -14,7 +13,8 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
-from scheduling.runtimes.simulated import NOTICE, SimulatedRuntime
+from scheduling.capacity.runtimes.simulated import NOTICE, SimulatedRuntime
+from scheduling.models import SimulatedInstance
 
 pytestmark = pytest.mark.django_db
 

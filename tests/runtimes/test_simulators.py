@@ -4,9 +4,9 @@ import httpx
 import pytest
 
 from lcm.cml.simulator.process import SimulatorProcess
+from scheduling.capacity.runtimes.base import AnswerLost, InstanceState, LaunchRequest, Offering
+from scheduling.capacity.runtimes.simulated import SimulatedRuntime
 from scheduling.models import SimulatedInstance
-from scheduling.runtimes.base import AnswerLost, InstanceState, LaunchRequest, Offering
-from scheduling.runtimes.simulated import SimulatedRuntime
 
 pytestmark = pytest.mark.django_db
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scheduling.runtimes.base import WronglyConfigured
-from scheduling.runtimes.ec2 import Ec2Runtime
-from scheduling.runtimes.spot_notices import SpotNotices, parse_notice
+from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
+from scheduling.capacity.runtimes.spot_notices import SpotNotices, parse_notice
 
 WARNING = {
     "version": "0",
@@ -102,7 +102,7 @@ def test_more_notices_than_one_call_brings_are_all_read(cloud, unique, ec2_setti
 )
 def test_poison_is_logged_and_dropped_and_stops_nothing(runtime, queue, caplog, body, reason):
     queue.put(body, WARNING)
-    with caplog.at_level(logging.WARNING, "scheduling.runtimes.spot_notices"):
+    with caplog.at_level(logging.WARNING, "scheduling.capacity.runtimes.spot_notices"):
         notices = list(runtime.interruptions())
     assert [notice.instance_id for notice in notices] == ["i-0abc"]
     assert len(queue) == 1

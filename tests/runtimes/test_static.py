@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scheduling.runtimes.base import CapacityRefused, Health, InstanceState, LaunchRequest, Offering
-from scheduling.runtimes.health import PATH, probe_cml
-from scheduling.runtimes.static import StaticRuntime
+from scheduling.capacity.runtimes.base import CapacityRefused, Health, InstanceState, LaunchRequest, Offering
+from scheduling.capacity.runtimes.health import PATH, probe_cml
+from scheduling.capacity.runtimes.static import StaticRuntime
 from tests.certificates import make_certificate
 
 READY = b'{"version": "2.9.1+build.7", "ready": true, "allow_ssh_pubkey_auth": false}'

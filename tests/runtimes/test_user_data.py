@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.runtimes.user_data import user_data, yaml_quoted
+from scheduling.capacity.runtimes.user_data import user_data, yaml_quoted
 
 
 def told(document):

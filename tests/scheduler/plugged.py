@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.framework.amounts import amounts_of
-from scheduling.framework.configuration import Choice, Configuration
-from scheduling.framework.cycle import Cycle, run_cycle
-from scheduling.framework.model import Job, Node, Part, Queue, Snapshot, Task
-from scheduling.framework.plugin import Plugin
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework.amounts import amounts_of
+from scheduling.placement.framework.configuration import Choice, Configuration
+from scheduling.placement.framework.cycle import Cycle, run_cycle
+from scheduling.placement.framework.model import Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.plugin import Plugin
+from scheduling.placement.framework.session import SchedulingSession
 
 
 @dataclass(frozen=True)

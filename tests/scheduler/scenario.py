@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from scheduling.framework.configuration import DEFAULT, Configuration, read_configuration
-from scheduling.framework.cycle import Cycle, Outcome, run_cycle
-from scheduling.framework.documents import as_document, snapshot_from
-from scheduling.framework.model import Snapshot
-from scheduling.framework.results import as_result
+from scheduling.placement.framework.configuration import DEFAULT, Configuration, read_configuration
+from scheduling.placement.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.placement.framework.model import Snapshot
+from scheduling.placement.framework.results import as_result
+from scheduling.placement.framework.snapshot_json import as_document, snapshot_from
 
 FOLDER = Path(__file__).parent / "scenarios"
 KEYS = {"what", "actions", "plugins", "snapshot", "expect", "quiet", "then"}

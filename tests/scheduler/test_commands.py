@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduling.framework.document_fields import JobRow, NodeRow, QueueRow, TaskRow
-from scheduling.framework.documents import write_snapshot
-from scheduling.framework.plugin import BUILT_IN, plugins
+from scheduling.placement.framework.plugin import BUILT_IN, plugins
+from scheduling.placement.framework.snapshot_fields import JobRow, NodeRow, QueueRow, TaskRow
+from scheduling.placement.framework.snapshot_json import write_snapshot
 from tests.scheduler.plugged import job, node, snapshot
 
 ROOT = Path(__file__).parents[2]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from scheduling.framework import plugin as registry
-from scheduling.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.framework.cycle import Outcome, run_cycle
-from scheduling.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
+from scheduling.placement.framework import plugin as registry
+from scheduling.placement.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
+from scheduling.placement.framework.cycle import Outcome, run_cycle
+from scheduling.placement.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
 from tests.scheduler.plugged import job, node, snapshot
 
 ALLOCATE = "actions: [allocate]\n"

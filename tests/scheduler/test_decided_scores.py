@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from scheduling.framework.configuration import read_configuration
-from scheduling.framework.cycle import Outcome, run_cycle
-from scheduling.framework.model import Gang, Job, Task
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import Outcome, run_cycle
+from scheduling.placement.framework.model import Gang, Job, Task
 from tests.scheduler.plugged import Inline, job, node, run_with, snapshot
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.framework.amounts import amounts_of
-from scheduling.framework.demand import Supply, slots_needed
-from scheduling.framework.model import Gang, Job, Node, Task
+from scheduling.placement.framework.amounts import amounts_of
+from scheduling.placement.framework.demand import Supply, slots_needed
+from scheduling.placement.framework.model import Gang, Job, Node, Task
 
 numbers = count()
 

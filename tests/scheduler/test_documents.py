@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from scheduling.framework.documents import (
+from scheduling.placement.framework.model import FOREVER, Gang, Node, Part, Queue, Task
+from scheduling.placement.framework.snapshot_json import (
     WrongSnapshot,
     as_document,
     read_snapshot,
     snapshot_from,
     write_snapshot,
 )
-from scheduling.framework.model import FOREVER, Gang, Node, Part, Queue, Task
 
 FULL: dict[str, Any] = {
     "format": 1,

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.framework.callbacks import Reason
-from scheduling.framework.cycle import Outcome, Verdict, run_cycle
-from scheduling.framework.explain import Count, Explanation, reasons_on
-from scheduling.framework.model import Gang, Job, Node, Task
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.cycle import Outcome, Verdict, run_cycle
+from scheduling.placement.framework.explanation import Count, Explanation, reasons_on
+from scheduling.placement.framework.model import Gang, Job, Node, Task
 from tests.scheduler.plugged import Inline, job, node, run_with, snapshot
 from tests.scheduler.scenario import configuration_of
 

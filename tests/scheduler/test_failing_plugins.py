@@ -8,12 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from scheduling.framework.callbacks import Reason
-from scheduling.framework.cycle import Outcome
-from scheduling.framework.explain import FAILED
-from scheduling.framework.model import Gang, Job, Queue, Task
-from scheduling.framework.results import as_lines, as_result
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.cycle import Outcome
+from scheduling.placement.framework.explanation import FAILED
+from scheduling.placement.framework.model import Gang, Job, Queue, Task
+from scheduling.placement.framework.results import as_lines, as_result
+from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.plugged import Inline, job, node, on, run_with, snapshot
 
 

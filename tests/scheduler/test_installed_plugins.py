@@ -7,20 +7,20 @@ from dataclasses import fields
 
 import pytest
 
-from scheduling.framework import plugin as registry
-from scheduling.framework.configuration import WrongConfiguration, read_configuration
-from scheduling.framework.cycle import Outcome, run_cycle
-from scheduling.framework.installed import load_installed
-from scheduling.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
 from scheduling.models import Pool
+from scheduling.placement.framework import plugin as registry
+from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.cycle import Outcome, run_cycle
+from scheduling.placement.framework.entry_points import load_installed
+from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
 from tests.packages import install_package
 from tests.scheduler.plugged import job, node, snapshot
 
 MODULE = '''
 from dataclasses import dataclass
 
-from scheduling.framework.callbacks import Reason
-from scheduling.framework.plugin import Plugin
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.plugin import Plugin
 
 
 @dataclass(frozen=True)

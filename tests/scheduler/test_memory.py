@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from scheduling.framework.memory import without_collecting
+from scheduling.placement.framework.garbage_collector import without_collecting
 
 BLOCKS, CYCLES = 500, 100
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.framework.model import Job, Queue, Task
-from scheduling.framework.ordering import in_order
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework.job_order import in_order
+from scheduling.placement.framework.model import Job, Queue, Task
+from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.plugged import Inline, node, run_with, snapshot
 
 DEEP = (

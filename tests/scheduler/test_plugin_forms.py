@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduling.framework.answers import allowed, scored, states
-from scheduling.framework.cycle import run_cycle
-from scheduling.framework.explain import reasons_on
-from scheduling.framework.model import Snapshot
-from scheduling.framework.nodes import Nodes
-from scheduling.framework.plugin import BUILT_IN
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework.cycle import run_cycle
+from scheduling.placement.framework.explanation import reasons_on
+from scheduling.placement.framework.model import Snapshot
+from scheduling.placement.framework.nodes import Nodes
+from scheduling.placement.framework.plugin import BUILT_IN
+from scheduling.placement.framework.plugin_calls import allowed, scored, states
+from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.worlds import PACKED, RUTHLESS, busy_snapshots, nodes_of_one_size, of_one_plugin
 
 moderate = settings(

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from scheduling.framework.documents import write_snapshot
+from scheduling.placement.framework.snapshot_json import write_snapshot
 from tests.packages import install_package
 from tests.scheduler.plugged import job, node, run_with, snapshot
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduling.framework.amounts import total
-from scheduling.framework.cycle import Cycle, Outcome, run_cycle
-from scheduling.framework.documents import read_snapshot, write_snapshot
-from scheduling.framework.model import Gang, Job, Node, Part, Snapshot, Task
-from scheduling.framework.results import as_result
+from scheduling.placement.framework.amounts import total
+from scheduling.placement.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.placement.framework.model import Gang, Job, Node, Part, Snapshot, Task
+from scheduling.placement.framework.results import as_result
+from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
 from tests.scheduler.scenario import applied, copied
 from tests.scheduler.worlds import (
     CONFIGURATIONS,

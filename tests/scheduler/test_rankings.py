@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduling.framework import ranking
-from scheduling.framework.candidates import RankedCandidates, SurveyedCandidates
-from scheduling.framework.configuration import Configuration
-from scheduling.framework.cycle import Cycle, run_cycle
-from scheduling.framework.model import Node, Snapshot
-from scheduling.framework.results import as_result
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework import node_order
+from scheduling.placement.framework.candidates import RankedCandidates, SurveyedCandidates
+from scheduling.placement.framework.configuration import Configuration
+from scheduling.placement.framework.cycle import Cycle, run_cycle
+from scheduling.placement.framework.model import Node, Snapshot
+from scheduling.placement.framework.results import as_result
+from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.plugged import Inline, Mixed, job, node, run_with, snapshot
 from tests.scheduler.scenario import copied
 from tests.scheduler.worlds import CONFIGURATIONS, EVENLY, PACKED, busy_snapshots, nodes_of_one_size
@@ -76,7 +76,7 @@ def crowded(seed: int) -> Snapshot:
 @pytest.mark.parametrize("configuration", [PACKED, EVENLY], ids=["packed", "evenly"])
 def test_so_it_does_where_there_is_much_to_choose_from(configuration, limits):
     for seed in range(4):
-        with patch.multiple(ranking, **limits):
+        with patch.multiple(node_order, **limits):
             found = as_result(run_cycle(crowded(seed), configuration))
         assert found == as_result(surveyed(crowded(seed), configuration))
         assert len({verdict["outcome"] for verdict in found["verdicts"]}) > 1

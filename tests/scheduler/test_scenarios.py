@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.framework.model import Snapshot
+from scheduling.placement.framework.model import Snapshot
 from tests.scheduler.scenario import FOLDER, Scenario, applied, outcome_of, read_scenario, run, without
 
 SCENARIOS = sorted(FOLDER.glob("*.yaml"))

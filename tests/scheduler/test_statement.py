@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scheduling.framework.model import Job, Node, Part, Queue, Snapshot, Task
-from scheduling.framework.session import SchedulingSession
-from scheduling.framework.statement import Kind
+from scheduling.placement.framework.model import Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.session import SchedulingSession
+from scheduling.placement.framework.statement import Kind
 
 WORK = Task("t", (100, 200, 0, 50), 3)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.framework.amounts import GPU, UNIT, Amounts
-from scheduling.framework.configuration import Configuration
-from scheduling.framework.cycle import run_cycle
-from scheduling.framework.model import FOREVER, Gang, Job, Node, Queue, Snapshot, Task
+from scheduling.placement.framework.amounts import GPU, UNIT, Amounts
+from scheduling.placement.framework.configuration import Configuration
+from scheduling.placement.framework.cycle import run_cycle
+from scheduling.placement.framework.model import FOREVER, Gang, Job, Node, Queue, Snapshot, Task
 from tests.scheduler.scenario import applied, configuration_of
 
 NOW = 1_000.0

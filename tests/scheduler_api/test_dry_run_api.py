@@ -2,8 +2,8 @@
 
 import pytest
 
-from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Decision, QueueOrder, Reservation, Slot, TickRun
+from scheduling.placement.framework.configuration import DEFAULT
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import RECLAIM, Party

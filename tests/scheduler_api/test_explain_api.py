@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
-from scheduling.framework.configuration import DEFAULT
+from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.configuration import DEFAULT
 from tests.factories import make_definition
 from tests.scheduling.scheduler_stage import FAILING, RECLAIM, Party
 

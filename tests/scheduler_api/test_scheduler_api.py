@@ -3,8 +3,8 @@
 import pytest
 
 from lcm.models import ChangeLog
-from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Pool
+from scheduling.placement.framework.configuration import DEFAULT
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING
 

@@ -5,8 +5,8 @@ from django.contrib.messages import get_messages
 from django.db.models import Q
 from django.urls import reverse
 
-from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Pool, Reservation, Slot
+from scheduling.placement.framework.configuration import DEFAULT
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING
 

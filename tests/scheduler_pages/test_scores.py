@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.framework.explain import Count
+from scheduling.placement.framework.explanation import Count
 from scheduling.templatetags.scores import reason_title, score
 
 

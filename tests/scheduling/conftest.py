@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project, User
 from lcm.services.sessions import transition_session
+from scheduling.capacity.runtimes.base import Market, Offering
 from scheduling.models import Pool, Slot, SpotPolicy
-from scheduling.runtimes.base import Market, Offering
 from scheduling.services.pools import create_pool
 from tests.factories import WAY_TO, make_definition, make_session
 from tests.scheduling.fakes import START, Clock, FakeRuntime

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scheduling.runtimes.base import (
+from scheduling.capacity.runtimes.base import (
     AnswerLost,
     CapacityRefused,
     Health,

@@ -8,21 +8,21 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import LabletSession
-from scheduling.framework.configuration import read_configuration
-from scheduling.framework.cycle import Outcome, Verdict
-from scheduling.framework.model import Part
-from scheduling.launching import perform_launch
+from scheduling.capacity.launcher import perform_launch
+from scheduling.capacity.reconciler import World, reconcile_pool
+from scheduling.capacity.runtimes.base import InstanceState
+from scheduling.capacity.steps.context import TickContext
+from scheduling.capacity.steps.launch import begin_launch
+from scheduling.capacity.tick import TickReport, scheduling_tick
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
-from scheduling.reconciler import World, reconcile_pool
-from scheduling.runtimes.base import InstanceState
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import Outcome, Verdict
+from scheduling.placement.framework.model import Part
 from scheduling.selectors.snapshots import snapshot_of
 from scheduling.services.assignment import assign
 from scheduling.services.reservations import create_reservation
-from scheduling.steps.context import TickContext
-from scheduling.steps.launching import begin_launch
-from scheduling.tick import TickReport, scheduling_tick
 from tests.scheduling.fakes import Clock, FakeRuntime, NoMetrics
 
 S = SlotState

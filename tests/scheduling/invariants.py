@@ -6,8 +6,8 @@ from collections import Counter
 
 from django.db.models import Count, Sum
 
-from lcm.lifecycle import FINAL
-from scheduling.capacity import resources_of
+from lcm.domain.lifecycle import FINAL
+from scheduling.capacity.resources import resources_of
 from scheduling.models import (
     ACTIVE_PHASES,
     IN_FLIGHT,
@@ -21,7 +21,7 @@ from scheduling.models import (
     Slot,
     SlotState,
 )
-from scheduling.selectors.rooms import NAMES
+from scheduling.selectors.allocated_resources import NAMES
 
 
 def check_rows(pool: Pool) -> None:

@@ -38,8 +38,8 @@ def wait(reached: Path, go: Path) -> None:
 
 
 def run_handler(length: timedelta, pause: Callable[[], None]) -> str:
-    from scheduling import coordinator
-    from scheduling.handlers.expire_pending import ExpirePending
+    from scheduling.coordination import coordinator
+    from scheduling.coordination.handlers.expire_pending import ExpirePending
 
     coordinator.LEASE = length
     decide = ExpirePending.execute
@@ -58,10 +58,10 @@ def run_handler(length: timedelta, pause: Callable[[], None]) -> str:
 def run_tick(length: timedelta, pause: Callable[[], None], pool_id: str) -> str:
     from django.utils import timezone
 
-    from scheduling import tick
+    from scheduling.capacity import tick
+    from scheduling.capacity.runtimes.registry import runtime_for
     from scheduling.metrics import TickMetrics
     from scheduling.models import Pool
-    from scheduling.runtimes.registry import runtime_for
 
     tick.LEASE = length
     tick.STEPS = (("pause", lambda _: pause()), *tick.STEPS)

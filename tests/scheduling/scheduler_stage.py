@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Project
 from lcm.services.sessions import transition_session
-from scheduling.framework.callbacks import Reason
-from scheduling.framework.configuration import DEFAULT
-from scheduling.framework.plugin import Plugin, register_plugin
 from scheduling.models import Slot
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.services.reservations import counted_leases
 from tests.factories import WAY_TO, make_person, make_project, make_session
 from tests.scheduling.fleet import Fleet, active_of

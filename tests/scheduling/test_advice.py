@@ -2,10 +2,10 @@
 
 import pytest
 
-from scheduling.framework.advice import smaller_request
-from scheduling.framework.configuration import read_configuration
-from scheduling.framework.model import Job, Node, Snapshot, Task
-from scheduling.framework.session import SchedulingSession
+from scheduling.placement.framework.advice import smaller_request
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.model import Job, Node, Snapshot, Task
+from scheduling.placement.framework.session import SchedulingSession
 
 ASKED = (400, 800, 1000, 0)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.services.sessions import cancel_session
 from scheduling.models import Phase, PortAllocation, Slot, SlotState
 from scheduling.services.assignment import assign

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from scheduling.launching import attempts_to_redrive, perform_launch, redrive_wait
+from scheduling.capacity.launcher import attempts_to_redrive, perform_launch, redrive_wait
+from scheduling.capacity.runtimes.base import AnswerLost, CapacityRefused, Offering, RuntimeFailure, Throttled
 from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Phase, Pool, SlotState
-from scheduling.runtimes.base import AnswerLost, CapacityRefused, Offering, RuntimeFailure, Throttled
 from tests.scheduling.fleet import phases
 
 S = SlotState
@@ -150,7 +150,7 @@ def test_a_launch_that_lost_its_lease_asks_for_nothing_more(fleet):
 def test_giving_up_is_counted_once(fleet):
     from prometheus_client import REGISTRY
 
-    from scheduling.launching import give_up
+    from scheduling.capacity.launcher import give_up
 
     def lost() -> float:
         return REGISTRY.get_sample_value("lcm_launches_total", {"pool": "cml-eu", "result": "lost"}) or 0

@@ -30,25 +30,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lcm.actors import SYSTEM
-from lcm.errors import StateConflict
-from lcm.lifecycle import FINAL, HAPPY_PATH, SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_session, transition_session
-from scheduling.launching import CALL_LEASE, perform_launch
-from scheduling.models import (
-    ACTIVE_PHASES,
-    LIVE,
-    LaunchAttempt,
-    Lease,
-    Phase,
-    PortAllocation,
-    Reservation,
-    Slot,
-    SlotState,
-    SpotPolicy,
-)
-from scheduling.runtimes.base import (
+from scheduling.capacity.launcher import CALL_LEASE, perform_launch
+from scheduling.capacity.runtimes.base import (
     ORPHAN_GRACE,
     CapacityRefused,
     Instance,
@@ -61,10 +49,22 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
+from scheduling.capacity.steps import place
+from scheduling.models import (
+    ACTIVE_PHASES,
+    LIVE,
+    LaunchAttempt,
+    Lease,
+    Phase,
+    PortAllocation,
+    Reservation,
+    Slot,
+    SlotState,
+    SpotPolicy,
+)
 from scheduling.services.pools import create_pool, update_pool
 from scheduling.services.reservations import release_reservation, renew_reservation
 from scheduling.services.slots import cordon_slot, drain_slot, note_interruption, retry_slot, terminate_slot
-from scheduling.steps import placing
 from tests.factories import make_definition, make_person, make_project, make_session
 from tests.scheduling.fakes import Clock, FakeRuntime
 from tests.scheduling.fleet import Fleet
@@ -203,19 +203,19 @@ class CapacityMachine(RuleBasedStateMachine):
     @rule()
     def two_ticks_at_once(self) -> None:
         """The second takes over between the first one's plan and its commit."""
-        real = placing.assign
+        real = place.assign
 
         def after_the_other(*arguments: Any, **fields: Any) -> int:
-            placing.assign = real
+            place.assign = real
             expire_leases()
             self.fleet.clean_tick()
             return real(*arguments, **fields)
 
-        placing.assign = after_the_other
+        place.assign = after_the_other
         try:
             self.fleet.tick()
         finally:
-            placing.assign = real
+            place.assign = real
 
     @rule()
     def reconcile(self) -> None:

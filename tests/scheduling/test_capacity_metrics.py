@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from prometheus_client import REGISTRY
 
+from scheduling.capacity.runtimes.base import CapacityRefused
+from scheduling.capacity.tick import scheduling_tick
 from scheduling.metrics import TickMetrics, capacity_figures
 from scheduling.models import ObserverRun, SlotState, TickRun
-from scheduling.runtimes.base import CapacityRefused
-from scheduling.tick import scheduling_tick
 from tests.scheduling.fakes import START
 
 

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.services.sessions import cancel_session
+from scheduling.capacity.steps import place
 from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Reservation, TickRun
 from scheduling.selectors.queue import Order, in_scheduler_order, order_of, waiting
 from scheduling.services.decisions import forget_decisions
-from scheduling.steps import placing
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING, WORDY, check_leases, status_of
 
@@ -92,7 +92,7 @@ def test_using_an_explanation_again_keeps_it_young(tuned, lab):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, monkeypatch):
-    monkeypatch.setattr(placing, "COMMIT", 2)
+    monkeypatch.setattr(place, "COMMIT", 2)
     fleet = tuned(max_slots=4)
     for _ in range(3):
         fleet.slot(cpu_cores=8)
@@ -108,13 +108,13 @@ def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeypatch):
-    monkeypatch.setattr(placing, "COMMIT", 1)
+    monkeypatch.setattr(place, "COMMIT", 1)
     fleet = tuned(max_slots=4)
     for _ in range(3):
         fleet.slot()
     for _ in range(3):
         lab()
-    real, calls = placing.assign, []
+    real, calls = place.assign, []
 
     def fail_once(pool, verdicts, *, now):
         calls.append(verdicts)
@@ -122,7 +122,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeyp
             raise RuntimeError("the second fails")
         return real(pool, verdicts, now=now)
 
-    monkeypatch.setattr(placing, "assign", fail_once)
+    monkeypatch.setattr(place, "assign", fail_once)
     report = fleet.tick()
     assert report.errors["place"] == "RuntimeError: the second fails"
     assert report.counts["placed"] == 2
@@ -133,12 +133,12 @@ def test_a_tick_that_lost_its_lease_says_and_stops_nothing(fleet, lab):
     fleet.slot(cordoned=True)
     lab()
     tick = replace(fleet.context(), still_mine=lambda: False)
-    placing.place_waiting(tick)
+    place.place_waiting(tick)
     assert (Decision.objects.count(), LastVerdict.objects.count(), QueueOrder.objects.count()) == (0, 0, 0)
 
 
 def test_those_whose_turn_has_not_come_never_stand_in_front(fleet, lab, monkeypatch):
-    monkeypatch.setattr(placing, "QUEUE_HEAD", 2)
+    monkeypatch.setattr(place, "QUEUE_HEAD", 2)
     fleet.slot()
     for _ in range(2):
         early = lab()

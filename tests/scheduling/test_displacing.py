@@ -2,11 +2,11 @@
 
 import pytest
 
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Priority, SessionTransition
+from scheduling.capacity.steps import place
 from scheduling.models import Decision, Reservation
-from scheduling.services.displacing import HOLD
-from scheduling.steps import placing
+from scheduling.services.evictions import HOLD
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import PREEMPT, RECLAIM, Party, check_leases, end, slot_of, status_of
@@ -109,12 +109,12 @@ def test_someone_who_was_cancelled_meanwhile_displaces_nobody(full, monkeypatch)
     """The hold is a compare-and-set: without it nobody is asked."""
     fleet, _, _, few, running = full(RECLAIM)
     waiting = few.asks()
-    real = placing.displace_for
+    real = place.displace_for
 
     def cancel_first(pool, cycle, *, now):
         Reservation.objects.filter(session=waiting).update(phase="CANCELLED")
         return real(pool, cycle, now=now)
 
-    monkeypatch.setattr(placing, "displace_for", cancel_first)
+    monkeypatch.setattr(place, "displace_for", cancel_first)
     fleet.clean_tick()
     assert stopping(running) == []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.capacity.steps import expire as step
+from scheduling.capacity.steps.expire import expire
 from scheduling.models import Phase
 from scheduling.services import reservations
 from scheduling.services.reservations import renew_reservation
-from scheduling.steps import expire as step
-from scheduling.steps.expire import expire
 from tests.scheduling.fleet import phases
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from scheduling.capacity.runtimes.base import Health, InstanceState
+from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import SlotState
-from scheduling.runtimes.base import Health, InstanceState
-from scheduling.runtimes.static import StaticRuntime
 from scheduling.services.slots import note_interruption, terminate_slot
 
 S = SlotState

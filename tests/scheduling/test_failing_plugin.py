@@ -2,10 +2,10 @@
 
 from prometheus_client import REGISTRY
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity.tick import scheduling_tick
 from scheduling.metrics import TickMetrics
 from scheduling.models import Decision, TickRun
-from scheduling.tick import scheduling_tick
 from tests.scheduling.scheduler_stage import FAILING, status_of
 
 ERROR = "RuntimeError: the licence server does not answer"

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
-from scheduling.coordinator import coordinator
+from scheduling.capacity.port_ranges import ranges
+from scheduling.coordination.coordinator import coordinator
 from scheduling.models import PortAllocation, SlotState
-from scheduling.ranges import ranges
 from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.losing import lose_sessions, warn_sessions
-from scheduling.services.ports import HELD_FOR
+from scheduling.services.lost_slots import lose_sessions, warn_sessions
+from scheduling.services.port_allocation import HELD_FOR
 from tests.factories import make_definition
 from tests.scheduling.scheduler_stage import Party
 

@@ -8,9 +8,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from lcm.models import ChangeLog
+from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Installation, Pool, SlotState
-from scheduling.runtimes.base import WronglyConfigured
-from scheduling.runtimes.registry import runtime_for
 from scheduling.services.installation import installation_id
 
 S = SlotState

@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, DefinitionStatus, LabletSession
 from lcm.services.sessions import cancel_session, extend_session, transition_session
+from scheduling.capacity.steps.interrupt import interrupt
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
-from scheduling.services import losing
-from scheduling.services.losing import lose_sessions, warn_sessions
+from scheduling.services import lost_slots
+from scheduling.services.lost_slots import lose_sessions, warn_sessions
 from scheduling.services.slots import note_interruption
-from scheduling.steps.interrupt import interrupt
 from tests.factories import WAY_TO, make_definition, make_session
 from tests.scheduling.fleet import phases
 
@@ -217,8 +217,8 @@ def test_each_interrupted_session_is_requested_again_in_its_own_transaction(flee
     sessions = [running(slot) for _ in range(2)]
     notice(fleet, slot)
     slot.refresh_from_db()
-    asked = iter([losing.create_session, None])
-    monkeypatch.setattr(losing, "create_session", lambda **fields: next(asked)(**fields))
+    asked = iter([lost_slots.create_session, None])
+    monkeypatch.setattr(lost_slots, "create_session", lambda **fields: next(asked)(**fields))
     with pytest.raises(TypeError):
         lose_sessions(slot=slot, reason="gone", now=fleet.clock())
     statuses = LabletSession.objects.filter(pk__in=[each.pk for each in sessions]).values_list("status")
@@ -280,7 +280,7 @@ def test_counts_say_what_was_done(fleet):
 
 
 def test_a_slot_that_fails_does_not_keep_the_others_from_draining(fleet, monkeypatch):
-    from scheduling.steps import interrupt as step
+    from scheduling.capacity.steps import interrupt as step
 
     slots = [fleet.slot() for _ in range(3)]
     for slot in slots:

@@ -7,10 +7,9 @@ from datetime import timedelta
 import pytest
 
 from lcm.models import ChangeLog
-from scheduling.launching import backoff, perform_launch, record_launch, refuse_offering
-from scheduling.models import AttemptOutcome, Phase, SlotState, SpotPolicy
-from scheduling.offerings import open_offerings
-from scheduling.runtimes.base import (
+from scheduling.capacity.launcher import backoff, perform_launch, record_launch, refuse_offering
+from scheduling.capacity.offerings import open_offerings
+from scheduling.capacity.runtimes.base import (
     AnswerLost,
     Market,
     Offering,
@@ -19,6 +18,7 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
+from scheduling.models import AttemptOutcome, Phase, SlotState, SpotPolicy
 from scheduling.services.pools import update_pool
 from scheduling.services.slots import terminate_slot
 from tests.scheduling.fleet import phases
@@ -270,6 +270,6 @@ def test_a_long_refusal_is_kept_as_far_as_it_fits(fleet):
 
 
 def _refuse_at_length(request):
-    from scheduling.runtimes.base import CapacityRefused
+    from scheduling.capacity.runtimes.base import CapacityRefused
 
     raise CapacityRefused("x" * 900)

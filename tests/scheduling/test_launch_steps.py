@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from scheduling.capacity.steps.launch import begin_launch, keep_minimum, launch_for_demand
+from scheduling.capacity.steps.place import place_waiting
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Slot, SlotState
 from scheduling.services.pools import update_pool
 from scheduling.services.slots import cordon_slot, note_interruption
-from scheduling.steps.launching import begin_launch, keep_minimum, launch_for_demand
-from scheduling.steps.placing import place_waiting
 
 S = SlotState
 

@@ -8,8 +8,10 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone
 
-from scheduling import coordinator, launching, leases, reconciler, tasks, tick
-from scheduling.leases import Hold, lease
+from scheduling import tasks
+from scheduling.capacity import launcher, reconciler, tick
+from scheduling.coordination import coordinator, leases
+from scheduling.coordination.leases import Hold, lease
 from scheduling.models import Lease
 from scheduling.periodic import RESUME_INTERVAL
 
@@ -134,7 +136,7 @@ def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_w
 
 
 # Length of each lease, and the seconds within which another process continues after a death.
-PROMISES = [(tick.LEASE, 5), (coordinator.LEASE, 15), (reconciler.LEASE, 15), (launching.CALL_LEASE, 15)]
+PROMISES = [(tick.LEASE, 5), (coordinator.LEASE, 15), (reconciler.LEASE, 15), (launcher.CALL_LEASE, 15)]
 
 
 @pytest.mark.parametrize(("length", "seconds"), PROMISES)

@@ -8,13 +8,13 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_sessions, transition_session
 from scheduling.models import Pool, Slot, SlotState
-from scheduling.services import losing
-from scheduling.services.losing import lose_sessions
+from scheduling.services import lost_slots
+from scheduling.services.lost_slots import lose_sessions
 
 
 def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet, lab):
@@ -63,8 +63,8 @@ def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, l
                 reported.append(thread.submit(report).result(20))
         return moved
 
-    real = losing.move_sessions
-    monkeypatch.setattr(losing, "move_sessions", move)
+    real = lost_slots.move_sessions
+    monkeypatch.setattr(lost_slots, "move_sessions", move)
     lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
     slot.refresh_from_db()
     assert (reported[0].status, slot.lease_count) == (S.FAILED, 0)

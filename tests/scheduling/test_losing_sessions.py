@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Phase, PortAllocation
-from scheduling.services.losing import lose_sessions, warn_sessions
+from scheduling.services.lost_slots import lose_sessions, warn_sessions
 from tests.scheduling.fleet import active_of, phases
 
 S = SessionStatus

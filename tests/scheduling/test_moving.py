@@ -9,14 +9,14 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, FeedEntry, LabletSession, Priority, SessionTransition
 from lcm.services.sessions import cancel_session
 from scheduling import tasks
 from scheduling.models import Phase, Pool, Reservation
-from scheduling.services.moving import move_to_pool
+from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool
 from tests.capacity_pages.stage import pool_named
 from tests.scheduling.fleet import Fleet

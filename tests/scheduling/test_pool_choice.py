@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
 from lcm.models import LabletSession
 from scheduling.models import Pool, Reservation, SlotState, SpotPolicy
-from scheduling.services.moving import move_to_pool
+from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.pools import create_pool
 from tests.factories import make_definition, make_session
 

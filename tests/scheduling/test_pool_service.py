@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
 from lcm.models import ChangeLog
 from scheduling.models import Pool
 from scheduling.services.pools import create_pool, update_pool

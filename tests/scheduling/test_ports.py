@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.models import Pool, PortAllocation, SlotState
-from scheduling.services.ports import choose_ports, free_ports, release_ports, taken_ports
+from scheduling.services.port_allocation import choose_ports, free_ports, release_ports, taken_ports
 
 SMALL = Pool(first_port=2000, last_port=2005)
 

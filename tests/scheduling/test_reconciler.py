@@ -6,11 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
-from scheduling.leases import lease
-from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
-from scheduling.reconciler import reconcile_pool
-from scheduling.runtimes.base import (
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity.reconciler import reconcile_pool
+from scheduling.capacity.runtimes.base import (
     Health,
     InstanceState,
     Interruption,
@@ -18,8 +16,10 @@ from scheduling.runtimes.base import (
     Throttled,
     WronglyConfigured,
 )
+from scheduling.capacity.steps.launch import begin_launch
+from scheduling.coordination.leases import lease
+from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
 from scheduling.services.slots import terminate_slot
-from scheduling.steps.launching import begin_launch
 from tests.scheduling.fleet import phases
 
 S = SlotState
@@ -145,7 +145,7 @@ def test_a_late_answer_after_the_adoption_changes_nothing(fleet):
     before = Slot.objects.values().get()
     fleet.runtime.loses_answers = False
     attempt = LaunchAttempt.objects.get()
-    from scheduling.launching import record_launch
+    from scheduling.capacity.launcher import record_launch
 
     assert not record_launch(attempt, fleet.runtime.alive[0], now=fleet.clock())
     assert Slot.objects.values().get() == before
@@ -356,7 +356,7 @@ def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_b
 
 
 def test_a_slot_that_fails_at_every_look_still_has_its_deadline(fleet, monkeypatch):
-    from scheduling import reconciler
+    from scheduling.capacity import reconciler
 
     slot = fleet.slot(S.BINDING)
     monkeypatch.setattr(reconciler, "_binding", _break)
@@ -414,7 +414,7 @@ def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(
 
 
 def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
-    from scheduling import reconciler
+    from scheduling.capacity import reconciler
 
     first, second = fleet.slot(S.BOOTING), fleet.slot(S.BOOTING)
     real = reconciler.move_slot

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
-from scheduling.capacity import Resources
+from scheduling.capacity.resources import Resources
 from scheduling.models import Phase, Pool, Reservation
 from scheduling.services.pools import create_pool, pool_for
 from scheduling.services.reservations import (

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from scheduling.capacity.steps import scale_down
+from scheduling.capacity.steps.scale_down import drain_idle
 from scheduling.models import SlotState
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import cordon_slot
-from scheduling.steps import scale_down
-from scheduling.steps.scale_down import drain_idle
 
 S = SlotState
 

@@ -4,17 +4,17 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.definitions import update_definition
 from lcm.services.sessions import cancel_session, transition_session
-from scheduling.framework.configuration import DEFAULT
+from scheduling.capacity.runtimes.static import StaticRuntime
+from scheduling.capacity.steps import place
 from scheduling.models import Decision, Slot, SlotState
-from scheduling.runtimes.static import StaticRuntime
-from scheduling.selectors.explaining import explain_session
+from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import label_slot, move_slot
-from scheduling.steps import placing
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import Party, check_leases, end, slot_of, status_of
@@ -181,13 +181,13 @@ def test_a_quota_launches_no_slots(tuned):
 def test_a_session_that_is_cancelled_between_plan_and_commit_gets_nothing(fleet, lab, monkeypatch):
     fleet.slot()
     going, staying = lab(), lab()
-    real = placing.assign
+    real = place.assign
 
     def cancel_first(pool, verdicts, *, now):
         cancel_session(session=going, reason="changed my mind", actor=SYSTEM, now=now)
         return real(pool, verdicts, now=now)
 
-    monkeypatch.setattr(placing, "assign", cancel_first)
+    monkeypatch.setattr(place, "assign", cancel_first)
     report = fleet.clean_tick()
     assert report.counts["placed"] == 1
     assert (status_of(going), status_of(staying)) == (S.CANCELLED, S.SCHEDULED)

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
-from scheduling import reconciler, silence
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity import reconciler, silent_workers
+from scheduling.capacity.runtimes.base import Health
 from scheduling.models import Slot, SlotState
-from scheduling.runtimes.base import Health
 from scheduling.services.heartbeats import note_heartbeat
 
 S = SlotState
@@ -180,7 +180,7 @@ def test_the_next_worker_of_a_slot_begins_anew(fleet):
     [([], False), ([AWAY], False), ([AWAY, AWAY], True), ([AWAY, Health(True)], False)],
 )
 def test_several_that_do_not_answer(asked, expected):
-    assert silence.none_answers(asked) is expected
+    assert silent_workers.none_answers(asked) is expected
 
 
 def test_the_page_of_a_slot_says_since_when_it_is_unanswered(fleet, client, viewer):

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
 from scheduling.models import AttemptOutcome, Slot, SlotState
 from scheduling.services.heartbeats import note_heartbeat

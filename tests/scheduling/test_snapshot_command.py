@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduling.framework.documents import read_snapshot, write_snapshot
 from scheduling.models import Decision, Reservation
+from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
 
 RECLAIMING = """\
 actions: [allocate, reclaim]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Priority
+from scheduling.capacity.runtimes.base import Category, Market, QuotaExceeded
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, SlotState, SpotPolicy
-from scheduling.runtimes.base import Category, Market, QuotaExceeded
-from scheduling.selectors.explaining import explain_session
+from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.slots import note_interruption
 from tests.scheduling.fleet import launches, phases
 

@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.sessions import cancel_session, transition_session
-from scheduling.framework.configuration import read_configuration
 from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.placement.framework.configuration import read_configuration
 from scheduling.selectors.capacity import figures_of, use_of
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.services.losing import lose_sessions
+from scheduling.services.lost_slots import lose_sessions
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import RECLAIM, Party, check_leases, status_of

@@ -6,17 +6,17 @@ from functools import partial
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.definitions import update_definition
-from scheduling import launching
-from scheduling.capacity import resources_of
-from scheduling.launching import perform_launch
+from scheduling.capacity import launcher
+from scheduling.capacity.launcher import perform_launch
+from scheduling.capacity.resources import resources_of
+from scheduling.capacity.runtimes.base import Health
+from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
-from scheduling.runtimes.base import Health
-from scheduling.runtimes.static import StaticRuntime
-from scheduling.selectors.explaining import explain_session
+from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.slots import label_slot
 from tests.scheduling.fleet import Fleet, active_of, phases
 
@@ -93,15 +93,15 @@ def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_g
     claims = [shifted.reservation(16, ttl=9999) for _ in range(3)]
     first, second = shifted.tick().attempts
     LaunchAttempt.objects.update(worker="b")
-    real = launching._request
+    real = launcher._request
 
     def choose_early(attempt, offering):
         request = real(attempt, offering)
-        monkeypatch.setattr(launching, "_request", real)
+        monkeypatch.setattr(launcher, "_request", real)
         perform_launch(second, shifted.runtime, shifted.clock)
         return request
 
-    monkeypatch.setattr(launching, "_request", choose_early)
+    monkeypatch.setattr(launcher, "_request", choose_early)
     perform_launch(first, shifted.runtime, shifted.clock)
     outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
     assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}

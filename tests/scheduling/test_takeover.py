@@ -14,16 +14,16 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.supervisor.children import die_with_parent
-from scheduling import wake
-from scheduling.coordinator import LEASE_LOST, lease_name, process_handler
-from scheduling.leases import lease, take_or_renew
+from lcm.supervisor.child_process import die_with_parent
+from scheduling.capacity import tick_trigger
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.capacity.tick import scheduling_tick
+from scheduling.coordination.coordinator import LEASE_LOST, lease_name, process_handler
+from scheduling.coordination.leases import lease, take_or_renew
 from scheduling.metrics import TickMetrics
 from scheduling.models import Lease, Phase, Pool, Reservation
-from scheduling.runtimes.registry import runtime_for
-from scheduling.tick import scheduling_tick
 from tests.bench.control_plane import ROOT, wait_until
 from tests.bench.environment import clean_environment
 from tests.factories import make_definition, make_person, make_project, make_session
@@ -35,7 +35,7 @@ LENGTH = timedelta(seconds=1)
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
-    monkeypatch.setattr(wake, "_send", lambda _: None)
+    monkeypatch.setattr(tick_trigger, "_send", lambda _: None)
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ from time import monotonic
 import pytest
 from django.utils import timezone
 
-from scheduling import leases, tasks, tick
-from scheduling.leases import lease
+from scheduling import tasks
+from scheduling.capacity import tick
+from scheduling.capacity.tick import STEPS, scheduling_tick
+from scheduling.coordination import leases
+from scheduling.coordination.leases import lease
 from scheduling.models import Decision, LaunchAttempt, Lease, Phase, Reservation, SlotState, TickRun
 from scheduling.services.slots import note_interruption
-from scheduling.tick import STEPS, scheduling_tick
 from tests.scheduling.fakes import NoMetrics
 from tests.scheduling.fleet import phases
 

@@ -8,18 +8,17 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
-from lcm.web.needs import Look
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.web.attention import Look
 from scheduling.metrics import capacity_figures
 from scheduling.models import Pool, Reservation, TickRun
 from scheduling.pages.overview import needs_of_capacity, queue_part, waiting_clause
-from scheduling.pages.wording import pool_sentence
+from scheduling.pages.texts import pool_sentence
 from scheduling.selectors.capacity import figures_of, pools
-from scheduling.services.losing import lose_sessions
-from scheduling.services.moving import move_to_pool
-from scheduling.services.pools import create_pool, update_pool
-from scheduling.services.turns import tell_turns
+from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.pool_transfer import move_to_pool
+from scheduling.services.pools import create_pool, tell_turns, update_pool
 from tests.scheduling.fleet import active_of
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)

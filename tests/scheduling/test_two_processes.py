@@ -17,13 +17,14 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from lcm.actors import SYSTEM
-from lcm.errors import StateConflict
-from lcm.lifecycle import FINAL, HAPPY_PATH, SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import FINAL, HAPPY_PATH, SessionStatus
 from lcm.models import LabletSession
 from lcm.services.sessions import cancel_session, transition_session
-from lcm.supervisor.children import die_with_parent
-from scheduling import wake
+from lcm.supervisor.child_process import die_with_parent
+from scheduling.capacity import tick_trigger
+from scheduling.capacity.runtimes.simulated import SimulatedRuntime
 from scheduling.models import (
     ACTIVE_PHASES,
     AttemptOutcome,
@@ -35,7 +36,6 @@ from scheduling.models import (
     SimulatedInstance,
     SlotState,
 )
-from scheduling.runtimes.simulated import SimulatedRuntime
 from scheduling.services.pools import create_pool
 from scheduling.services.reservations import release_reservation
 from tests.bench.control_plane import ROOT, wait_until
@@ -66,7 +66,7 @@ class Now(Clock):
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch):
-    monkeypatch.setattr(wake, "_send", lambda _: None)
+    monkeypatch.setattr(tick_trigger, "_send", lambda _: None)
 
 
 @pytest.fixture

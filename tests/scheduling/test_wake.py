@@ -14,10 +14,11 @@ from celery import current_app
 from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
-from lcm.actors import SYSTEM
-from lcm.errors import Unavailable
-from lcm.services import asking
-from scheduling import tasks, wake
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import Unavailable
+from lcm.services import task_queue
+from scheduling import tasks
+from scheduling.capacity import tick_trigger
 from scheduling.models import SlotState
 from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.reservations import release_reservation
@@ -27,8 +28,8 @@ from scheduling.services.slots import cordon_slot, note_interruption
 @pytest.fixture(autouse=True)
 def broker(monkeypatch):
     """Nothing is known of the broker yet."""
-    monkeypatch.setattr(wake, "broker", wake.Broker())
-    return wake.broker
+    monkeypatch.setattr(tick_trigger, "broker", tick_trigger.Broker())
+    return tick_trigger.broker
 
 
 @pytest.fixture
@@ -128,10 +129,10 @@ def test_a_burst_without_a_broker_asks_it_once_and_warns_once(
 
 def test_a_broker_that_is_back_is_used_again(fleet, monkeypatch, sent, broker):
     broker.failed(OSError("gone"))
-    wake._send(str(fleet.pool.pk))
+    tick_trigger._send(str(fleet.pool.pk))
     assert sent == []
     monkeypatch.setattr(broker, "silent_until", time.monotonic())
-    wake._send(str(fleet.pool.pk))
+    tick_trigger._send(str(fleet.pool.pk))
     assert sent == [str(fleet.pool.pk)]
 
 
@@ -151,7 +152,7 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
         backend = "django.core.cache.backends.redis.RedisCache"
         settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": silent_address, "OPTIONS": options}}
     reach = partial(current_app.connection_for_write, silent_address)
-    monkeypatch.setattr(asking, "current_app", SimpleNamespace(connection_for_write=reach))
+    monkeypatch.setattr(task_queue, "current_app", SimpleNamespace(connection_for_write=reach))
     begun = time.monotonic()
     with django_capture_on_commit_callbacks(execute=True):
         for _ in range(10):
@@ -163,6 +164,6 @@ def test_a_broker_that_takes_calls_and_never_answers_does_not_slow_the_request(
 def test_a_worker_cannot_be_asked_through_a_broker_that_never_answers(monkeypatch, silent_address):
     reach = partial(current_app.connection_for_write, silent_address)
     app = SimpleNamespace(connection_for_write=reach, send_task=current_app.send_task)
-    monkeypatch.setattr(asking, "current_app", app)
+    monkeypatch.setattr(task_queue, "current_app", app)
     with pytest.raises(Unavailable):
-        asking.ask_worker("lcm.tasks.beat_heartbeat")
+        task_queue.ask_worker("lcm.tasks.beat_heartbeat")

@@ -6,9 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity.runtimes.base import (
+    CapacityRefused,
+    Health,
+    RuntimeFailure,
+    Throttled,
+    WronglyConfigured,
+)
 from scheduling.models import Phase, SlotState
-from scheduling.runtimes.base import CapacityRefused, Health, RuntimeFailure, Throttled, WronglyConfigured
 from scheduling.services.slots import note_interruption
 from tests.scheduling.fleet import active_of, phases
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
-from lcm.lifecycle import FINAL, SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.models import LabletSession, Priority
 from lcm.services.sessions import cancel_session, cancel_sessions, transition_session
 from scheduling.models import Phase, Pool, PortAllocation

@@ -22,9 +22,9 @@ from typing import Any
 
 MODULES = {
     "inside the placement": ("scheduling.services.assignment", "_write", True),
-    "before the placement": ("scheduling.steps.placing", "assign", False),
+    "before the placement": ("scheduling.capacity.steps.place", "assign", False),
     "between intent and call": ("tests.scheduling.worker_process", "launch_open", False),
-    "between call and record": ("scheduling.launching", "record_launch", False),
+    "between call and record": ("scheduling.capacity.launcher", "record_launch", False),
 }
 
 
@@ -46,7 +46,8 @@ def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
 
     No lease is renewed by a thread, so that short ones are lost.
     """
-    from scheduling import leases, tick
+    from scheduling.capacity import tick
+    from scheduling.coordination import leases
 
     leases._renewed = nullcontext
     done: Counter[str] = Counter()
@@ -65,11 +66,11 @@ def work(pool_id: str, seconds: float, lease_ms: float) -> dict[str, int]:
 def one_round(pool_id: str, done: Counter[str]) -> None:
     from django.utils import timezone
 
+    from scheduling.capacity.reconciler import reconcile_pool
+    from scheduling.capacity.runtimes.registry import runtime_for
+    from scheduling.capacity.tick import scheduling_tick
     from scheduling.metrics import TickMetrics
     from scheduling.models import Pool
-    from scheduling.reconciler import reconcile_pool
-    from scheduling.runtimes.registry import runtime_for
-    from scheduling.tick import scheduling_tick
 
     pool = Pool.objects.get(pk=pool_id)
     runtime = runtime_for(pool)
@@ -89,7 +90,7 @@ def launch_open(pool: Any, runtime: Any) -> None:
     """All that are open, as if every message had been delivered twice."""
     from django.utils import timezone
 
-    from scheduling.launching import perform_launch
+    from scheduling.capacity.launcher import perform_launch
     from scheduling.models import AttemptOutcome, LaunchAttempt
 
     open_attempts = LaunchAttempt.objects.filter(slot__pool=pool, outcome=AttemptOutcome.OPEN)

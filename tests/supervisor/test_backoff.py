@@ -1,4 +1,4 @@
-from lcm.supervisor.backoff import Backoff
+from lcm.supervisor.child_process import Backoff
 
 
 def test_the_delay_doubles_from_one_to_thirty_seconds() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.data_folder import make_private
+from lcm.supervisor.file_permissions import make_private
 
 # Files of an earlier release.
 EARLIER = [

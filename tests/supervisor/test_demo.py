@@ -1,7 +1,7 @@
 """What the living demo tells its processes."""
 
 from lcm.supervisor.address import Address
-from lcm.supervisor.demo import DemoFleet
+from lcm.supervisor.demo_processes import DemoFleet
 
 
 def test_labs_of_minutes_count_unless_someone_says_otherwise(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.packages import DownloadError, Package
+from lcm.supervisor.debian_packages import DownloadError, Package
 from tests.supervisor.apt import build_package, path_with_apt
 
 pytestmark = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="not a Debian or Ubuntu")

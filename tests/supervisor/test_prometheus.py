@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from django.utils import timezone
 
-from lcm.demo.workers import prometheus_key
+from lcm.demo.credentials import prometheus_key
 from lcm.management.commands import up
 from lcm.services.tokens import find_token
 from lcm.supervisor.address import Address

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.children import Child, describe_exit
+from lcm.supervisor.child_process import Child, describe_exit
 from lcm.supervisor.supervisor import Supervisor
 from tests.bench.control_plane import wait_until
 

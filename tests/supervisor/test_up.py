@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from lcm.local_state import embedded_socket
+from lcm.config.data_folder import embedded_socket
 from lcm.supervisor.address import Address
 from tests.bench import valkey_server
 from tests.bench.control_plane import ControlPlane, control_plane, free_address, wait_until

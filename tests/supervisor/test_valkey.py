@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from lcm.supervisor import valkey
-from lcm.supervisor.children import Child
+from lcm.supervisor.child_process import Child
 from lcm.supervisor.supervisor import Supervisor
 
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events import change_feed
+from lcm.events import change_feed_reader as selectors
 from lcm.models import FeedEntry, FeedHead, LabletSession
-from lcm.selectors import feed as selectors
-from lcm.services import feed
 from lcm.services.session_reports import note_arrival
 from lcm.services.sessions import extend_session, move_sessions, transition_session
 from lcm.tasks import forget_changes
@@ -25,7 +25,7 @@ def entries():
 
 
 def numbered():
-    feed.number_entries()
+    change_feed.number_entries()
     return selectors.changes_after(0, limit=100)
 
 
@@ -70,7 +70,7 @@ def test_many_sessions_are_told_in_one_statement(session_in, now, django_assert_
     sessions = [session_in(S.PENDING) for _ in range(30)]
     ids = [session.pk for session in sessions]
     with django_assert_max_num_queries(3):
-        feed.note_sessions(ids, now=now)
+        change_feed.note_sessions(ids, now=now)
     assert {key for _, key, _ in entries()} == set(ids)
     assert FeedEntry.objects.count() == 30
 
@@ -104,21 +104,21 @@ def test_revisions_grow_by_one_in_the_order_of_writing(session_in):
 
 def test_numbering_again_changes_nothing(session_in):
     session_in(S.SCHEDULED)
-    assert (feed.number_entries(), feed.number_entries()) == (1, 0)
+    assert (change_feed.number_entries(), change_feed.number_entries()) == (1, 0)
     assert selectors.reach().revision == 1
 
 
 def test_numbering_goes_in_batches(session_in, monkeypatch):
-    monkeypatch.setattr(feed, "BATCH", 2)
+    monkeypatch.setattr(change_feed, "BATCH", 2)
     session_in(S.READY)
-    assert [feed.number_entries() for _ in range(3)] == [2, 1, 0]
+    assert [change_feed.number_entries() for _ in range(3)] == [2, 1, 0]
     assert [change.revision for change in selectors.changes_after(0, limit=9)] == [1, 2, 3]
 
 
 def test_a_controller_reads_its_pools_only(session_in, active_definition):
     mine = session_in(S.SCHEDULED)
     session_in(S.SCHEDULED, pool="cml-us")
-    feed.number_entries()
+    change_feed.number_entries()
     assert [each.id for each in selectors.changes_after(0, pools=["cml-eu"], limit=9)] == [mine.pk]
 
 
@@ -126,14 +126,14 @@ def test_what_is_old_is_forgotten_and_the_feed_says_so(session_in, now, settings
     settings.CONFIG["FEED_HOURS"] = 1
     session_in(S.INSTANTIATING, now=now - timedelta(hours=3))
     session_in(S.SCHEDULED, now=now)
-    assert feed.forget_entries(now=now) == 2
+    assert change_feed.forget_entries(now=now) == 2
     assert selectors.reach() == selectors.Reach(3, 2)
-    assert feed.forget_entries(now=now) == 0
+    assert change_feed.forget_entries(now=now) == 0
     assert [change.revision for change in selectors.changes_after(0, limit=9)] == [3]
 
 
 def test_the_feed_is_bounded_however_young_it_is(session_in, now, monkeypatch):
-    monkeypatch.setattr(feed, "KEPT_ENTRIES", 2)
+    monkeypatch.setattr(change_feed, "KEPT_ENTRIES", 2)
     session_in(S.RUNNING)
     forget_changes()
     assert selectors.reach() == selectors.Reach(4, 2)
@@ -142,7 +142,7 @@ def test_the_feed_is_bounded_however_young_it_is(session_in, now, monkeypatch):
 
 def test_forgetting_all_keeps_the_count(session_in, now):
     session_in(S.SCHEDULED)
-    feed.forget_entries(now=now + timedelta(days=9))
+    change_feed.forget_entries(now=now + timedelta(days=9))
     session_in(S.SCHEDULED)
     assert [change.revision for change in numbered()] == [2]
 
@@ -150,7 +150,7 @@ def test_forgetting_all_keeps_the_count(session_in, now):
 def test_the_head_is_made_when_it_is_missing(session_in):
     session_in(S.SCHEDULED)
     FeedHead.objects.all().delete()
-    assert feed.number_entries() == 1
+    assert change_feed.number_entries() == 1
 
 
 @pytest.mark.postgres
@@ -160,7 +160,7 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
     from threading import Event
 
     first, second = session_in(S.SCHEDULED), session_in(S.SCHEDULED)
-    feed.number_entries()
+    change_feed.number_entries()
     seen = selectors.reach().revision
     written, read = Event(), Event()
 
@@ -173,13 +173,13 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
     def quick():
         assert written.wait(10)
         transition_session(session=second, to=S.INSTANTIATING, actor=SYSTEM, now=now)
-        feed.number_entries()
+        change_feed.number_entries()
         found = selectors.changes_after(seen, limit=9)
         read.set()
         return found
 
     _, early = at_once(slow, quick)
-    feed.number_entries()
+    change_feed.number_entries()
     late = selectors.changes_after(early[-1].revision, limit=9)
     assert [each.id for each in early] == [second.pk]
     assert [each.id for each in late] == [first.pk]
@@ -192,8 +192,8 @@ def test_two_who_number_at_once_give_each_number_once(session_in, now, at_once):
 
     def write(part):
         for session in part:
-            feed.note_sessions([session.pk], now=now)
-            feed.number_entries()
+            change_feed.note_sessions([session.pk], now=now)
+            change_feed.number_entries()
 
     results = at_once(*(lambda part=sessions[n::4]: write(part) for n in range(4)))
     assert results == [None] * 4

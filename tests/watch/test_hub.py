@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.access import ControllerScope
 from lcm.api.watch import hub as hub_module
-from lcm.api.watch import waiting, window
+from lcm.api.watch import long_poll, window
 from lcm.api.watch.hub import Hub
+from lcm.api.watch.long_poll import watch
 from lcm.api.watch.subscription import Subscription
-from lcm.api.watch.waiting import watch
 from lcm.api.watch.window import Window
-from lcm.errors import Gone
-from lcm.selectors.feed import Change, Reach
+from lcm.domain.access import ControllerScope
+from lcm.domain.errors import Gone
+from lcm.events.change_feed_reader import Change, Reach
 
 EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
 
@@ -42,7 +42,7 @@ class Feed:
         return self.changes[revision:], reach
 
     def from_database(self, since, pools, until):
-        return [each for each in self.changes[since:until] if each.pool in pools][: waiting.MOST_CHANGES]
+        return [each for each in self.changes[since:until] if each.pool in pools][: long_poll.MOST_CHANGES]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def feed(monkeypatch, settings):
     settings.CONFIG["WATCH_POLL"] = 0.05
     monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
     monkeypatch.setattr(hub_module, "_read_after", made.read_after)
-    monkeypatch.setattr(waiting, "_from_database", made.from_database)
+    monkeypatch.setattr(long_poll, "_from_database", made.from_database)
     return made
 
 
@@ -168,7 +168,7 @@ def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypat
 
 
 def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
-    monkeypatch.setattr(waiting, "MOST_CHANGES", 3)
+    monkeypatch.setattr(long_poll, "MOST_CHANGES", 3)
 
     async def scene():
         hub, since, seen = Hub(), 1, []

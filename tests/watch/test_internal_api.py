@@ -6,14 +6,14 @@ from uuid import uuid4
 
 import pytest
 
-from lcm.actors import SYSTEM
-from lcm.cml.topology import parse_topology
-from lcm.lifecycle import SessionStatus
+from lcm.cml.topology.parser import parse_topology
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, ChangeLog
-from lcm.selectors import for_controllers
+from lcm.selectors import controller_sessions
 from lcm.services.definitions import create_definition
 from lcm.services.sessions import transition_session
-from scheduling.launching import boot_token
+from scheduling.capacity.launcher import boot_token
 from scheduling.models import (
     LaunchAttempt,
     Lease,
@@ -172,7 +172,7 @@ def test_ids_that_cannot_be_read_are_refused(api, controller, ids):
 
 def test_what_people_asked_for_is_told(api, controller, on_slot, now, monkeypatch):
     session = on_slot(S.RUNNING)
-    monkeypatch.setitem(for_controllers.REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
+    monkeypatch.setitem(controller_sessions.REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
     (row,) = listed(api(controller))
     assert set(row["requests"]) == {"observe"}
     assert row["id"] == str(session.pk)

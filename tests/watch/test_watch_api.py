@@ -9,7 +9,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from lcm.local_state import embedded_socket
+from lcm.config.data_folder import embedded_socket
 from tests.bench.control_plane import wait_until
 from tests.controller.plane import Plane
 

@@ -7,7 +7,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from lcm.api.watch.asgi import PATH, WatchFirst, WatchHandler
-from lcm.web.handler import Handler
+from lcm.web.server.asgi_handler import Handler
 
 LEFT = {"type": "http.disconnect"}
 

@@ -10,19 +10,19 @@ import pytest
 from django.apps import apps
 from django.db.models import F
 
-from lcm.access import ControllerScope
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
-from lcm.lifecycle import SessionStatus
+from lcm.domain.access import ControllerScope
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events.change_feed_reader import Change
 from lcm.models import ApiToken
-from lcm.selectors.feed import Change
-from lcm.selectors.for_controllers import changes_in_scope
+from lcm.selectors.controller_sessions import changes_in_scope
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import rotate_token
 from observations.models import Presence, SessionObservation
 from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
 from observations.selectors.discovery import served_pools
-from scheduling.launching import boot_token
+from scheduling.capacity.launcher import boot_token
 from scheduling.models import LaunchAttempt, Lease, Reservation, ReservationPart, Slot, SlotState
 from scheduling.services.slots import move_slot
 from tests.factories import TokenHolder, make_controller

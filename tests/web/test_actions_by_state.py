@@ -16,14 +16,14 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, Job
 from lcm.models.jobs import JobState
 from lcm.services.definitions import revise_definition
 from observations.models import DefinitionAssessment, DriftReview
 from observations.models.drift import ReviewState
-from observations.services.excluding import exclude_session
+from observations.services.session_exclusion import exclude_session
 from scheduling.models import Pool, SlotState
 from tests.capacity_pages.stage import make_slot
 from tests.observations.labs import lived, post, seen

@@ -12,10 +12,10 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ApiToken, ChangeLog, Job, LabletSession
 from lcm.tasks import run_job
-from lcm.web import bulk
+from lcm.web import bulk_actions
 from observations.models import DriftReview
 from scheduling.models import Phase, Reservation, Slot, SlotState
 from tests.capacity_pages.stage import make_slot, pool_named, reserve
@@ -108,7 +108,7 @@ def test_what_ended_while_someone_wrote_the_reason_is_told(by, operator, session
 
 
 def test_only_what_can_be_done_makes_it_a_job(by, operator, session_in, monkeypatch):
-    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     for status in (S.PENDING, S.TERMINATED, S.TERMINATED):
         session_in(status)
     asked = {"all": "1", "filter_query": ""}
@@ -193,7 +193,7 @@ def test_an_acknowledgement_that_is_too_long_is_told_at_its_field(by, operator, 
 
 
 def test_many_deviations_are_acknowledged_by_a_job(by, operator, drift, now, monkeypatch):
-    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
     for name in ("a", "b", "c"):
         drift(name)
     until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
@@ -249,8 +249,8 @@ def test_a_pool_that_is_off_cannot_be_chosen(by, operator, session):
 
 def test_a_job_that_moves_counts_each_once(by, operator, session_in, monkeypatch):
     """The claims it makes are as old as those it ends, so it comes across some of them."""
-    monkeypatch.setattr(bulk, "AT_ONCE", 1)
-    monkeypatch.setattr(bulk, "BATCH", 1)
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
+    monkeypatch.setattr(bulk_actions, "BATCH", 1)
     for _ in range(6):
         session_in(S.PENDING)
     asked = {"all": "1", "filter_query": "", "pool": "cml-us", "reason": "nearer"}

@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.urls import reverse
 
-from lcm.actors import SYSTEM, Actor
-from lcm.lifecycle import SessionStatus
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog
+from lcm.pages.changes import differences_of
 from lcm.services.changelog import log_change
 from lcm.services.jobs import start_job
 from lcm.templatetags.lcm import begun
-from lcm.web.changes import differences_of
-from lcm.web.objects import link_objects, object_name
+from lcm.web.object_links import link_objects, object_name
 from scheduling.models import Pool
 from tests.capacity_pages.stage import make_slot
 from tests.factories import make_project

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 from django.test import Client, RequestFactory
 
-from lcm.web.client_address import client_address
+from lcm.web.server.client_address import client_address
 from tests.factories import PASSWORD
 
 PROXIES = ["127.0.0.1", "10.0.0.0/24", "fd00::/8"]

@@ -12,7 +12,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.actors import SYSTEM
+from lcm.domain.actors import SYSTEM
 from lcm.models import LabletDefinition
 from lcm.services.definitions import revise_definition
 from tests.factories import LAB

@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus as S
+from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from observations.models import DefinitionAssessment
 from scheduling.models import ObserverRun, TickRun

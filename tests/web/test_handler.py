@@ -12,11 +12,11 @@ from django.db import IntegrityError, OperationalError
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 
-from lcm.web import database_health
-from lcm.web import handler as module
-from lcm.web.errors import server_error
-from lcm.web.handler import OneThread
-from lcm.web.health import healthz
+from lcm.web.error_pages import server_error
+from lcm.web.server import asgi_handler as module
+from lcm.web.server import database_health
+from lcm.web.server.asgi_handler import OneThread
+from lcm.web.server.health import healthz
 
 seen: list[str] = []
 blocked = threading.Event()

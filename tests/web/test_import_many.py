@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from lcm.errors import InvalidInput
+from lcm.domain.errors import InvalidInput
 from lcm.models import Job, JobState, LabletDefinition
 from lcm.services.definitions import read_topology
 from lcm.tasks import run_job

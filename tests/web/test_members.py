@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Membership, Project, User
-from lcm.pages.members import MEMBERS_SHOWN
 from lcm.pages.organisation import PROJECTS_SHOWN
+from lcm.pages.project_members import MEMBERS_SHOWN
 
 
 @pytest.fixture

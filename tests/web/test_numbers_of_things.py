@@ -12,24 +12,24 @@ import pytest
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from fairshare.pages.wording import listed
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
+from fairshare.pages.texts import listed
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.pages import lists as lcm_lists
+from lcm.pages.changes import differences_of
 from lcm.services.changelog import log_change
 from lcm.services.definitions import revise_definition
 from lcm.services.sessions import extend_session
-from lcm.web.changes import differences_of
 from lcm.web.charts.topology import picture_of
 from lcm.web.wording import counted, in_cores
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages import lists as observed_lists
-from observations.pages.lead import lead_of
+from observations.pages.review_summary import lead_of
 from observations.services.outcomes import Standing
 from scheduling.models import Pool, TickRun
 from scheduling.pages.lists import POOLS
-from scheduling.plugins.quota import _said as quota_said
+from scheduling.placement.plugins.quota import _said as quota_said
 from tests.capacity_pages.stage import make_slot, pool_named
 from tests.factories import make_definition
 

@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from fairshare.models import UsageCheck
-from lcm.actors import SYSTEM
-from lcm.lifecycle import SessionStatus
-from lcm.web.needs import Look, needs
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.web.attention import Look, needs
 from scheduling.models import ObserverRun, Pool, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool, stop_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
@@ -30,7 +30,7 @@ def pool(session):
 @pytest.fixture
 def on_time(db, now):
     """Every observer and handler has run a moment ago."""
-    from scheduling.coordinator import coordinator
+    from scheduling.coordination.coordinator import coordinator
 
     names = [*coordinator.observers, *coordinator.handlers]
     ObserverRun.objects.bulk_create(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from lcm.actors import Actor
-from lcm.cml.redaction import REDACTED
+from lcm.cml.topology.redaction import REDACTED
+from lcm.domain.actors import Actor
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog
-from lcm.roles import Role
 from lcm.services import people
 from tests.factories import LAB, make_definition, make_session
 from tests.web.test_permission_matrix import API, PAGES, address_of

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from lcm.errors import InvalidInput, StateConflict
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.roles import Role
 from lcm.models import ChangeLog, User
-from lcm.roles import Role
 from lcm.services.people import set_role
 from tests.factories import PASSWORD, make_person
 

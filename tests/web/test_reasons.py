@@ -4,8 +4,8 @@ import pytest
 from django.urls import reverse
 
 from lcm.models import ChangeLog
-from scheduling.framework.configuration import DEFAULT
 from scheduling.models import Pool
+from scheduling.placement.framework.configuration import DEFAULT
 from tests.factories import DomainFactory, make_project
 from tests.web.test_permission_matrix import PAGES, address_of
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.urls import reverse
 
-from lcm.lifecycle import SessionStatus
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.selectors.timeline import timeline_of
 from lcm.templatetags.lcm import clock, timeslot, took

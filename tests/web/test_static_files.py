@@ -8,7 +8,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.http import HttpResponse
 
-from lcm.web.static import StampedStorage, StaticFilesMiddleware
+from lcm.web.server.static_files import StampedStorage, StaticFilesMiddleware
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.urls import reverse
 
-from lcm.web.stylesheet import INDEX, NAME, StyleSheetFinder
+from lcm.web.server.stylesheet import INDEX, NAME, StyleSheetFinder
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = ROOT / "templates"

@@ -15,7 +15,7 @@ from tests.bench.environment import clean_environment
 WARM = """
 import gc, sys
 import lcm.asgi
-from lcm.web.warming import warm_up
+from lcm.web.server.warm_up import warm_up
 before = "scheduling.pages.pools" in sys.modules
 warm_up()
 after = "scheduling.pages.pools" in sys.modules

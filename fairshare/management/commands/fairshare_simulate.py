@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from fairshare.simulation import BadDocument, simulate
+from fairshare.arithmetic.simulation import BadDocument, simulate
 
 _COLUMNS = (
     ("weight", "Weight", 8), ("level_share", "Level share", 12), ("norm_share", "Norm share", 11),

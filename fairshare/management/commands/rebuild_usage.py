@@ -5,14 +5,47 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any
+from types import TracebackType
+from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from fairshare.progress import Progress
-from fairshare.services.aggregation import Difference, check_usage, rebuild_day, recorded_days
-from lcm.errors import StateConflict
+from fairshare.services.usage_buckets import Difference, check_usage, rebuild_day, recorded_days
+from lcm.domain.errors import StateConflict
+
+WIDTH = 30
+
+
+class Progress:
+    """`with Progress(10, "day", stream) as progress: progress.step()`."""
+
+    def __init__(self, total: int, noun: str, stream: Any) -> None:
+        self.total, self.noun, self.done = total, noun, 0
+        self.stream: IO[str] = getattr(stream, "_out", stream)
+        self.shown = bool(getattr(self.stream, "isatty", lambda: False)())
+
+    def step(self, count: int = 1) -> None:
+        self.done += count
+        self._show()
+
+    def __enter__(self) -> Progress:
+        self._show()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.shown:
+            self.stream.write("\n")
+
+    def _show(self) -> None:
+        if self.shown:
+            full = round(WIDTH * self.done / self.total) if self.total else WIDTH
+            bar = "█" * full + "░" * (WIDTH - full)
+            self.stream.write(f"\r{bar} {self.done:,} of {self.total:,} {self.noun}s")
+            self.stream.flush()
+
 
 SHOWN = 20
 

@@ -10,12 +10,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
 
-from lcm.access import Rule
-from lcm.actors import Actor
 from lcm.api.authentication import actor_of
-from lcm.api.bodies import unknown_keys
 from lcm.api.idempotency import IdempotentPosts
 from lcm.api.serializers import ReasonSerializer
+from lcm.api.unknown_keys import unknown_keys
+from lcm.domain.access import Rule
+from lcm.domain.actors import Actor
 from lcm.models.base import ID_PATTERN
 
 M = TypeVar("M", bound=Model)

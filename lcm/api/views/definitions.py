@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import ADMIN, VIEWER
 from lcm.api import serializers as s
 from lcm.api.views.base import ReadViewSet, deletion_schema
-from lcm.errors import InvalidInput
+from lcm.domain.access import ADMIN, VIEWER
+from lcm.domain.errors import InvalidInput
 from lcm.models import DefinitionStatus, LabletDefinition
 from lcm.selectors import definitions as selectors
 from lcm.services import definitions as services

@@ -10,12 +10,12 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import CONTROLLER
 from lcm.api import serializers as s
 from lcm.api.views.base import LcmViewSet
-from lcm.lifecycle import SessionStatus
+from lcm.domain.access import CONTROLLER
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.selectors import for_controllers
+from lcm.selectors import controller_sessions
 from lcm.selectors.sessions import sessions
 from lcm.services.session_reports import report_failure
 from lcm.services.sessions import transition_session
@@ -35,13 +35,13 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         if self.action == "list":
-            return for_controllers.sessions_on_slots(principal.scope)
-        return for_controllers.in_scope(sessions(), principal.scope)
+            return controller_sessions.sessions_on_slots(principal.scope)
+        return controller_sessions.in_scope(sessions(), principal.scope)
 
     @extend_schema(responses=s.ControllerSessionSerializer(many=True))
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(for_controllers.described(list(page or ())))
+        return self.get_paginated_response(controller_sessions.described(list(page or ())))
 
     @extend_schema(responses=s.ControllerSessionSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -84,4 +84,4 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
 
     def _shown(self, session: LabletSession) -> Response:
         fresh = LabletSession.objects.select_related("definition", "revision").get(pk=session.pk)
-        return Response(for_controllers.described([fresh])[0])
+        return Response(controller_sessions.described([fresh])[0])

@@ -8,9 +8,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import OPERATOR, VIEWER
 from lcm.api import serializers as s
 from lcm.api.views.base import ReadViewSet
+from lcm.domain.access import OPERATOR, VIEWER
 from lcm.models import Job
 from lcm.selectors.jobs import jobs
 from lcm.services.jobs import retry_job

@@ -12,9 +12,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import ADMIN, VIEWER
 from lcm.api import serializers as s
 from lcm.api.views.base import ReadViewSet, deletion_schema
+from lcm.domain.access import ADMIN, VIEWER
 from lcm.models import ApiToken, ChangeLog, Domain, Project, TokenKind, User
 from lcm.selectors import organisation as selectors
 from lcm.services import organisation as services

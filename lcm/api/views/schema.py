@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import VIEWER
+from lcm.domain.access import VIEWER
 
 _generating = Lock()
 

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.api import serializers as s
 from lcm.api.authentication import Controller
 from lcm.api.views.base import ReadViewSet
+from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.models import LabletSession
 from lcm.selectors import sessions as selectors
-from lcm.selectors.for_controllers import in_scope
+from lcm.selectors.controller_sessions import in_scope
 from lcm.services import sessions as services
 from lcm.services.session_reports import note_arrival
 from lcm.web.filters import SessionFilter

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 
-from lcm.web.handler import Handler
-from lcm.web.middleware import RequestContextMiddleware
+from lcm.web.server.asgi_handler import Handler
+from lcm.web.server.middleware import RequestContextMiddleware
 
 PATH = "/api/internal/watch"
 

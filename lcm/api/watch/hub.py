@@ -18,11 +18,11 @@ from django.db import DatabaseError, close_old_connections
 
 from lcm.api.watch.subscription import Subscription
 from lcm.api.watch.window import Window
-from lcm.errors import DatabaseAway
-from lcm.selectors import feed
-from lcm.selectors.feed import Change, Reach
-from lcm.services.feed import number_entries
-from lcm.web.database_health import while_database_answers
+from lcm.domain.errors import DatabaseAway
+from lcm.events import change_feed_reader
+from lcm.events.change_feed import number_entries
+from lcm.events.change_feed_reader import Change, Reach
+from lcm.web.server.database_health import while_database_answers
 
 logger = logging.getLogger(__name__)
 
@@ -117,9 +117,9 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
 def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
     """In a thread: number what was committed, read what follows; None when that cannot be told any more."""
     try:
-        while feed.has_unnumbered():
+        while change_feed_reader.has_unnumbered():
             number_entries()
-        reach = feed.reach()
+        reach = change_feed_reader.reach()
         if revision is None or not reach.forgotten <= revision <= reach.revision:
             return None, reach
         return _changes(revision, reach.revision), reach
@@ -130,7 +130,7 @@ def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
 def _changes(after: int, until: int) -> list[Change]:
     found: list[Change] = []
     while after < until:
-        page = feed.changes_after(after, limit=READ_AT_ONCE)
+        page = change_feed_reader.changes_after(after, limit=READ_AT_ONCE)
         found += [change for change in page if change.revision <= until]
         if len(page) < READ_AT_ONCE:
             break

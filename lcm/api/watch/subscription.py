@@ -11,7 +11,7 @@ from django.conf import settings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from lcm.events import FEED_CHANNEL
+from lcm.events.feed_notification import FEED_CHANNEL
 
 logger = logging.getLogger(__name__)
 

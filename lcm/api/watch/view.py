@@ -17,13 +17,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from lcm.access import CONTROLLER, ControllerScope
 from lcm.api.schema import ErrorSerializer
 from lcm.api.watch.hub import hub
-from lcm.api.watch.waiting import watch
-from lcm.errors import RETRY_SECONDS, InvalidInput, LcmError
+from lcm.api.watch.long_poll import watch
+from lcm.domain.access import CONTROLLER, ControllerScope
+from lcm.domain.errors import RETRY_SECONDS, InvalidInput, LcmError
 from lcm.models import FeedKind
-from lcm.web.database_health import while_database_answers
+from lcm.web.server.database_health import while_database_answers
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
-from lcm.selectors.feed import Change, Reach
+from lcm.events.change_feed_reader import Change, Reach
 
 KEPT = 20_000
 

@@ -4,7 +4,7 @@ In a process of its own `SimulatorProcess`, told what to do by `SimulatorAdmin`;
 ASGI application. It needs PyYAML to read topologies and gunicorn to be served.
 """
 
-from lcm.cml.simulator.admin import SimulatorAdmin
+from lcm.cml.simulator.admin_client import SimulatorAdmin
 from lcm.cml.simulator.app import SimulatorApp
 from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.faults import Fault, FaultKind

@@ -2,7 +2,7 @@
 
 import argparse
 
-from lcm.cml.simulator.command import add_arguments, serve
+from lcm.cml.simulator.command_line import add_arguments, serve
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m lcm.cml.simulator", description="A CML look-alike.")

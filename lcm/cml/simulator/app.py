@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from lcm.cml.simulator.administration import Administration
+from lcm.cml.simulator.admin_api import Administration
 from lcm.cml.simulator.calls import answer
 from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.faults import INSTEAD, Fault, FaultKind, spoiled
-from lcm.cml.simulator.keeping import Keeper
+from lcm.cml.simulator.http_messages import Reply, Request
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.web import Reply, Request
+from lcm.cml.simulator.state_file import Keeper
 
 API = "/api/v0/"
 MAX_BODY = 8 * 1024 * 1024

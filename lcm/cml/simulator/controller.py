@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from lcm.cml.simulator.chance import draw, made_uuid
 from lcm.cml.simulator.edits import Edit, edit_lab, random_edit
 from lcm.cml.simulator.faults import Fault
-from lcm.cml.simulator.importing import Maker, import_topology
+from lcm.cml.simulator.http_messages import ApiError, Reply, Request
+from lcm.cml.simulator.lab_import import Maker, import_topology
 from lcm.cml.simulator.labs import SimLab, SimNode
-from lcm.cml.simulator.life import DEFINED, RUNNING
+from lcm.cml.simulator.node_lifecycle import DEFINED, RUNNING
 from lcm.cml.simulator.options import ControllerOptions, OptionError
+from lcm.cml.simulator.seeded_random import draw, made_uuid
 from lcm.cml.simulator.users import User, Users
-from lcm.cml.simulator.web import ApiError, Reply, Request
 
 KEPT_CALLS = 5_000
 

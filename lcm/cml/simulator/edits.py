@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
-from lcm.cml.simulator.chance import draw
-from lcm.cml.simulator.importing import Maker
+from lcm.cml.simulator.lab_import import Maker
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.options import ControllerOptions, OptionError
+from lcm.cml.simulator.seeded_random import draw
 
 MOVED_BY = 1000
 HIGHEST = 65_000

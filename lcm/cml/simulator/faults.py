@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
+from lcm.cml.simulator.http_messages import Reply, Request
 from lcm.cml.simulator.options import OptionError
-from lcm.cml.simulator.web import Reply, Request
 
 
 class FaultKind(StrEnum):

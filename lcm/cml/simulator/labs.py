@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lcm.cml.defaults import NOTHING, UNKNOWN, Usual, is_weightless, usual_size
-from lcm.cml.simulator.life import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, Life
+from lcm.cml.node_sizes import NOTHING, UNKNOWN, Usual, is_weightless, usual_size
+from lcm.cml.simulator.node_lifecycle import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, Life
 
 CONFIGURABLE = ("cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import httpx
 
-from lcm.cml.simulator.admin import SimulatorAdmin
+from lcm.cml.simulator.admin_client import SimulatorAdmin
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0

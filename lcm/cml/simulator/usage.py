@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lcm.cml.simulator.chance import between, wave
 from lcm.cml.simulator.labs import SimLab, SimLink, SimNode
-from lcm.cml.simulator.life import BOOTED, OPERATIONAL, RUNNING, STARTED
+from lcm.cml.simulator.node_lifecycle import BOOTED, OPERATIONAL, RUNNING, STARTED
+from lcm.cml.simulator.seeded_random import between, wave
 
 LOAD_TAG = "load:"
 WARM_UP_SECONDS = 60.0

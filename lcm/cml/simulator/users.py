@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lcm.cml.simulator.chance import made_uuid
-from lcm.cml.simulator.web import ApiError
+from lcm.cml.simulator.http_messages import ApiError
+from lcm.cml.simulator.seeded_random import made_uuid
 
 ADMIN = "admin"
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from lcm.config import as_markdown
+from lcm.config.environment import as_markdown
 
 
 class Command(BaseCommand):
-    help = "Print docs/configuration.md, made from lcm/config.py."
+    help = "Print docs/configuration.md, made from lcm/config/environment.py."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(as_markdown(), ending="")

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, close_old_connections
 from django.utils import timezone
 
-from lcm.demo.life import DemoLife
+from lcm.demo.activity import DemoLife
 
 PAUSE_SECONDS = 8.0
 

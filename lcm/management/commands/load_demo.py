@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from lcm.demo.fleet import count_usage, is_empty, load_demo
+from lcm.demo.loader import count_usage, is_empty, load_demo
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from lcm.cml.simulator.command import add_arguments, serve
+from lcm.cml.simulator.command_line import add_arguments, serve
 
 
 class Command(BaseCommand):

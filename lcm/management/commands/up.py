@@ -11,9 +11,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, connections
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgresWrapper
 
-from lcm.supervisor import data_folder, lock, services, valkey
+from lcm.supervisor import file_permissions, lock, processes, valkey
 from lcm.supervisor.address import Address, AddressError, answers
-from lcm.supervisor.demo import DemoFleet
+from lcm.supervisor.demo_processes import DemoFleet
 from lcm.supervisor.prometheus import DOWNLOADING, HOW_TO_ADD, NOT_DOWNLOADED, STARTING, Prometheus
 from lcm.supervisor.supervisor import Supervisor
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         if options["quiet_demo"]:
             settings.CONFIG["DEMO_LIVE"] = False
         data_dir: Path = settings.DATA_DIR
-        for path in data_folder.make_private(data_dir):
+        for path in file_permissions.make_private(data_dir):
             self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
             with lock.hold(data_dir):
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         try:
             if settings.REDIS_EMBEDDED:
                 self._start_broker(supervisor, data_dir)
-            env = services.environment(data_dir)
+            env = processes.environment(data_dir)
             fleet = DemoFleet.planned(address, data_dir) if _is_alive() else None
             if fleet:
                 settings.CONFIG["SIMULATOR_URL"] = fleet.simulator_url
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             if prometheus:
                 env |= prometheus.settings
             self._prepare(data_dir, fleet, prometheus)
-            children = [services.web(env), services.worker(env), services.beat(env, data_dir)]
+            children = [processes.web(env), processes.worker(env), processes.beat(env, data_dir)]
             for child in [*children, *(fleet.children(env) if fleet else ())]:
                 supervisor.start(child)
             supervisor.run(
@@ -73,7 +73,7 @@ class Command(BaseCommand):
     def _start_broker(self, supervisor: Supervisor, data_dir: Path) -> None:
         socket: Path = settings.VALKEY_SOCKET
         valkey.claim_socket(socket, data_dir)
-        broker = services.broker(socket, data_dir)
+        broker = processes.broker(socket, data_dir)
         supervisor.start(broker)
         valkey.wait_for(socket, lambda: broker.is_running)
 

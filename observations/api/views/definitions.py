@@ -11,22 +11,22 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import ADMIN, VIEWER
 from lcm.api.schema import ErrorSerializer
 from lcm.api.serializers import ReasonSerializer, RevisionSerializer
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import InvalidInput, NotFound
+from lcm.domain.access import ADMIN, VIEWER
+from lcm.domain.errors import InvalidInput, NotFound
 from lcm.models import DefinitionRevision, LabletDefinition
+from observations.api import evidence_json
 from observations.api import serializers as s
-from observations.api import shown
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.selectors.evidence import drivers_of, evidence_of, left_out, outliers_of
 from observations.selectors.nodes import node_aggregates
 from observations.selectors.port_review import port_review_of
-from observations.services.applying import apply_change
-from observations.services.applying_ports import apply_ports
-from observations.services.previewing import preview_change
-from observations.services.setting_aside import dismiss_review, snooze_review
+from observations.services.port_template_revision import apply_ports
+from observations.services.requirement_preview import preview_change
+from observations.services.requirement_revision import apply_change
+from observations.services.review_snooze import dismiss_review, snooze_review
 
 AGGREGATE = OpenApiTypes.OBJECT
 LONGEST_REVISION = 9  # digits
@@ -76,9 +76,9 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         definition, asked = self.get_object(), _asked(request)
         revision = _revision(definition, asked["revision"])
         evidence = evidence_of(definition, now=self.now(), bases=asked["bases"], revision=revision)
-        answer: dict[str, Any] = shown.evidence_json(evidence)
-        answer["outliers"] = [shown.outlier_json(each) for each in outliers_of(evidence)]
-        answer["drives_the_maximum"] = shown.drivers_json(drivers_of(evidence))
+        answer: dict[str, Any] = evidence_json.evidence_json(evidence)
+        answer["outliers"] = [evidence_json.outlier_json(each) for each in outliers_of(evidence)]
+        answer["drives_the_maximum"] = evidence_json.drivers_json(drivers_of(evidence))
         answer["left_out"] = [
             {
                 "session": str(row.session_id),
@@ -88,7 +88,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
             for row in left_out(definition, revision=revision)
         ]
         if asked["by"] == "node":
-            answer["nodes"] = [shown.node_json(node) for node in node_aggregates(evidence)]
+            answer["nodes"] = [evidence_json.node_json(node) for node in node_aggregates(evidence)]
         return Response(answer)
 
     @extend_schema(request=s.PreviewRequestSerializer, responses=AGGREGATE)
@@ -97,7 +97,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         """What a change would do. Changes nothing; the token binds applying to it."""
         data = self.taken(s.PreviewRequestSerializer, request)
         made = preview_change(definition=self.get_object(), choices=s.choices_in(data), now=self.now())
-        return Response(shown.preview_json(made))
+        return Response(evidence_json.preview_json(made))
 
     @extend_schema(request=s.ApplySerializer, responses={201: RevisionSerializer, 412: ErrorSerializer})
     @action(detail=True, methods=["post"])
@@ -134,7 +134,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         data = self.taken(s.SnoozeSerializer, request)
         definition = self.get_object()
         snooze_review(definition=definition, **data, actor=self.actor, now=self.now())
-        return Response(shown.evidence_json(evidence_of(definition, now=self.now())))
+        return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))
 
     @extend_schema(request=ReasonSerializer, responses=AGGREGATE)
     @action(detail=True, methods=["post"], url_path="review/dismiss")
@@ -143,7 +143,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
         data = self.taken(ReasonSerializer, request)
         definition = self.get_object()
         dismiss_review(definition=definition, **data, actor=self.actor, now=self.now())
-        return Response(shown.evidence_json(evidence_of(definition, now=self.now())))
+        return Response(evidence_json.evidence_json(evidence_of(definition, now=self.now())))
 
 
 def _asked(request: Request) -> dict[str, Any]:

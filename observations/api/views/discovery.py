@@ -9,8 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import PROMETHEUS
 from lcm.api.views.base import LcmViewSet
+from lcm.domain.access import PROMETHEUS
 from observations.models import ScrapeTarget
 from observations.selectors.discovery import http_sd_targets
 

@@ -8,14 +8,14 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import OPERATOR, VIEWER
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import ReadViewSet
+from lcm.domain.access import OPERATOR, VIEWER
 from observations.api import serializers as s
 from observations.filters import DriftFilter
 from observations.models import DriftReview
 from observations.selectors.drift import drift_reviews
-from observations.services.drift import acknowledge_drift, reopen_drift
+from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 
 
 @extend_schema(tags=["observations"])

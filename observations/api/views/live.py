@@ -9,13 +9,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import VIEWER
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import InvalidInput
+from lcm.domain.access import VIEWER
+from lcm.domain.errors import InvalidInput
 from lcm.models import Kernel, LabletSession
 from observations.api import live_serializers as s
-from observations.livestats.live import kernel_live_stats
-from observations.livestats.querying import LiveStats
+from observations.livestats.cached_stats import kernel_live_stats
+from observations.livestats.live_stats import LiveStats
 from observations.selectors import live as selectors
 
 

@@ -12,21 +12,21 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import ADMIN, CONTROLLER, OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
 from lcm.api.authentication import Controller
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import NotFound, Unprocessable
+from lcm.domain.access import ADMIN, CONTROLLER, OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
+from lcm.domain.errors import NotFound, Unprocessable
 from lcm.models import LabletSession
-from lcm.selectors.for_controllers import in_scope
+from lcm.selectors.controller_sessions import in_scope
 from observations.api import serializers as s
 from observations.api.observation_schema import ObservationSerializer
 from observations.models import SessionObservation
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import session_evidence
-from observations.services.excluding import exclude_session, include_session
-from observations.services.recording import record_observation
+from observations.services.observation_recorder import record_observation
 from observations.services.requests import request_observation
+from observations.services.session_exclusion import exclude_session, include_session
 
 
 class ScopedSessions(LcmViewSet[LabletSession]):

@@ -8,16 +8,16 @@ from rest_framework import mixins
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import VIEWER
 from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import InvalidInput
+from lcm.domain.access import VIEWER
+from lcm.domain.errors import InvalidInput
 from lcm.models import LabletSession
 from scheduling.api import scheduler_serializers as s
 from scheduling.filters import DecisionFilter
 from scheduling.models import Decision
 from scheduling.selectors import queue
-from scheduling.selectors.explaining import explain_session
+from scheduling.selectors.wait_reasons import explain_session
 
 
 @extend_schema(tags=["capacity"])

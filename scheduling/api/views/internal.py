@@ -14,15 +14,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import CONTROLLER, PUBLIC
 from lcm.api.views.base import LcmViewSet
-from lcm.errors import NotFound, StateConflict
-from lcm.throttling import note_failure, wait_after_failures
+from lcm.domain.access import CONTROLLER, PUBLIC
+from lcm.domain.errors import NotFound, StateConflict
+from lcm.web.server.rate_limit import note_failure, wait_after_failures
 from scheduling.api import serializers as s
 from scheduling.api.views.slots import ScopedSlots
 from scheduling.models import LIVE, LaunchAttempt, Lease, Slot
-from scheduling.selectors.for_controllers import live_slots
-from scheduling.services.booting import redeem_boot_token
+from scheduling.selectors.controller_assignments import live_slots
+from scheduling.services.boot_tokens import redeem_boot_token
 from scheduling.services.controller_leases import hold_pools, release_pools
 from scheduling.services.heartbeats import note_heartbeat
 from scheduling.services.slots import note_interruption

@@ -10,13 +10,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import OPERATOR, VIEWER
 from lcm.api.pagination import SinglePage
 from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
+from lcm.domain.access import OPERATOR, VIEWER
 from scheduling.models import ObserverRun, RunKind
-from scheduling.selectors.observing import STATES, Observed, observed, observed_one, runs_of
-from scheduling.services.observing import ask_for_run
+from scheduling.selectors.observers import STATES, Observed, observed, observed_one, runs_of
+from scheduling.services.observer_runs import ask_for_run
 
 RUNS_SHOWN = 50
 

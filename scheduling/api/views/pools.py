@@ -11,8 +11,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import ADMIN, OPERATOR, VIEWER
 from lcm.api.views.base import ReadViewSet, deletion_schema
+from lcm.domain.access import ADMIN, OPERATOR, VIEWER
 from scheduling.api import serializers as s
 from scheduling.api.scheduler_serializers import (
     DecisionSerializer,
@@ -22,9 +22,9 @@ from scheduling.api.scheduler_serializers import (
 from scheduling.filters import PoolFilter, TickFilter
 from scheduling.models import Pool, TickRun
 from scheduling.selectors import capacity
+from scheduling.selectors.dry_run import Requirement, WhatIf, rehearse
 from scheduling.selectors.queue import decisions
-from scheduling.selectors.queue_names import unknown_queues, unknown_queues_text
-from scheduling.selectors.rehearsing import Requirement, WhatIf, rehearse
+from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
 
 

@@ -8,9 +8,9 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import OPERATOR, VIEWER
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import ReadViewSet
+from lcm.domain.access import OPERATOR, VIEWER
 from scheduling.api import serializers as s
 from scheduling.filters import ReservationFilter
 from scheduling.models import Reservation

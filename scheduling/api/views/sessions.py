@@ -6,11 +6,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.access import OPERATOR
 from lcm.api.serializers import SessionDetailSerializer
 from lcm.api.views.sessions import ScopedSessions
+from lcm.domain.access import OPERATOR
 from scheduling.api.serializers import MoveSerializer
-from scheduling.services.moving import move_to_pool
+from scheduling.services.pool_transfer import move_to_pool
 
 
 @extend_schema(tags=["sessions"])

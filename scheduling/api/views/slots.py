@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.api.authentication import Controller
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet, ReadViewSet
+from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from scheduling.api import serializers as s
 from scheduling.filters import SlotFilter
 from scheduling.models import Slot

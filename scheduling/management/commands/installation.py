@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from lcm.actors import SYSTEM
-from lcm.errors import InvalidInput
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
 from scheduling.services.installation import installation_id, renew_installation
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduling.framework.configuration import WrongConfiguration, read_configuration
-from scheduling.framework.cycle import run_cycle
-from scheduling.framework.documents import WrongSnapshot, read_snapshot
-from scheduling.framework.results import as_lines, as_result
+from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.cycle import run_cycle
+from scheduling.placement.framework.results import as_lines, as_result
+from scheduling.placement.framework.snapshot_json import WrongSnapshot, read_snapshot
 
 
 class Command(BaseCommand):

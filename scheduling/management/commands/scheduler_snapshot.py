@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from scheduling.framework.configuration import read_configuration
-from scheduling.framework.documents import write_snapshot
+from scheduling.capacity.steps.place import QUEUE_HEAD
 from scheduling.models import Pool
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.snapshot_json import write_snapshot
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.steps.placing import QUEUE_HEAD
 
 
 class Command(BaseCommand):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lcm.cml.simulator import shapes
+from lcm.cml.simulator import api_json
 from lcm.cml.simulator.calls.routing import Context, route
-from lcm.cml.simulator.importing import Maker
+from lcm.cml.simulator.http_messages import ApiError, Reply
+from lcm.cml.simulator.lab_import import Maker
 from lcm.cml.simulator.labs import CONFIGURABLE, SimNode
-from lcm.cml.simulator.life import DEFINED
-from lcm.cml.simulator.web import ApiError, Reply
+from lcm.cml.simulator.node_lifecycle import DEFINED
 
 
 @route("GET", "/labs/{lab}/nodes")
@@ -90,17 +90,17 @@ def interfaces(call: Context) -> Reply:
     if not call.request.flag("data"):
         return Reply.of([each.id for each in node.interfaces])
     live = call.request.flag("operational")
-    shown = [shapes.interface_shape(lab, each, call.now, operational=live) for each in node.interfaces]
+    shown = [api_json.interface_shape(lab, each, call.now, operational=live) for each in node.interfaces]
     return Reply.of(shown)
 
 
 @route("GET", "/labs/{lab}/nodes/{node}/layer3_addresses")
 def layer3_addresses(call: Context) -> Reply:
-    return Reply.of(shapes.addresses_shape(call.lab, call.node, call.now))
+    return Reply.of(api_json.addresses_shape(call.lab, call.node, call.now))
 
 
 def _shape(call: Context, node: SimNode) -> dict[str, Any]:
-    return shapes.node_shape(
+    return api_json.node_shape(
         call.lab,
         node,
         call.now,

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lcm.cml.simulator.controller import SimulatedController
+from lcm.cml.simulator.http_messages import ApiError, Reply, Request
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.options import ControllerOptions
 from lcm.cml.simulator.users import User
-from lcm.cml.simulator.web import ApiError, Reply, Request
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lcm.cml.simulator.calls import self_description
+from lcm.cml.simulator.calls import controller_info
 from lcm.cml.simulator.calls.routing import Context, route
-from lcm.cml.simulator.web import ApiError, Reply
+from lcm.cml.simulator.http_messages import ApiError, Reply
 
 
 @route("POST", "/authenticate", is_open=True)
@@ -40,33 +40,33 @@ def users(call: Context) -> Reply:
 
 @route("GET", "/system_information", is_open=True)
 def system_information(call: Context) -> Reply:
-    return Reply.of(self_description.information(call.controller))
+    return Reply.of(controller_info.information(call.controller))
 
 
 @route("GET", "/system_stats")
 def system_stats(call: Context) -> Reply:
-    return Reply.of(self_description.stats(call.controller))
+    return Reply.of(controller_info.stats(call.controller))
 
 
 @route("GET", "/system_health")
 def system_health(call: Context) -> Reply:
-    return Reply.of(self_description.health(call.controller))
+    return Reply.of(controller_info.health(call.controller))
 
 
 @route("GET", "/resource_pools")
 def resource_pools(call: Context) -> Reply:
-    pool = self_description.resource_pool(call.controller)
+    pool = controller_info.resource_pool(call.controller)
     return Reply.of([pool if call.request.flag("data") else pool["id"]])
 
 
 @route("GET", "/resource_pool_usage")
 def resource_pool_usage(call: Context) -> Reply:
-    return Reply.of([self_description.resource_pool_usage(call.controller)])
+    return Reply.of([controller_info.resource_pool_usage(call.controller)])
 
 
 @route("GET", "/resource_pool_usage/{pool}")
 def usage_of_one_pool(call: Context) -> Reply:
-    usage = self_description.resource_pool_usage(call.controller)
+    usage = controller_info.resource_pool_usage(call.controller)
     if call.ids["pool"] != usage["id"]:
         raise ApiError(404, f"Resource pool not found: {call.ids['pool']}")
     return Reply.of(usage)

@@ -1,0 +1,157 @@
+"""A fair-share policy as plain values, and what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fairshare.arithmetic.units import RESOURCES
+
+NORMALISATIONS = ("relative", "capacity")
+ORDERS = ("tree", "classic")
+# Per core-hour, GB-hour and GPU-hour.
+DEFAULT_RESOURCE_WEIGHTS = {"cpu_cores": 1.0, "memory_gb": 0.25, "storage_gb": 0.0, "gpu": 8.0}
+MAX_LOOKBACK_DAYS = 730
+# Usage is decayed by the hour at the finest.
+LEAST_HALF_LIFE_DAYS = 1 / 24
+# Shares of weights within these limits, multiplied over the levels of the tree, stay far from underflow.
+LEAST_WEIGHT = 1e-6
+GREATEST_WEIGHT = 1e9
+# A weight of its own: the subject takes no share of its own, as Slurm's `fairshare=parent`.
+PARENT = "parent"
+# The weight of a domain, project or person: a number, “parent”, or None for the policy's default.
+Weight: TypeAlias = float | str | None
+GREATEST_DAMPENING = 65_535
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How usage becomes an order. The defaults hold for a pool that has no policy of its own."""
+
+    half_life_days: float = 7.0
+    lookback_days: int = 28
+    normalisation: str = "relative"
+    order: str = "tree"
+    resource_weights: Mapping[str, float] = field(default_factory=dict)
+    default_weight: float = 1.0
+    dampening_factor: int = 1
+
+    @property
+    def decay(self) -> tuple[float, int]:
+        """What usage of a day counts is a matter of these alone."""
+        return self.half_life_days, self.lookback_days
+
+    @property
+    def decays_by_hour(self) -> bool:
+        """Half-lives under a day need the hour in which something was used; days do for the others."""
+        return self.half_life_days < 1
+
+    @property
+    def weights(self) -> list[float]:
+        """One weight a resource: the policy's own, else the default."""
+        return [float(self.resource_weights.get(name, DEFAULT_RESOURCE_WEIGHTS[name])) for name in RESOURCES]
+
+    @property
+    def weight_sources(self) -> dict[str, tuple[float, str]]:
+        """Each resource's weight and whether it is the policy's or the default."""
+        return {
+            name: (weight, "policy" if name in self.resource_weights else "default")
+            for name, weight in zip(RESOURCES, self.weights, strict=True)
+        }
+
+
+def policy_problems(values: Mapping[str, Any]) -> dict[str, str]:
+    """What cannot be taken, by field; only the given fields are looked at."""
+    problems: dict[str, str] = {}
+    if "default_weight" in values and (problem := weight_problem(values["default_weight"])):
+        problems["default_weight"] = problem
+    if "half_life_days" in values and not _is_half_life(values["half_life_days"]):
+        problems["half_life_days"] = (
+            f"It must be between 1 hour ({LEAST_HALF_LIFE_DAYS:.4f} days) and {GREATEST_WEIGHT:,.0f} days,"
+            f" but is {values['half_life_days']}."
+        )
+    if "lookback_days" in values and not _whole(values["lookback_days"], MAX_LOOKBACK_DAYS):
+        problems["lookback_days"] = f"Look back 1 to {MAX_LOOKBACK_DAYS} whole days."
+    if "dampening_factor" in values and not _whole(values["dampening_factor"], GREATEST_DAMPENING):
+        problems["dampening_factor"] = (
+            f"It must be a whole number from 1 to {GREATEST_DAMPENING:,},"
+            f" but is {values['dampening_factor']}."
+        )
+    for name, known in (("normalisation", NORMALISATIONS), ("order", ORDERS)):
+        if name in values and values[name] not in known:
+            problems[name] = f"Choose one of {', '.join(known)}."
+    if "resource_weights" in values and (problem := _resource_problem(values["resource_weights"])):
+        problems["resource_weights"] = problem
+    return problems
+
+
+def weight_problem(value: Any) -> str:
+    """Why a weight cannot be taken; empty when it can."""
+    number = _number(value)
+    if number is None:
+        return f"“{value}” is not a number."
+    if not LEAST_WEIGHT <= number <= GREATEST_WEIGHT:
+        return f"It must be between {LEAST_WEIGHT:f} and {GREATEST_WEIGHT:,.0f}, but is {value}."
+    return ""
+
+
+def share_problem(value: Any) -> str:
+    """Return why a domain, project or person cannot have this weight; 0 and “parent” are weights too."""
+    if value == PARENT or _number(value) == 0:
+        return ""
+    problem = weight_problem(value)
+    return problem and f"{problem.removesuffix('.')}; 0 and “{PARENT}” can be used too."
+
+
+def read_weight(value: Any) -> Weight:
+    """Return a checked value as a weight."""
+    return value if value is None or value == PARENT else float(value)
+
+
+def usable_weight(stored: Weight, default: float) -> float:
+    """Return the weight to calculate with: a stored one outside of the limits must break no calculation."""
+    if stored == 0:
+        return 0.0
+    known = isinstance(stored, int | float) and math.isfinite(stored)
+    weight = float(stored) if known and stored is not None else default
+    return min(max(weight, LEAST_WEIGHT), GREATEST_WEIGHT)
+
+
+def _resource_problem(weights: Any) -> str:
+    if not isinstance(weights, Mapping):
+        return "Write a weight for each resource."
+    for name, value in weights.items():
+        if name not in RESOURCES:
+            return f"There is no resource “{name}”; there are {', '.join(RESOURCES)}."
+        number = _number(value)
+        if number is None or not math.isfinite(number) or not 0 <= number <= GREATEST_WEIGHT:
+            return f"The weight of {name} has to be 0 or more and finite, but is {value}."
+    if not any(Policy(resource_weights=weights).weights):
+        return "At least one resource needs a weight greater than 0."
+    return ""
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_half_life(value: Any) -> bool:
+    number = _number(value)
+    # An hour as people write it: 0.0417.
+    return number is not None and LEAST_HALF_LIFE_DAYS - 1e-4 <= number <= GREATEST_WEIGHT
+
+
+def _whole(value: Any, most: int) -> bool:
+    number = _number(value)
+    return (
+        number is not None
+        and number == int(number if math.isfinite(number) else 0.5)
+        and (1 <= number <= most)
+    )

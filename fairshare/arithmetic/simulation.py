@@ -1,0 +1,107 @@
+"""Fair share of a tree written down as JSON: what `manage.py fairshare_simulate` does. Plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fairshare.arithmetic.policy import Policy, policy_problems, read_weight, share_problem
+from fairshare.arithmetic.tree import DEPTH, Result, Subject, calculate
+from fairshare.arithmetic.units import RESOURCES
+
+_KEYS = {"policy", "capacity", "elsewhere", "tree"}
+_NODE_KEYS = {"name", "weight", "usage", "children"}
+
+
+class BadDocument(ValueError):
+    """A document that cannot be simulated; says where and why."""
+
+
+def simulate(document: Any) -> list[dict[str, Any]]:
+    """Norm share, effective usage, factor and rank of every node, top down as written."""
+    _expect(isinstance(document, Mapping), "The document has to be a JSON object.")
+    _refuse_unknown(document, _KEYS, "the document")
+    policy = _policy(document.get("policy", {}))
+    capacity = _amounts(document.get("capacity", {}), "capacity")
+    elsewhere = _amount(document.get("elsewhere", 0), "elsewhere")
+    tree = document.get("tree")
+    _expect(isinstance(tree, list) and bool(tree), "“tree” has to be a list of nodes.")
+    subjects = list(_subjects(tree, ()))
+    paths = [subject.path for subject in subjects]
+    _expect(len(set(paths)) == len(paths), "A name stands twice under the same parent.")
+    if policy.normalisation == "capacity" and not any(capacity):
+        raise BadDocument("Normalising by capacity needs “capacity”, in hours by resource.")
+    try:
+        results = calculate(subjects, policy, capacity=capacity, elsewhere=elsewhere)
+    except ValueError as error:
+        raise BadDocument(str(error)) from error
+    found = {result.path: result for result in results}
+    return [_shown(found[subject.path]) for subject in subjects]
+
+
+def _subjects(nodes: Any, above: tuple[str, ...]) -> Iterator[Subject]:
+    where = " / ".join(above) or "the top"
+    _expect(isinstance(nodes, list), f"The children of {where} have to be a list.")
+    for node in nodes:
+        _expect(isinstance(node, Mapping) and bool(node.get("name")), f"A node under {where} has no name.")
+        path = (*above, str(node["name"]))
+        named = " / ".join(path)
+        _refuse_unknown(node, _NODE_KEYS, named)
+        _expect(len(path) <= DEPTH, f"{named}: a tree has domains, projects and people, nothing deeper.")
+        weight = node.get("weight")
+        problem = "" if weight is None else share_problem(weight)
+        _expect(not problem, f"The weight of {named}: {problem}")
+        yield Subject(path, read_weight(weight), _amounts(node.get("usage", 0), named))
+        yield from _subjects(node.get("children", []), path)
+
+
+def _policy(values: Any) -> Policy:
+    _expect(isinstance(values, Mapping), "“policy” has to be an object.")
+    _refuse_unknown(values, set(Policy.__dataclass_fields__), "the policy")
+    for name, problem in policy_problems(values).items():
+        raise BadDocument(f"policy.{name}: {problem}")
+    return Policy(**values)
+
+
+def _amounts(value: Any, where: str) -> list[float]:
+    """Hours by resource; a bare number is core-hours."""
+    if not isinstance(value, Mapping):
+        return [_amount(value, where), *([0.0] * (len(RESOURCES) - 1))]
+    _refuse_unknown(value, set(RESOURCES), where)
+    return [_amount(value.get(name, 0), where) for name in RESOURCES]
+
+
+def _amount(value: Any, where: str) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    _expect(good and value >= 0, f"{where}: “{value}” is not an amount of hours.")
+    return float(value)
+
+
+def _shown(result: Result) -> dict[str, Any]:
+    lfs = result.level_fair_share
+    return {
+        "path": list(result.path),
+        "weight": result.weight,
+        "inherited": result.inherited,
+        "level_share": result.share,
+        "norm_share": result.norm_share,
+        "usage": result.weighted_usage,
+        "norm_usage": result.actual,
+        "effective_usage": result.effective,
+        "factor": result.factor,
+        "level_fair_share": lfs if math.isfinite(lfs) else None,
+        "rank": result.rank,
+    }
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> None:
+    unknown = sorted(set(given) - known)
+    _expect(
+        not unknown, f"{where} has “{', '.join(map(str, unknown))}”; known are {', '.join(sorted(known))}."
+    )
+
+
+def _expect(holds: object, message: str) -> None:
+    if not holds:
+        raise BadDocument(message)

@@ -1,0 +1,262 @@
+"""Fair share over a tree of domains, projects and people: plain values in and out, arrays in between."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fairshare.arithmetic.factor import (
+    capacity_usage,
+    effective_usage,
+    fair_share_factor,
+    standing_of,
+    usage_ratio,
+    weighted,
+    without_noise,
+)
+from fairshare.arithmetic.policy import PARENT, Policy, Weight, usable_weight
+
+Path = tuple[Hashable, ...]
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Flags: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+DEPTH = 3
+
+
+class Subject(NamedTuple):
+    """A place in the tree: its path from the top, its own weight if any, what it used itself (hours).
+
+    A weight of “parent” gives a person the values of the project, or all below it to what stands above it.
+    """
+
+    path: Path
+    weight: Weight
+    usage: Sequence[float]
+
+
+class Result(NamedTuple):
+    """What came out for a subject."""
+
+    path: Path
+    weight: float
+    inherited: bool
+    share: float  # of its siblings' weights: the level share
+    norm_share: float  # of the whole pool
+    usage: tuple[float, ...]  # with all below it, by resource
+    weighted_usage: float
+    actual: float  # of the pool's usage
+    effective: float  # what the factor is made of
+    factor: float
+    ratio: float  # usage among siblings ÷ share; its inverse is the level fair share
+    standing: tuple[float, ...]  # compared from the left, the higher goes first
+    rank: int  # among those of its level
+
+    @property
+    def level_fair_share(self) -> float:
+        return 1.0 / self.ratio if self.ratio else float("inf")
+
+
+class _Level(NamedTuple):
+    """The subjects at one depth of the tree, in arrays."""
+
+    subjects: Sequence[Subject]
+    parent: Places  # where the parent stands in the level above
+    # With whom a subject competes: the number of the first ancestor whose weight is not “parent”, 0 the root.
+    group: Places
+    number: Places  # the group of those below it
+    joins: Flags  # its weight is “parent”
+    weight: Numbers
+    usage: list[Numbers]  # by resource, with all below
+    parents: int
+
+    def by_parent(self, values: Numbers) -> Numbers:
+        sums: Numbers = np.bincount(self.parent, weights=values, minlength=self.parents).astype(float)
+        return sums
+
+
+class _Groups(NamedTuple):
+    """By the number of a group: the sums of those who compete in it, and the values of its head."""
+
+    weight: Numbers
+    worth: Numbers
+    norm_share: Numbers
+    effective: Numbers
+    factor: Numbers
+    standing: Numbers  # a row a level, compared from the first
+    depth: Places  # how many rows of `standing` the head has
+
+
+class _Stand(NamedTuple):
+    """The results of a level."""
+
+    share: Numbers
+    norm_share: Numbers
+    worth: Numbers
+    actual: Numbers
+    effective: Numbers
+    factor: Numbers
+    ratio: Numbers
+    standing: Numbers
+
+
+def calculate(
+    subjects: Sequence[Subject],
+    policy: Policy,
+    *,
+    capacity: Sequence[float] = (),
+    elsewhere: float = 0.0,
+) -> list[Result]:
+    """Shares, usage, factor and rank of every subject.
+
+    `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
+    no subject of the tree.
+    """
+    levels = _grow(subjects, policy)
+    total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
+    groups = _groups(levels, policy)
+    results: list[Result] = []
+    for depth, level in enumerate(levels, 1):
+        stand = _stand(level, groups, policy, total, capacity)
+        _keep_heads(level, stand, groups)
+        results.extend(_results(level, stand, policy, depth))
+    return results
+
+
+def _grow(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
+    """The levels from the top down, with usage summed up from below."""
+    found: list[_Level] = []
+    index: dict[Path, int] = {(): 0}
+    above = np.zeros(1, dtype=np.int64)
+    first = 1
+    for depth in range(1, max((len(each.path) for each in subjects), default=0) + 1):
+        here = [each for each in subjects if len(each.path) == depth]
+        parent = _parents(here, index)
+        group = above[parent]
+        joins = np.array([each.weight == PARENT for each in here], dtype=bool)
+        number = np.where(joins, group, np.arange(first, first + len(here)))
+        weight = np.array([usable_weight(each.weight, policy.default_weight) for each in here], dtype=float)
+        usage = np.array([each.usage for each in here], dtype=float).reshape(len(here), len(policy.weights)).T
+        found.append(_Level(here, parent, group, number, joins, weight, list(usage), len(index)))
+        if depth < DEPTH:
+            index = _index(here)
+        above, first = number, first + len(here)
+    for level, higher in zip(found[:0:-1], found[-2::-1], strict=True):
+        for resource, amounts in enumerate(level.usage):
+            higher.usage[resource] = higher.usage[resource] + level.by_parent(amounts)
+    return found
+
+
+def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
+    """The sums of each group, over all depths: those below a subject with “parent” compete further up."""
+    size = 1 + sum(len(level.subjects) for level in levels)
+    weight, worth = np.zeros(size), np.zeros(size)
+    for depth, level in enumerate(levels, 1):
+        weight += np.bincount(level.group, weights=np.where(level.joins, 0.0, level.weight), minlength=size)
+        # Usage of a project with “parent” is that of the people in it; a person's is counted in any case.
+        counted = weighted(level.usage, policy.weights)
+        if depth < DEPTH:
+            counted = np.where(level.joins, 0.0, counted)
+        worth += np.bincount(level.group, weights=counted, minlength=size)
+    ones = np.ones(size)
+    return _Groups(
+        weight, worth, ones, ones.copy(), ones.copy(), np.ones((DEPTH, size)), np.zeros(size, dtype=np.int64)
+    )
+
+
+def _keep_heads(level: _Level, stand: _Stand, groups: _Groups) -> None:
+    """Keep the values of those that head a group for those below them."""
+    own = ~level.joins
+    number = level.number[own]
+    groups.norm_share[number] = stand.norm_share[own]
+    groups.effective[number] = stand.effective[own]
+    groups.factor[number] = stand.factor[own]
+    groups.standing[:, number] = stand.standing[:, own]
+    groups.depth[number] = groups.depth[level.group[own]] + 1
+
+
+def _index(subjects: Sequence[Subject]) -> dict[Path, int]:
+    index: dict[Path, int] = {}
+    for number, subject in enumerate(subjects):
+        if subject.path in index:
+            raise ValueError(f"{subject.path} stands in the tree twice")
+        index[subject.path] = number
+    return index
+
+
+def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
+    """Where each one's parent stands in the level above. Neighbours mostly have the same one."""
+    parents = []
+    last: Path | None = None
+    above = 0
+    for subject in subjects:
+        path = subject.path[:-1]
+        if path != last:
+            if path not in index:
+                raise ValueError(f"{subject.path} has no parent in the tree")
+            last, above = path, index[path]
+        parents.append(above)
+    return np.array(parents, dtype=np.int64)
+
+
+def _stand(level: _Level, groups: _Groups, policy: Policy, total: float, capacity: Sequence[float]) -> _Stand:
+    """The shares of a level, and what they make of its usage."""
+    group, joins, dampening = level.group, level.joins, policy.dampening_factor
+    below_root = group != 0
+    worth = weighted(level.usage, policy.weights)
+    among = groups.weight[group]
+    share = np.where(joins, 1.0, level.weight / np.where(among > 0, among, 1.0))
+    norm_share = share * groups.norm_share[group]
+    actual = worth / total if total > 0 else worth * 0.0
+    if policy.normalisation == "capacity":
+        effective = capacity_usage(level.usage, policy.weights, capacity)
+        factor = fair_share_factor(effective, level.weight, dampening)
+    else:
+        effective = np.where(below_root, effective_usage(actual, groups.effective[group], share), actual)
+        factor = fair_share_factor(effective, norm_share, dampening)
+    # Under the root there is no parent to take values from; a share of the whole is left.
+    taken = joins & below_root
+    effective = np.where(taken, groups.effective[group], effective)
+    factor = without_noise(np.where(taken, groups.factor[group], factor))
+    ratio = without_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
+    standing = groups.standing[:, group].copy()
+    own = np.flatnonzero(~joins)
+    standing[groups.depth[group[own]], own] = standing_of(ratio[own])
+    return _Stand(share, norm_share, worth, actual, effective, factor, ratio, standing)
+
+
+def _results(level: _Level, stand: _Stand, policy: Policy, depth: int) -> Iterator[Result]:
+    standing = list(stand.standing[:depth])
+    ranks = _ranks(standing if policy.order == "tree" else [stand.factor])
+    columns = (
+        level.weight, [each.weight is None for each in level.subjects], stand.share, stand.norm_share,
+        _rows(level.usage), stand.worth, stand.actual, stand.effective, stand.factor, stand.ratio,
+        _rows(standing), ranks,
+    )  # fmt: skip
+    plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
+    return map(Result._make, zip((each.path for each in level.subjects), *plain, strict=True))
+
+
+def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _ranks(keys: Sequence[Numbers]) -> Places:
+    """1 is first: the highest by the first key, then by the next; equals share a rank."""
+    order = np.lexsort([-key for key in reversed(keys)])
+    differs = np.zeros(len(order), dtype=bool)
+    differs[:1] = True
+    for key in keys:
+        differs[1:] |= key[order][1:] != key[order][:-1]
+    places = np.where(differs, np.arange(1, len(order) + 1), 0)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.maximum.accumulate(places)
+    return ranks
+
+
+def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
+    """Three numbers to compare from the left; what stands above or below a level is equal for all."""
+    if policy.order == "classic":
+        return (1.0, 1.0, result.factor)
+    return (*result.standing, *((1.0,) * (DEPTH - len(result.standing))))

@@ -1,0 +1,59 @@
+"""usage-record: what every kernel held, slice by slice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from django.db import Error as DatabaseError
+
+from fairshare.arithmetic.slices import to_moment
+from fairshare.services.usage_records import Page, halves, pages, record_page, unrecorded_since
+from scheduling.coordination.observer import ObserverHandler, ObserverResult
+
+logger = logging.getLogger(__name__)
+
+
+class UsageRecordObserver(ObserverHandler[Page]):
+    """Records what each node of a lab held, every 5 minutes and when the node ends."""
+
+    interval_setting = "USAGE_RECORD_INTERVAL"
+    page_size = 1
+
+    @classmethod
+    def name(cls) -> str:
+        return "usage-record"
+
+    def fetch_targets(self, now: datetime) -> Iterator[Page]:
+        """Pages of allocations; those of kernels that ended since the last pass are among them."""
+        yield from pages()
+
+    def execute(self, targets: Sequence[Page], now: datetime) -> ObserverResult:
+        result = ObserverResult()
+        for page in targets:
+            result += self._record_or_halve(page, now)
+        return result
+
+    def _record_or_halve(self, page: Page, now: datetime) -> ObserverResult:
+        """A page is recorded as a whole; if that fails, in halves, until what fails is left alone."""
+        try:
+            return ObserverResult(success_count=self._record(page, now))
+        except DatabaseError as error:
+            parts = halves(page)
+            if not parts:
+                logger.exception("usage_record_failed", extra={"allocation": page.last})
+                return ObserverResult(failure_count=1, error=f"allocation {page.last}: {error}")
+            return self.execute(parts, now)
+
+    def lag(self, now: datetime) -> timedelta | None:
+        since = unrecorded_since(now=now)
+        return None if since is None else now - to_moment(since)
+
+    def _record(self, page: Page, now: datetime) -> int:
+        """In as many transactions as a back-fill takes."""
+        done = record_page(page, now=now)
+        count = done.allocations
+        while done.behind and done.records:
+            done = record_page(page, now=now)
+        return count

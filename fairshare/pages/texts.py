@@ -1,0 +1,80 @@
+"""What the fair-share page says first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from fairshare.arithmetic.policy import Policy
+from fairshare.arithmetic.units import LABELS
+from fairshare.models import Order
+from fairshare.models.levels import Level
+from fairshare.selectors.shares import Row
+from lcm.web.wording import counted
+
+ABOVE = 1.05
+# Of what a search finds nothing can be said of the whole.
+FOUND_ALONE = "**Projects and people of that name.** Without a search the whole tree is shown."
+
+
+def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool) -> str:
+    """Who is above their share, who goes first, and where the largest part of it comes from.
+
+    `used`: there is usage, counted in the calculation or not yet.
+    """
+    if calculated_at is None:
+        return "**Nothing was calculated yet.** Shares are calculated at every interval, and when you ask."
+    domains = [row for row in rows if row.share.level == Level.DOMAIN]
+    if not any(row.share.usage for row in domains):
+        if used:
+            return "**What was used is not counted yet.** Everybody stands at the top until it is."
+        return "**Nobody used anything in the window**, so everybody stands at the top."
+    above = [row.name for row in domains if row.times_share > ABOVE]
+    others = [row.name for row in domains if row.times_share <= ABOVE]
+    if not above or not others:
+        return "**Every domain is near its share.**"
+    verb, go = ("is", "their") if len(above) > 1 else ("is", "its")
+    verb = "are" if len(above) > 1 else verb
+    first = f"**{listed(above)} {verb} above {go} share**, so {listed(others)} "
+    first += f"{'goes' if len(others) == 1 else 'go'} first within a priority."
+    projects = [row for row in rows if row.share.level == Level.PROJECT and row.times_share > ABOVE]
+    if projects:
+        most = max(projects, key=lambda row: row.share.actual_usage)
+        first += f" The largest part comes from {most.name}, at {most.times_share:.1f} times its share."
+    return first
+
+
+def policy_sentence(policy: Policy) -> str:
+    """“**Usage halves every 7 days and counts for 28 days.**”"""
+    half_life = "day" if policy.half_life_days == 1 else f"{policy.half_life_days:g} days"
+    return f"**Usage halves every {half_life} and counts for {counted(policy.lookback_days, 'day')}.**"
+
+
+def rank_sentence(policy: Policy) -> str:
+    """How rank comes about."""
+    if policy.order == Order.TREE:
+        return (
+            "Rank goes by the factor of the domain first, then of the project, then of the person; "
+            "who has the higher one goes first within a priority."
+        )
+    return "Rank goes by factor alone; of people, who has the higher one goes first within a priority."
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    shown = list(names[:most]) + ([counted(len(names) - most, "other")] if len(names) > most else [])
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def weights_text(policy: Policy) -> tuple[str, str]:
+    """The resource weights of the policy, and those from the default."""
+    own = [
+        f"{LABELS[name]} {weight:g}"
+        for name, (weight, source) in policy.weight_sources.items()
+        if source == "policy"
+    ]
+    rest = [
+        f"{LABELS[name]} {weight:g}"
+        for name, (weight, source) in policy.weight_sources.items()
+        if source != "policy"
+    ]
+    return ", ".join(own), ", ".join(rest)

@@ -1,0 +1,115 @@
+"""What the scheduler reads: where everybody stands in a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from django.db.models import Q
+
+from fairshare.models import FairShare, FairShareCalculation
+from fairshare.models.levels import ROOT, Level
+from fairshare.selectors.trees import policy_of
+from lcm.models import Membership
+from scheduling.models import Pool
+from scheduling.selectors.fair_share import Standing, Standings, Subject
+
+
+def standings(pool: Pool) -> Standings:
+    """(user, project) → standing as last calculated; who is not in it stands at the top, with weight 1."""
+    above = _Above(pool)
+    if not above.weight:
+        return {}
+    rows = FairShare.objects.filter(pool=pool, level=Level.USER)
+    if above.all_alike:
+        rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
+    found = {
+        (user, project): Standing(
+            in_domain, in_project, in_person, (*above.weights(project), weight), above.joins(project)
+        )
+        for user, project, weight, in_domain, in_project, in_person in rows.values_list(
+            "subject_id", "parent_id", "used_weight", "domain_standing", "project_standing", "user_standing"
+        )
+    }
+    return found | _newcomers(pool, above, found)
+
+
+def standings_of_some(subjects: Collection[Subject]) -> dict[Subject, Standing]:
+    """One query for the people of a page, in whatever pools; weights are left out."""
+    pools, users, projects = (set(each) for each in zip(*subjects, strict=True))
+    people = Q(level=Level.USER, subject_id__in=users, parent_id__in=projects)
+    rows = FairShare.objects.filter(
+        people | Q(level=Level.PROJECT, subject_id__in=projects), pool_id__in=pools
+    )
+    known = {
+        (level, pool, subject, parent): standing
+        for level, pool, subject, parent, *standing in rows.values_list(
+            "level", "pool_id", "subject_id", "parent_id",
+            "domain_standing", "project_standing", "user_standing",
+        )
+    }  # fmt: skip
+    of_projects = {
+        (pool, subject): standing
+        for (level, pool, subject, _), standing in known.items()
+        if level == Level.PROJECT
+    }
+    found = {}
+    for pool, user, project in subjects:
+        # Who joined since the calculation stands behind what their project used.
+        standing = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
+        if standing:
+            found[(pool, user, project)] = Standing(*standing)
+    return found
+
+
+class _Above:
+    """What stands above people: projects and domains, with their weights and standings."""
+
+    def __init__(self, pool: Pool) -> None:
+        rows = FairShare.objects.filter(pool=pool).exclude(level=Level.USER)
+        self.weight: dict[UUID, float] = {}
+        self.domain: dict[UUID, UUID] = {}
+        self.standing: dict[UUID, tuple[float, float]] = {}
+        joining: set[UUID] = set()
+        for level, key, parent, weight, domain, project, uses_parent in rows.values_list(
+            "level",
+            "subject_id",
+            "parent_id",
+            "used_weight",
+            "domain_standing",
+            "project_standing",
+            "uses_parent",
+        ):
+            self.weight[key] = weight
+            if uses_parent:
+                joining.add(key)
+            if level == Level.PROJECT:
+                self.domain[key], self.standing[key] = parent, (domain, project)
+        # The classic order goes by the person's factor alone, wherever its share comes from.
+        self._joining = joining if joining and policy_of(pool).order == "tree" else set()
+        self.all_alike = not joining and all(weight == 1.0 for weight in self.weight.values())
+
+    def joins(self, project: UUID) -> tuple[bool, bool]:
+        return self.domain.get(project, ROOT) in self._joining, project in self._joining
+
+    def weights(self, project: UUID) -> tuple[float, float]:
+        return self.weight.get(self.domain.get(project, ROOT), 1.0), self.weight.get(project, 1.0)
+
+
+def _newcomers(
+    pool: Pool, above: _Above, known: Mapping[tuple[UUID, UUID], Standing]
+) -> dict[tuple[UUID, UUID], Standing]:
+    """Who joined since the calculation has used nothing, but stands behind what their project used."""
+    at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
+    if at is None:
+        return {}
+    joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
+    return {
+        (user, project): Standing(
+            *above.standing[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
+        )
+        for user, project in joined
+        if (user, project) not in known
+        and project in above.standing
+        and not (above.all_alike and above.standing[project] == (1.0, 1.0))
+    }

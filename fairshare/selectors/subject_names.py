@@ -1,0 +1,82 @@
+"""What subjects are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import Case, CharField, Model, OuterRef, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
+
+from fairshare.models.levels import Level
+from fairshare.selectors.trees import SubjectKey
+from lcm.models import Domain, Project, User
+
+
+class Named(NamedTuple):
+    """A subject's name, and where in the tree it stands."""
+
+    name: str
+    within: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.within} / {self.name}" if self.within else self.name
+
+
+def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
+    """One query; what was deleted is shown by its id."""
+    wanted = list(keys)
+    of_level: dict[str, set[UUID]] = {level: set() for level in Level.values}
+    for key in wanted:
+        of_level[key.level].add(key.subject)
+        if key.level == Level.USER:
+            of_level[Level.PROJECT].add(key.parent)
+    found = _read(of_level)
+
+    def named(key: SubjectKey) -> Named:
+        own = found.get(key.subject, Named(f"{key.subject.hex[:6]} (gone)"))
+        if key.level == Level.USER:
+            return Named(own.name, str(found.get(key.parent, "")))
+        return own
+
+    return {key: named(key) for key in wanted}
+
+
+def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, Named]:
+    """Projects within their domains, domains and people by their names alone; no two of them share an id."""
+    alone = Value("", output_field=CharField())
+    projects = Project.objects.filter(pk__in=of_level[Level.PROJECT]).order_by()
+    domains = Domain.objects.filter(pk__in=of_level[Level.DOMAIN]).order_by()
+    people = User.objects.filter(pk__in=of_level[Level.USER]).order_by()
+    rows = projects.values_list("pk", "name", "domain__name").union(
+        domains.values_list("pk", "name", alone), people.values_list("pk", "username", alone), all=True
+    )
+    return {pk: Named(name, within) for pk, name, within in rows}
+
+
+def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Rows with `name`, and `within` (the project of a person, the domain of a project), read with them."""
+
+    def of(model: type[Model], field: str, column: str) -> Subquery:
+        return Subquery(model._default_manager.filter(pk=OuterRef(column)).values(field)[:1])
+
+    def by_level(**found: Subquery) -> Case:
+        whens = [When(level=level, then=value) for level, value in found.items()]
+        return Case(*whens, default=Value(""), output_field=CharField())
+
+    named: QuerySet[Any] = rows.annotate(
+        name=Coalesce(
+            by_level(
+                user=of(User, "username", "subject_id"),
+                project=of(Project, "name", "subject_id"),
+                domain=of(Domain, "name", "subject_id"),
+            ),
+            Value("gone"),
+        ),
+        within=Coalesce(
+            by_level(user=of(Project, "name", "parent_id"), project=of(Domain, "name", "parent_id")),
+            Value(""),
+        ),
+    )
+    return named

@@ -1,0 +1,48 @@
+"""Making daily usage anew from its records, as a job: a day a step."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from fairshare.services.usage_buckets import check_usage, rebuild_day, recorded_days
+from lcm.domain.actors import Actor
+from lcm.domain.errors import StateConflict
+from lcm.models import Job
+from lcm.services.jobs import Step, start_job
+
+KIND = "rebuild-usage"
+
+
+def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
+    """Every day that still has records; safe while observers run."""
+    days = recorded_days()
+    if days is None:
+        raise StateConflict("There is no record to make buckets from.")
+    first, last = days
+    count = (last - first).days + 1
+    return start_job(
+        kind=KIND,
+        title=f"Rebuild usage of {count:,} {'day' if count == 1 else 'days'}",
+        arguments={"first": first.isoformat(), "last": last.isoformat()},
+        total=count,
+        reason=reason,
+        actor=actor,
+        now=now,
+    )
+
+
+def rebuild_step(job: Job, now: datetime) -> Step:
+    """One day; after the last one records and buckets are compared, and that is kept."""
+    first, last = (date.fromisoformat(job.arguments[name]) for name in ("first", "last"))
+    mended = job.cursor.get("mended", 0)
+    day = date.fromisoformat(job.cursor["day"]) if "day" in job.cursor else first
+    if day > last:
+        check_usage(first=first, last=last, now=now)
+        return Step(result=f"{mended:,} {'bucket was' if mended == 1 else 'buckets were'} mended.")
+    following = (day + timedelta(days=1)).isoformat()
+    try:
+        found = rebuild_day(day)
+    except StateConflict as error:
+        return Step(refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message])
+    cursor = {"day": following, "mended": mended + len(found)}
+    return Step(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

@@ -1,0 +1,194 @@
+"""Cutting allocations into usage records: one statement a page, rows and cursors together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Min
+
+from fairshare.arithmetic.slices import SLICE_MS, day_of, floor_slice, to_ms
+from fairshare.arithmetic.units import RESOURCES
+from fairshare.models import Allocation, UsageBatch, UsageRecord
+from lcm.db.clock import database_ms
+
+# Allocations of one transaction, and the slices it cuts of each at most: a back-fill goes on in the next one.
+PAGE = 10_000
+MOST_SLICES = 36
+
+
+class Page(NamedTuple):
+    """Unsettled allocations, by their keys: after the first, up to and with the last."""
+
+    after: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What one transaction wrote; `behind` tells that some allocations are not caught up."""
+
+    allocations: int = 0
+    records: int = 0
+    behind: bool = False
+
+
+def pages(size: int = PAGE) -> Iterator[Page]:
+    """All allocations that may need recording, page by page by key."""
+    after = 0
+    while keys := list(
+        Allocation.objects.filter(settled=False, pk__gt=after)
+        .order_by("pk")
+        .values_list("pk", flat=True)[:size]
+    ):
+        yield Page(after, keys[-1])
+        after = keys[-1]
+
+
+def halves(page: Page) -> list[Page]:
+    """A page that failed as two smaller ones; none when it has one allocation only."""
+    rows = Allocation.objects.filter(settled=False, pk__gt=page.after, pk__lte=page.last)
+    keys = list(rows.order_by("pk").values_list("pk", flat=True))
+    if len(keys) < 2:
+        return []
+    middle = keys[len(keys) // 2 - 1]
+    return [Page(page.after, middle), Page(middle, page.last)]
+
+
+def record_page(page: Page, *, now: datetime) -> Recorded:
+    """Record the page to its end or to the last boundary; rows that another run holds are left out.
+
+    Time that is not over by the database's clock is never charged, whatever `now` says.
+    """
+    limit = floor_slice(min(to_ms(now), database_ms()))
+    with transaction.atomic():
+        batch = UsageBatch.objects.create(recorded_at=now)
+        write = _on_postgresql if connection.vendor == "postgresql" else _on_sqlite
+        written = write(page, batch, limit)
+        if written.records:
+            _describe(batch, written)
+        else:
+            batch.delete()
+    return Recorded(written.allocations, written.records, written.behind)
+
+
+class _Written(NamedTuple):
+    allocations: int
+    records: int
+    behind: bool
+    first: int | None
+    last: int | None
+
+
+def _describe(batch: UsageBatch, written: _Written) -> None:
+    """How many records the batch has, and of which days."""
+    assert written.first is not None
+    assert written.last is not None
+    UsageBatch.objects.filter(pk=batch.pk).update(
+        record_count=written.records, first_day=day_of(written.first), last_day=day_of(written.last)
+    )
+
+
+_ALLOCATION = Allocation._meta.db_table
+_RECORD = UsageRecord._meta.db_table
+_COLUMNS = ", ".join(RESOURCES)
+# How far an allocation is charged in this transaction: its end or the boundary, but not too far at once.
+_GOAL = "COALESCE(a.ended_ms, %(limit)s)"
+_CAP = f"a.cursor_ms - a.cursor_ms %% {SLICE_MS} + {SLICE_MS * MOST_SLICES}"
+_DUE = (
+    "NOT a.settled AND a.id > %(after)s AND a.id <= %(last)s"
+    f" AND (a.cursor_ms < {_GOAL} OR a.ended_ms IS NOT NULL)"
+)
+_PRODUCTS = ", ".join(
+    f"p.{name} * (LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms))"
+    for name in RESOURCES
+)
+
+
+def _on_postgresql(page: Page, batch: UsageBatch, limit: int) -> _Written:
+    """One statement. Locked rows are someone else's at this moment: skipped, so that nobody waits for us."""
+    query = f"""
+        WITH page AS MATERIALIZED (
+            SELECT a.id, a.cursor_ms, a.ended_ms, {_COLUMNS}, {_GOAL} AS goal,
+                   LEAST({_GOAL}, {_CAP}) AS target
+            FROM {_ALLOCATION} a WHERE {_DUE} ORDER BY a.id FOR UPDATE SKIP LOCKED
+        ), written AS (
+            INSERT INTO {_RECORD} (allocation_id, batch_id, period_start, period_ms, {_COLUMNS})
+            SELECT p.id, %(batch)s, GREATEST(s.start, p.cursor_ms),
+                   LEAST(s.start + {SLICE_MS}, p.target) - GREATEST(s.start, p.cursor_ms), {_PRODUCTS}
+            FROM page p
+            CROSS JOIN LATERAL generate_series(
+                p.cursor_ms - p.cursor_ms %% {SLICE_MS}, p.target - 1, {SLICE_MS}::bigint) AS s(start)
+            WHERE p.cursor_ms < p.target
+            RETURNING period_start
+        ), moved AS (
+            UPDATE {_ALLOCATION} a SET cursor_ms = p.target, settled = COALESCE(p.target = p.ended_ms, FALSE)
+            FROM page p WHERE a.id = p.id AND a.cursor_ms = p.cursor_ms
+            RETURNING p.target < p.goal AS behind
+        )
+        SELECT m.number, w.number, m.behind, w.first, w.last
+        FROM (SELECT count(*) AS number, COALESCE(bool_or(behind), FALSE) AS behind FROM moved) m
+        CROSS JOIN (
+            SELECT count(*) AS number, min(period_start) AS first, max(period_start) AS last FROM written
+        ) w
+    """  # noqa: S608
+    with connection.cursor() as cursor:
+        # Compiling the statement takes longer than it saves.
+        cursor.execute("SET LOCAL jit = off")
+        cursor.execute(query, _parameters(page, batch, limit))
+        return _Written(*cursor.fetchone())
+
+
+def _on_sqlite(page: Page, batch: UsageBatch, limit: int) -> _Written:
+    """The same in three statements; a SQLite transaction is alone."""
+    parameters = _parameters(page, batch, limit)
+    least, greatest = "MIN", "MAX"
+    goal, cap = _GOAL, _CAP
+    products = ", ".join(f"p.{name} * (s.finish - s.start)" for name in RESOURCES)
+    insert = f"""
+        INSERT INTO {_RECORD} (allocation_id, batch_id, period_start, period_ms, {_COLUMNS})
+        WITH RECURSIVE page AS MATERIALIZED (
+            SELECT a.id, a.cursor_ms, {_COLUMNS}, {least}({goal}, {cap}) AS target
+            FROM {_ALLOCATION} a WHERE {_DUE}
+        ), s(id, start, finish, target) AS (
+            SELECT id, cursor_ms, {least}(cursor_ms - cursor_ms %% {SLICE_MS} + {SLICE_MS}, target), target
+            FROM page WHERE cursor_ms < target
+            UNION ALL
+            SELECT id, finish, {least}(finish + {SLICE_MS}, target), target FROM s WHERE finish < target
+        )
+        SELECT p.id, %(batch)s, s.start, s.finish - s.start, {products} FROM s JOIN page p ON p.id = s.id
+    """  # noqa: S608
+    move = f"""
+        UPDATE {_ALLOCATION} AS a
+        SET cursor_ms = {greatest}(a.cursor_ms, {least}({goal}, {cap})),
+            settled = COALESCE({greatest}(a.cursor_ms, {least}({goal}, {cap})) = a.ended_ms, 0)
+        WHERE {_DUE}
+    """  # noqa: S608
+    spread = f"SELECT min(period_start), max(period_start) FROM {_RECORD} WHERE batch_id = %(batch)s"  # noqa: S608
+    late = f"SELECT EXISTS (SELECT 1 FROM {_ALLOCATION} a WHERE {_DUE})"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(insert, parameters)
+        records = cursor.rowcount
+        cursor.execute(move, parameters)
+        allocations = cursor.rowcount
+        cursor.execute(late, parameters)
+        behind = bool(cursor.fetchone()[0])
+        cursor.execute(spread, parameters)
+        return _Written(allocations, records, behind, *cursor.fetchone())
+
+
+def _parameters(page: Page, batch: UsageBatch, limit: int) -> dict[str, Any]:
+    return {"after": page.after, "last": page.last, "limit": limit, "batch": batch.pk}
+
+
+def unrecorded_since(*, now: datetime) -> int | None:
+    """The oldest moment, in milliseconds, up to which a due allocation is recorded; None when none is due."""
+    limit = floor_slice(to_ms(now))
+    rows = Allocation.objects.filter(settled=False)
+    held = rows.filter(ended_ms=None, cursor_ms__lt=limit).aggregate(Min("cursor_ms"))["cursor_ms__min"]
+    ended = rows.filter(ended_ms__isnull=False).aggregate(Min("cursor_ms"))["cursor_ms__min"]
+    found: Sequence[int] = [each for each in (held, ended) if each is not None]
+    return min(found, default=None)

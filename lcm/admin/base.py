@@ -1,0 +1,245 @@
+"""The base of every model's admin: whatever is saved or deleted is in the change log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.options import ShowFacets
+from django.contrib.admin.utils import flatten_fieldsets
+from django.core.paginator import Paginator
+from django.db import models, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.http import urlencode
+
+from lcm.admin.access import ForAdmins
+from lcm.admin.deletion import protectors, with_dependents
+from lcm.admin.reason_form import asking_why, confirmed, reason_of
+from lcm.domain.actors import Actor
+from lcm.models import ChangeLog, User
+from lcm.services.changelog import differences, entry_for, fields_of, log_change, log_changes
+from lcm.web.forms import JsonField
+from lcm.web.pagination import capped_count
+
+if TYPE_CHECKING:
+    AnyPaginator = Paginator[Any]
+else:
+    AnyPaginator = Paginator
+
+
+class CappedPaginator(AnyPaginator):
+    """Counts no further than a person would turn pages; what lies beyond is found by searching."""
+
+    @cached_property
+    def count(self) -> int:
+        found, _ = capped_count(self.object_list)  # type: ignore[arg-type]
+        return found
+
+
+if TYPE_CHECKING:
+    AnyModelAdmin = admin.ModelAdmin[Any]
+    AnyTabularInline = admin.TabularInline[Any, Any]
+else:
+    AnyModelAdmin = admin.ModelAdmin
+    AnyTabularInline = admin.TabularInline
+
+
+class LoggedAdmin(ForAdmins, AnyModelAdmin):
+    """Edits and deletions say why; only edited columns are written, so a status moved meanwhile stays."""
+
+    list_per_page = 50
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER
+    paginator = CappedPaginator
+    delete_confirmation_template = "admin/lcm/delete_confirmation.html"
+    delete_selected_confirmation_template = "admin/lcm/delete_selected_confirmation.html"
+    formfield_overrides = {models.JSONField: {"form_class": JsonField}}
+    # A sentence above the list and the form, with the page of LCM it speaks of.
+    note = ""
+    note_page = ""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        return super().changelist_view(request, {**self._note(), **(extra_context or {})})
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: Any = None,
+    ) -> HttpResponse:
+        return super().changeform_view(
+            request, object_id, form_url, {**self._note(), **(extra_context or {})}
+        )
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """The reason is no field of the model: it is added to the form of what is."""
+        names = kwargs.get("fields", ())
+        if names is None or not self._edits(request, obj):
+            return super().get_form(request, obj, change=change, **kwargs)
+        names = names or flatten_fieldsets(self.get_fieldsets(request, obj))
+        kwargs["fields"] = [name for name in names if name != "reason"]
+        return asking_why(super().get_form(request, obj, change=change, **kwargs))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        own = super().get_fieldsets(request, obj)
+        return [*own, ("Why", {"fields": ("reason",)})] if self._edits(request, obj) else own
+
+    def _edits(self, request: HttpRequest, obj: Any) -> bool:
+        return obj is not None and self.has_change_permission(request, obj)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """An object's history is its part of the change log."""
+        query = urlencode({"object_id": object_id})
+        return redirect(f"{reverse('admin:lcm_changelog_changelist')}?{query}")
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        if not change:
+            obj.save(force_insert=True)
+            return
+        form.before = described(_fresh(obj))
+        obj.save(update_fields=_edited_columns(obj, form.changed_data))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        if change:
+            _log_edit(request, form.instance, form.before)
+        else:
+            _log_addition(request, form.instance)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        deletions = _deletions(request, [row.instance for row in formset.deleted_forms])
+        edited = [row.instance for row in formset.initial_forms if row.has_changed()]
+        before = {row.pk: described(_fresh(row)) for row in edited}
+        super().save_formset(request, form, formset, change)
+        log_changes(deletions)
+        for row, _ in formset.changed_objects:
+            _log_edit(request, row, before[row.pk])
+        for row in formset.new_objects:
+            _log_addition(request, row)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What is referred to stays, and the page says by what: a few of them, were they a million."""
+        protected = [text for obj in objs for text in self.protectors(obj)]
+        return ([], {}, set(), protected) if protected else super().get_deleted_objects(objs, request)
+
+    def protectors(self, obj: Any) -> list[str]:
+        return protectors(obj)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        form = confirmed(request, said_yes=request.method == "POST")
+        return super().delete_view(request, object_id, {"reason_form": form, **(extra_context or {})})
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        with transaction.atomic():
+            log_changes(_deletions(request, [obj]))
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        with transaction.atomic():
+            log_changes(_deletions(request, list(queryset)))
+            super().delete_queryset(request, queryset)
+
+    # Django's own log of the admin would say the same with less in it.
+    def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        return None
+
+    def log_change(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+        return None
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        return None
+
+    def _note(self) -> dict[str, Any]:
+        return {"note": self.note, "note_url": reverse(self.note_page) if self.note_page else ""}
+
+
+class ReadOnlyAdmin(LoggedAdmin):
+    """What is written once: to be looked at."""
+
+    may_add = may_change = may_delete = False
+
+
+class ReadOnlyInline(ForAdmins, AnyTabularInline):
+    may_add = may_change = may_delete = False
+    extra = 0
+    show_change_link = True
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    assert isinstance(request.user, User)
+    return Actor.person(request.user)
+
+
+def described(obj: models.Model) -> dict[str, Any]:
+    """An object's fields for the log; those with many values (groups) by their names."""
+    many = {
+        field.name: sorted(str(each) for each in getattr(obj, field.name).all())
+        for field in obj._meta.many_to_many
+        if _is_plain(field)
+    }
+    return fields_of(obj) | many
+
+
+def log_password_change(request: HttpRequest, user: Any) -> None:
+    log_change(user, actor=actor_of(request), event="password_changed", message=f"password of {user} changed")
+
+
+def _fresh(obj: models.Model) -> models.Model:
+    return type(obj)._base_manager.get(pk=obj.pk)
+
+
+def _is_plain(field: models.ManyToManyField[Any, Any]) -> bool:
+    """Whether its rows have no model, and so no admin and log, of their own."""
+    through = field.remote_field.through
+    return through is not None and bool(through._meta.auto_created)
+
+
+def _edited_columns(obj: models.Model, names: Iterable[str]) -> list[str]:
+    edited = [field.name for field in obj._meta.concrete_fields if field.name in names]
+    touched = [field.name for field in obj._meta.concrete_fields if getattr(field, "auto_now", False)]
+    return [*edited, *touched] if edited else []
+
+
+def _log_addition(request: HttpRequest, obj: models.Model) -> None:
+    message = f"{_named(obj)} added as a data fix"
+    log_change(
+        obj, actor=actor_of(request), event="admin_added", message=message, reason=reason_of(request),
+        after=described(_fresh(obj)),
+    )  # fmt: skip
+
+
+def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -> None:
+    old, new = differences(before, described(_fresh(obj)))
+    if not new:
+        return
+    fields = ", ".join(name.replace("_", " ") for name in new)
+    message = f"{_named(obj)} edited as a data fix: {fields}"
+    log_change(
+        obj, actor=actor_of(request), event="admin_edited", message=message, reason=reason_of(request),
+        before=old, after=new,
+    )  # fmt: skip
+
+
+def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
+    """Entries for what is about to go, with all that goes with it."""
+    return [
+        entry_for(
+            obj,
+            actor=actor_of(request),
+            event="admin_deleted",
+            message=f"{_named(obj)} deleted as a data fix",
+            reason=reason_of(request),
+            before=described(obj),
+        )
+        for obj in with_dependents(objs)
+    ]
+
+
+def _named(obj: models.Model) -> str:
+    kind, name = str(obj._meta.verbose_name), str(obj)
+    return name if name.startswith(kind) else f"{kind} {name}"

@@ -1,0 +1,53 @@
+"""What goes with an object that is deleted, and what keeps it from being deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import NestedObjects, quote
+from django.db import models, router
+from django.urls import reverse
+from django.utils.html import format_html
+
+from lcm.web.pagination import capped_count
+
+EXAMPLES = 5
+
+
+def protectors(obj: models.Model) -> list[str]:
+    """Links to some of the rows that refer to an object and may not lose it, and how many more there are."""
+    return [
+        text
+        for relation in obj._meta.related_objects
+        if relation.on_delete is models.PROTECT
+        for text in some_of(relation.related_model._base_manager.filter(**{relation.field.name: obj}))
+    ]
+
+
+def some_of(rows: models.QuerySet[Any]) -> list[str]:
+    kind = rows.model._meta
+    texts: list[str] = [
+        format_html('{}: <a href="{}">{}</a>', str(kind.verbose_name).capitalize(), _change_url(row), row)
+        for row in rows[:EXAMPLES]
+    ]
+    count, more = capped_count(rows)
+    if count > EXAMPLES:
+        texts.append(f"and {count - EXAMPLES:,}{' or more' if more else ''} other {kind.verbose_name_plural}")
+    return texts
+
+
+def with_dependents(objs: list[Any]) -> Iterator[models.Model]:
+    """The objects and all that Django deletes with them, as far as it is shown in the admin."""
+    if not objs:
+        return
+    collector = NestedObjects(using=router.db_for_write(type(objs[0])), origin=objs)
+    collector.collect(objs)
+    for found in collector.model_objs.values():
+        if admin.site.is_registered(type(next(iter(found)))):
+            yield from sorted(found, key=lambda obj: str(obj.pk))
+
+
+def _change_url(obj: models.Model) -> str:
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[quote(str(obj.pk))])

@@ -1,0 +1,278 @@
+"""The CML client: the calls that LCM needs, with typed and tolerant results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from lcm.cml.client import results
+from lcm.cml.client.caller import Caller, CallRecord, Patience
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused
+from lcm.cml.client.system_results import ResourcePoolUsage, SystemInformation, SystemStats
+from lcm.cml.client.transport import Call, Transport
+from lcm.cml.client.version import BULK_INTERFACES, Version
+from lcm.cml.json_values import as_flag, as_list, as_mapping, as_text
+
+T = TypeVar("T")
+
+NODE_DATA = {"data": "true", "operational": "true", "exclude_configurations": "true"}
+INTERFACE_DATA = {"data": "true", "operational": "true"}
+NO_SUCH_CALL = frozenset({404, 405})
+FORBIDDEN = 403
+LABS_AT_ONCE = 8
+INTERFACES_AT_ONCE = 8
+
+
+class CmlClient:
+    """Speaks to one worker: `async with CmlClient(worker) as cml: await cml.nodes(lab_id)`.
+
+    Every call raises CmlError (see call_errors) and nothing else. `on_call` hears of each HTTP exchange.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        patience: Patience | None = None,
+        on_call: Callable[[CallRecord], None] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.worker = worker
+        self._caller = Caller(Transport(worker, transport=transport), patience or Patience(), on_call)
+        self._version: Version | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; the token is left to expire."""
+        await self._caller.aclose()
+
+    # The controller itself
+
+    async def system_information(self) -> SystemInformation:
+        """Version and readiness; CML answers without a log-in."""
+        call = Call("system_information", "GET", "system_information", authenticated=False)
+        found = SystemInformation.read(await self._mapping(call))
+        self._version = found.version or self._version
+        return found
+
+    async def version(self) -> Version | None:
+        """The version in numbers, asked once; None when CML's text cannot be read."""
+        if self._version is None:
+            await self.system_information()
+        return self._version
+
+    async def system_stats(self) -> SystemStats:
+        """What the computes have and what is in use."""
+        return SystemStats.read(await self._mapping(Call("system_stats", "GET", "system_stats")))
+
+    async def resource_pool_usage(self) -> tuple[ResourcePoolUsage, ...] | None:
+        """Limits and usage of the resource pools; None if this CML has no such call, or not for our user."""
+        try:
+            entries = await self._list(Call("resource_pool_usage", "GET", "resource_pool_usage"))
+        except CmlRefused as error:
+            if error.status in NO_SUCH_CALL or error.status == FORBIDDEN:
+                return None
+            raise
+        return tuple(ResourcePoolUsage.read(as_mapping(entry)) for entry in entries)
+
+    # Labs
+
+    async def labs(self, *, show_all: bool = True) -> tuple[str, ...]:
+        """The ids of the labs, of all users or of our own."""
+        params = {"show_all": "true"} if show_all else None
+        entries = await self._list(Call("labs", "GET", "labs", params=params))
+        return tuple(text for entry in entries if (text := as_text(entry)))
+
+    async def lab(self, lab_id: str) -> results.Lab:
+        """Title, owner and state of a lab."""
+        call = Call("lab", "GET", _lab(lab_id))
+        found = results.Lab.read(await self._mapping(call), lab_id)
+        if found is None:
+            raise self._malformed(call, "there is no lab title in the answer")
+        return found
+
+    async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.Lab, ...]:
+        """The labs of these ids that still exist, a few calls at a time."""
+
+        async def detail(lab_id: str) -> results.Lab | None:
+            try:
+                return await self.lab(lab_id)
+            except CmlNotFound:
+                return None
+
+        found = await _few_at_once(lab_ids, detail, LABS_AT_ONCE)
+        return tuple(lab for lab in found if lab is not None)
+
+    async def import_lab(self, topology: str, *, title: str) -> str:
+        """Import a topology under a title and return the id of the lab; never repeated by itself."""
+        call = Call(
+            "import",
+            "POST",
+            "import",
+            params={"title": title},
+            content=topology.encode(),
+            idempotent=False,
+        )
+        lab_id = as_text((await self._mapping(call)).get("id"))
+        if not lab_id:
+            raise self._malformed(call, "there is no lab id in the answer")
+        return lab_id
+
+    async def start_lab(self, lab_id: str) -> None:
+        """Start all nodes; returns before they are booted."""
+        await self._caller.do(Call("start", "PUT", _lab(lab_id, "start")))
+
+    async def stop_lab(self, lab_id: str) -> None:
+        """Stop all nodes."""
+        await self._caller.do(Call("stop", "PUT", _lab(lab_id, "stop")))
+
+    async def wipe_lab(self, lab_id: str) -> None:
+        """Remove the disks of a stopped lab."""
+        await self._caller.do(Call("wipe", "PUT", _lab(lab_id, "wipe")))
+
+    async def delete_lab(self, lab_id: str) -> None:
+        """Remove a stopped and wiped lab; one that is gone already is success."""
+        try:
+            await self._caller.do(Call("delete", "DELETE", _lab(lab_id)))
+        except CmlNotFound:
+            return
+
+    async def lab_state(self, lab_id: str) -> str:
+        """DEFINED_ON_CORE, STARTED, STOPPED, or whatever a newer CML says."""
+        call = Call("state", "GET", _lab(lab_id, "state"))
+        return self._expect(call, as_text(await self._caller.send(call)), "text")
+
+    async def check_if_converged(self, lab_id: str) -> bool:
+        """Whether all that runs is up."""
+        call = Call("check_if_converged", "GET", _lab(lab_id, "check_if_converged"))
+        return self._expect(call, as_flag(await self._caller.send(call)), "true or false")
+
+    async def lab_element_state(self, lab_id: str) -> results.ElementStates:
+        """The states of nodes, links and interfaces by id."""
+        call = Call("lab_element_state", "GET", _lab(lab_id, "lab_element_state"))
+        return results.ElementStates.read(await self._mapping(call))
+
+    # Nodes
+
+    async def nodes(self, lab_id: str) -> results.Entries[results.Node]:
+        """All nodes with what runs, without their configurations."""
+        call = Call("nodes", "GET", _lab(lab_id, "nodes"), params=NODE_DATA)
+        return results.entries(await self._list(call), results.Node.read)
+
+    async def set_node_tags(self, lab_id: str, node_id: str, tags: Iterable[str]) -> None:
+        """Replace the tags of a node."""
+        path = _lab(lab_id, "nodes", node_id)
+        await self._caller.do(Call("node_tags", "PATCH", path, json={"tags": list(tags)}))
+
+    async def get_node_interfaces(self, lab_id: str, node_id: str) -> results.Entries[results.Interface]:
+        """The interfaces of one node with what runs."""
+        path = _lab(lab_id, "nodes", node_id, "interfaces")
+        call = Call("get_node_interfaces", "GET", path, params=INTERFACE_DATA)
+        return results.entries(await self._list(call), results.Interface.reader(node_id))
+
+    async def bulk_interfaces(self, lab_id: str) -> results.Entries[results.Interface] | None:
+        """The interfaces of all nodes in one answer; None when this CML (before 2.10) has no such call."""
+        if not await self._has_bulk_interfaces():
+            return None
+        call = Call("interfaces", "GET", _lab(lab_id, "interfaces"), params=INTERFACE_DATA)
+        try:
+            return results.entries(await self._list(call), results.Interface.reader(None))
+        except CmlRefused as error:
+            if error.status in NO_SUCH_CALL and "Lab not found" not in error.description:
+                return None
+            raise
+
+    async def interfaces_one_by_one(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
+        """The interfaces by node, a call for each, a few at a time; a node's failure is its own."""
+
+        async def ask(node_id: str) -> results.Entries[results.Interface] | CmlError:
+            try:
+                return await self.get_node_interfaces(lab_id, node_id)
+            except CmlError as error:
+                return error
+
+        asked = tuple(dict.fromkeys(node_ids))
+        return dict(zip(asked, await _few_at_once(asked, ask, INTERFACES_AT_ONCE), strict=True))
+
+    async def interfaces(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
+        """The interfaces by node: in one call where CML can, else one by one."""
+        found = await self.bulk_interfaces(lab_id)
+        if found is None:
+            return await self.interfaces_one_by_one(lab_id, node_ids)
+        return results.by_node(found, node_ids)
+
+    async def _has_bulk_interfaces(self) -> bool:
+        """By the version; when it cannot be told the call is tried."""
+        try:
+            version = await self.version()
+        except CmlError:
+            return True
+        return version is None or version >= BULK_INTERFACES
+
+    async def layer3_addresses(self, lab_id: str) -> results.Layer3Addresses:
+        """The addresses that CML has seen, by the id of the interface."""
+        call = Call("layer3_addresses", "GET", _lab(lab_id, "layer3_addresses"))
+        return results.Layer3Addresses.read(await self._mapping(call))
+
+    async def link_ends(self, lab_id: str) -> dict[str, results.LinkEnds]:
+        """Which nodes the links of a lab connect, by the id of the link."""
+        call = Call("topology", "GET", _lab(lab_id, "topology"), params={"exclude_configurations": "true"})
+        return results.LinkEnds.read_all(await self._mapping(call))
+
+    async def get_lab_simulation_stats(self, lab_id: str) -> results.SimulationStats:
+        """Usage of nodes and links by id."""
+        call = Call("simulation_stats", "GET", _lab(lab_id, "simulation_stats"))
+        return results.SimulationStats.read(await self._mapping(call))
+
+    # Shapes
+
+    async def _mapping(self, call: Call) -> dict[str, object]:
+        value = await self._caller.send(call)
+        return self._expect(call, value if isinstance(value, dict) else None, "an object")
+
+    async def _list(self, call: Call) -> list[object]:
+        value = await self._caller.send(call)
+        found = self._expect(call, value if isinstance(value, list) else None, "a list")
+        if len(found) > len(as_list(found)):
+            raise self._malformed(call, f"the list has {len(found):,} entries")
+        return found
+
+    def _expect(self, call: Call, value: T | None, shape: str) -> T:
+        if value is None:
+            raise self._malformed(call, f"the answer is not {shape}")
+        return value
+
+    def _malformed(self, call: Call, description: str) -> CmlAnswerMalformed:
+        return CmlAnswerMalformed(self.worker.name, call.name, description)
+
+
+def _lab(lab_id: str, *more: str) -> str:
+    """The path of a lab or of something in it."""
+    return "/".join(("labs", *(quote(part, safe="") for part in (lab_id, *more))))
+
+
+async def _few_at_once(items: Iterable[str], ask: Callable[[str], Awaitable[T]], limit: int) -> list[T]:
+    """The answers in the order of the items, with a limit on how many are asked at a time."""
+    gate = asyncio.Semaphore(limit)
+
+    async def one(item: str) -> T:
+        async with gate:
+            return await ask(item)
+
+    tasks = [asyncio.create_task(one(item)) for item in items]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,277 @@
+"""What CML answers about labs, typed: what is missing or odd is None, `raw` keeps what CML really said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Generic, TypeVar
+
+from lcm.cml.client.errors import CmlError
+from lcm.cml.json_values import (
+    Json,
+    as_decimal,
+    as_flag,
+    as_mapping,
+    as_number,
+    as_text,
+    as_texts,
+    as_whole,
+    plain_numbers,
+)
+
+T = TypeVar("T")
+
+MAX_PERCENT = 1e6
+
+
+@dataclass(frozen=True)
+class Entries(Generic[T], Sequence[T]):
+    """The entries of a list that could be read, and the places of those that could not."""
+
+    items: tuple[T, ...] = ()
+    unreadable: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> T:  # type: ignore[override]
+        return self.items[index]
+
+
+def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entries[T]:
+    """Read a list; an entry without an id has its place noted."""
+    found = [read(value) if isinstance(value, dict) else None for value in values]
+    items = tuple(item for item in found if item is not None)
+    return Entries(items, tuple(index for index, item in enumerate(found) if item is None))
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab as its tile shows it."""
+
+    id: str
+    title: str
+    state: str | None
+    owner: str | None
+    node_count: int | None
+    created: str | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json, lab_id: str) -> Lab | None:
+        """None without a title: every lab has one, and by it we know our own."""
+        title = as_text(values.get("lab_title"))
+        if not title:
+            return None
+        return cls(
+            id=as_text(values.get("id")) or lab_id,
+            title=title,
+            state=as_text(values.get("state")),
+            owner=as_text(values.get("owner_username")) or as_text(values.get("owner")),
+            node_count=as_whole(values.get("node_count")),
+            created=as_text(values.get("created")),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class ElementStates:
+    """The states of a lab's elements by id."""
+
+    nodes: dict[str, str]
+    links: dict[str, str]
+    interfaces: dict[str, str]
+
+    @classmethod
+    def read(cls, values: Json) -> ElementStates:
+        return cls(*(_states(values.get(kind)) for kind in ("nodes", "links", "interfaces")))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: what runs (`operational`) before what is configured; None is not known.
+
+    Files of controllers before 2.5 keep what runs beside the rest; both are read.
+    """
+
+    id: str
+    label: str
+    node_definition: str
+    image_definition: str | None
+    state: str | None
+    compute_id: str | None
+    tags: tuple[str, ...]
+    cpus: int | None
+    cpu_limit: int | None
+    ram_mb: int | None
+    boot_disk_gb: int | None
+    data_volume_gb: int | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def read(cls, values: Json) -> Node | None:
+        node_id = as_text(values.get("id"))
+        if not node_id:
+            return None
+        operational = as_mapping(values.get("operational"))
+
+        def live(key: str) -> object:
+            value = operational.get(key)
+            return values.get(key) if value is None else value
+
+        return cls(
+            id=node_id,
+            label=as_text(values.get("label")) or node_id,
+            node_definition=as_text(values.get("node_definition")) or "",
+            image_definition=as_text(live("image_definition")),
+            state=as_text(values.get("state")),
+            compute_id=as_text(live("compute_id")),
+            tags=as_texts(values.get("tags")),
+            cpus=as_whole(live("cpus"), 10_000),
+            cpu_limit=as_whole(live("cpu_limit"), 100),
+            ram_mb=as_whole(live("ram"), 10**9),
+            boot_disk_gb=as_whole(live("boot_disk_size"), 10**6),
+            data_volume_gb=as_whole(live("data_volume"), 10**6),
+            raw=values,
+        )
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface of a node; the MAC address is the one in use, else the one configured."""
+
+    id: str
+    node_id: str | None
+    label: str
+    slot: int | None
+    type: str | None
+    state: str | None
+    is_connected: bool | None
+    mac_address: str | None
+    raw: Json = field(repr=False)
+
+    @classmethod
+    def reader(cls, node_id: str | None) -> Callable[[Json], Interface | None]:
+        """How to read the interfaces of one node, or of the nodes that they name."""
+
+        def read(values: Json) -> Interface | None:
+            interface_id = as_text(values.get("id"))
+            if not interface_id:
+                return None
+            operational = as_mapping(values.get("operational"))
+            return cls(
+                id=interface_id,
+                node_id=node_id or as_text(values.get("node")),
+                label=as_text(values.get("label")) or interface_id,
+                slot=as_whole(values.get("slot")),
+                type=as_text(values.get("type")),
+                state=as_text(values.get("state")),
+                is_connected=as_flag(values.get("is_connected")),
+                mac_address=as_text(operational.get("mac_address")) or as_text(values.get("mac_address")),
+                raw=values,
+            )
+
+        return read
+
+
+InterfacesByNode = Mapping[str, "Entries[Interface] | CmlError"]
+
+
+def by_node(found: Entries[Interface], node_ids: Iterable[str]) -> InterfacesByNode:
+    """The interfaces of each node; what cannot be read may belong to any of them."""
+    grouped: dict[str, list[Interface]] = {node_id: [] for node_id in node_ids}
+    for interface in found.items:
+        if interface.node_id in grouped:
+            grouped[interface.node_id].append(interface)
+    return {node_id: Entries(tuple(items), found.unreadable) for node_id, items in grouped.items()}
+
+
+@dataclass(frozen=True)
+class SeenAddresses:
+    """What CML saw on an interface."""
+
+    ip4: tuple[str, ...]
+    ip6: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layer3Addresses:
+    """The addresses by the id of the interface."""
+
+    by_interface: dict[str, SeenAddresses]
+
+    @classmethod
+    def read(cls, values: Json) -> Layer3Addresses:
+        found: dict[str, SeenAddresses] = {}
+        for node in values.values():
+            for entry in as_mapping(as_mapping(node).get("interfaces")).values():
+                interface = as_mapping(entry)
+                if interface_id := as_text(interface.get("id")):
+                    addresses = as_texts(interface.get("ip4")), as_texts(interface.get("ip6"))
+                    found[interface_id] = SeenAddresses(*addresses)
+        return cls(found)
+
+
+@dataclass(frozen=True)
+class NodeStatistics:
+    """What a node uses: percent of its CPUs (may exceed 100), percent of its RAM, MB of disk."""
+
+    cpu_percent: Decimal | None
+    ram_percent: Decimal | None
+    disk_mb: int | None
+    figures: dict[str, float | int]
+
+    @classmethod
+    def read(cls, values: Json) -> NodeStatistics:
+        disk = as_number(values.get("disk_usage"))
+        return cls(
+            cpu_percent=as_decimal(values.get("cpu_usage"), MAX_PERCENT),
+            ram_percent=as_decimal(values.get("ram_usage"), MAX_PERCENT),
+            disk_mb=None if disk is None else round(disk),
+            figures=plain_numbers(values),
+        )
+
+
+@dataclass(frozen=True)
+class LinkEnds:
+    """The nodes at both ends of a link."""
+
+    a: str
+    b: str
+
+    @classmethod
+    def read_all(cls, topology: Json) -> dict[str, LinkEnds]:
+        """By the id of the link; a link that does not say where it leads is left out."""
+        found = {}
+        links = topology.get("links")
+        for link in links if isinstance(links, list) else ():
+            values = as_mapping(link)
+            names = [as_text(values.get(key)) for key in ("id", "n1", "n2")]
+            if all(names):
+                found[names[0] or ""] = cls(names[1] or "", names[2] or "")
+        return found
+
+
+@dataclass(frozen=True)
+class SimulationStats:
+    """Statistics of nodes and links by id."""
+
+    nodes: dict[str, NodeStatistics]
+    links: dict[str, dict[str, float | int]]
+
+    @classmethod
+    def read(cls, values: Json) -> SimulationStats:
+        return cls(
+            {id: NodeStatistics.read(item) for id, item in _mappings(values.get("nodes"))},
+            {id: plain_numbers(item) for id, item in _mappings(values.get("links"))},
+        )
+
+
+def _mappings(value: object) -> list[tuple[str, Json]]:
+    """The mappings inside a mapping, by key."""
+    return [(as_text(key) or "", item) for key, item in as_mapping(value).items() if isinstance(item, dict)]
+
+
+def _states(value: object) -> dict[str, str]:
+    return {key: state for key, item in as_mapping(value).items() if (state := as_text(item))}

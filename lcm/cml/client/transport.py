@@ -1,0 +1,136 @@
+"""One HTTP exchange with a worker: within its time and size, with every failure as a CmlError."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import httpx
+
+from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.errors import CmlAnswerMalformed, CmlTimeout, CmlUnreachable
+from lcm.cml.json_values import NotJson, as_mapping, as_text, parse_json
+
+MAX_BODY = 16 * 1024 * 1024
+MAX_ERROR_BODY = 64 * 1024
+LIMITS = httpx.Limits(max_connections=8, max_keepalive_connections=8, keepalive_expiry=30)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the API: its name in errors and metrics, and what is sent."""
+
+    name: str
+    method: str
+    path: str
+    params: dict[str, str] | None = None
+    json: object = None
+    content: bytes | None = None
+    idempotent: bool = True
+    authenticated: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, body and how long to wait when CML asks for patience."""
+
+    status: int
+    body: bytes
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    def description(self) -> str:
+        """CML's own words: the description of its {code, description}, else the text."""
+        try:
+            said = as_mapping(parse_json(self.body)).get("description")
+        except NotJson:
+            said = None
+        text = as_text(said) or self.body[:300].decode("utf-8", "replace").strip()
+        return text or "no description"
+
+
+class Transport:
+    """The connections to one worker."""
+
+    def __init__(self, worker: Worker, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self.worker = worker
+        self._given = transport
+        self._opened: httpx.AsyncClient | None = None
+        self._is_closed = False
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def _http(self) -> httpx.AsyncClient:
+        """Made at the first call: a certificate file that is missing is a failure of that call."""
+        if self._opened is None:
+            self._opened = httpx.AsyncClient(
+                base_url=self.worker.api_url,
+                verify=self.worker.tls() if self._given is None else True,
+                transport=self._given,
+                timeout=None,  # noqa: S113 - every exchange has a deadline for its whole
+                trust_env=False,
+                limits=LIMITS,
+                headers={"Accept": "application/json"},
+            )
+        return self._opened
+
+    async def aclose(self) -> None:
+        """Refuse further calls, wait for calls under way, which have a deadline, and close."""
+        self._is_closed = True
+        await self._idle.wait()
+        if self._opened is not None:
+            await self._opened.aclose()
+
+    async def exchange(self, call: Call, *, token: str | None, seconds: float) -> Answer:
+        """Send a call and read its answer; raises CmlError when there is none."""
+        if self._is_closed:
+            raise CmlUnreachable(self.worker.name, call.name, "the client of this worker has been closed")
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._exchange(call, token)
+        except TimeoutError:
+            raise CmlTimeout(self.worker.name, call.name, f"no answer within {seconds:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise CmlUnreachable(self.worker.name, call.name, reason) from error
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
+
+    async def _exchange(self, call: Call, token: str | None) -> Answer:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        http = self._http()
+        request = http.build_request(
+            call.method, call.path, params=call.params, json=call.json, content=call.content, headers=headers
+        )
+        response = await http.send(request, stream=True)
+        try:
+            limit = MAX_BODY if response.is_success else MAX_ERROR_BODY
+            body = await self._read(response, limit, call)
+        finally:
+            await response.aclose()
+        return Answer(response.status_code, body, _retry_after(response))
+
+    async def _read(self, response: httpx.Response, limit: int, call: Call) -> bytes:
+        parts, size = [], 0
+        async for part in response.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > limit and response.is_success:
+                description = f"the answer is longer than {limit // 1024**2} MB"
+                raise CmlAnswerMalformed(self.worker.name, call.name, description, response.status_code)
+            if size > limit:
+                break
+        return b"".join(parts)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None

@@ -1,0 +1,82 @@
+"""One observation of a session whose labs are on several workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from lcm.cml.observation.model import PoolUsage, ResourceObservation
+
+T = TypeVar("T")
+
+SUMS = (
+    "total_cpu_cores",
+    "total_memory_mb",
+    "total_storage_mb",
+    "used_cpu_cores",
+    "used_memory_mb",
+    "used_storage_mb",
+    "actual_node_count",
+)
+
+
+# What each part says of itself, together in the whole.
+JOINED = (*SUMS, "node_definitions_used", "observed_ports", "simulation_stats")
+
+
+def observed_together(seen: Sequence[ResourceObservation]) -> ResourceObservation:
+    """As if it were one lab: what is not known of one part is missing, and the whole says so."""
+    first, *others = seen
+    if not others:
+        return first
+    sums: dict[str, Any] = {name: _sum(getattr(each, name) for each in seen) for name in SUMS}
+    return replace(
+        first,
+        lab_id=" ".join(each.lab_id for each in seen if each.lab_id) or None,
+        nodes=tuple(node for each in seen for node in each.nodes),
+        node_definitions_used=_names(each.node_definitions_used for each in seen),
+        observed_ports=_together(each.observed_ports for each in seen),
+        simulation_stats=_stats(each.simulation_stats for each in seen),
+        resource_pool_usage=_pools(each.resource_pool_usage for each in seen),
+        incomplete=_incomplete(seen),
+        errors=tuple(error for each in seen for error in each.errors),
+        **sums,
+    )
+
+
+def _incomplete(seen: Sequence[ResourceObservation]) -> tuple[str, ...]:
+    """What a part could not read, and what only some parts know: the whole of it is more than their sum."""
+    said = [name for each in seen for name in each.incomplete]
+    partly = [name for name in JOINED if len({getattr(each, name) is None for each in seen}) > 1]
+    return tuple(dict.fromkeys([*said, *partly]))
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """Of what is known; None when nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _names(values: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    known = [value for value in values if value is not None]
+    return tuple(sorted({name for value in known for name in value})) if known else None
+
+
+def _pools(values: Iterable[tuple[PoolUsage, ...] | None]) -> tuple[PoolUsage, ...] | None:
+    """Each pool once: two labs can be on one worker."""
+    known = [value for value in values if value is not None]
+    return tuple({pool.pool_id: pool for value in known for pool in value}.values()) if known else None
+
+
+def _together(values: Iterable[dict[str, T] | None]) -> dict[str, T] | None:
+    known = [value for value in values if value is not None]
+    return {key: item for value in known for key, item in value.items()} if known else None
+
+
+def _stats(values: Iterable[dict[str, object] | None]) -> dict[str, object] | None:
+    """By id of node and link, which no two workers share."""
+    known: list[dict[str, Any]] = [value for value in values if value is not None]
+    if not known:
+        return None
+    return {kind: _together(value.get(kind) for value in known) for kind in ("nodes", "links")}

@@ -1,0 +1,244 @@
+"""An observation of a running lab: value objects with the JSON form that is posted and stored.
+
+The field names are the keys, `observed_at` is ISO 8601 with its offset, Decimals are text ("1.50"), tuples
+are lists. **None is "not known", never 0.** Allocated figures (`total_…`, `cpu_cores`, `ram_mb`,
+`storage_mb`) are what the worker gives to the nodes; used ones (`used_…`) are what they took of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from lcm.cml.node_sizes import is_weightless
+from lcm.cml.observation.json_schema import (
+    CORES,
+    CPUS,
+    EXACT,
+    FLAG,
+    MEGABYTES,
+    MOMENT,
+    OBJECT,
+    OBSERVER,
+    OBSERVERS,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Form,
+    ObservationMalformed,
+    PortsByName,
+)
+from lcm.cml.records import Record
+
+__all__ = [
+    "LABLET_CONTROLLER",
+    "MANUAL",
+    "OBSERVATION",
+    "InterfaceObservation",
+    "MissingPart",
+    "NodeObservation",
+    "ObservationMalformed",
+    "PoolUsage",
+    "ResourceObservation",
+]
+
+# The observer: a controller by itself, or for a person who requested the observation.
+LABLET_CONTROLLER, MANUAL = OBSERVERS
+NOT_RUNNING = frozenset({None, "DEFINED_ON_CORE", "STOPPED"})
+
+
+@dataclass(frozen=True)
+class MissingPart(Record):
+    """A part that could not be read: `nodes`, `simulation_stats`, `nodes[R1].ram_mb`…, and why."""
+
+    part: str
+    message: str
+
+
+@dataclass(frozen=True)
+class InterfaceObservation(Record):
+    """An interface; `mac_address` is the one in use, addresses are None when they could not be asked for."""
+
+    interface_id: str
+    label: str
+    slot: int | None = None
+    state: str | None = None
+    is_connected: bool | None = None
+    mac_address: str | None = None
+    ip4: tuple[str, ...] | None = None
+    ip6: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NodeObservation(Record):
+    """A node: what it was given, what it used of it, its ports by name and its interfaces.
+
+    `cpu_cores` is cpus × cpu_limit / 100. `interfaces` is None when they could not be read.
+    """
+
+    node_id: str
+    label: str
+    node_definition: str
+    image_definition: str | None = None
+    state: str | None = None
+    compute_id: str | None = None
+    cpus: int | None = None
+    cpu_limit: int | None = None
+    cpu_cores: Decimal | None = None
+    ram_mb: int | None = None
+    storage_mb: int | None = None
+    cpu_usage_percent: Decimal | None = None
+    memory_usage_percent: Decimal | None = None
+    used_cpu_cores: Decimal | None = None
+    used_memory_mb: int | None = None
+    used_storage_mb: int | None = None
+    tags: tuple[str, ...] = ()
+    ports: dict[str, int] = field(default_factory=dict)
+    interfaces: tuple[InterfaceObservation, ...] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the node takes part in the lab; a state we do not know counts as running."""
+        return self.state not in NOT_RUNNING
+
+    @property
+    def is_weightless(self) -> bool:
+        """Whether it is a connector or a switch, which run no machine."""
+        return is_weightless(self.node_definition)
+
+
+@dataclass(frozen=True)
+class PoolUsage(Record):
+    """Licences and storage of a resource pool of CML, over all labs in it; None is no limit or not known."""
+
+    pool_id: str
+    label: str
+    licenses_used: int | None = None
+    licenses_limit: int | None = None
+    storage_used_mb: int | None = None
+    storage_limit_mb: int | None = None
+
+
+@dataclass(frozen=True)
+class ResourceObservation(Record):
+    """A lab at one moment: totals over its nodes, the nodes, and the ports that their tags hold, by name.
+
+    When the nodes could not be read, `nodes` is empty and the totals, `actual_node_count`,
+    `node_definitions_used` and `observed_ports` are None. `incomplete` names the fields that are None or
+    too small because something could not be read, and `errors` says why.
+    """
+
+    observed_at: datetime
+    observer: str
+    controller: str | None = None
+    lab_id: str | None = None
+    cml_version: str | None = None
+    total_cpu_cores: Decimal | None = None
+    total_memory_mb: int | None = None
+    total_storage_mb: int | None = None
+    used_cpu_cores: Decimal | None = None
+    used_memory_mb: int | None = None
+    used_storage_mb: int | None = None
+    nodes: tuple[NodeObservation, ...] = ()
+    actual_node_count: int | None = None
+    node_definitions_used: tuple[str, ...] | None = None
+    observed_ports: dict[str, int] | None = None
+    simulation_stats: dict[str, object] | None = None
+    resource_pool_usage: tuple[PoolUsage, ...] | None = None
+    incomplete: tuple[str, ...] = ()
+    errors: tuple[MissingPart, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything could be read."""
+        return not self.incomplete and not self.errors
+
+    @classmethod
+    def from_dict(cls, values: object) -> ResourceObservation:
+        """The inverse of to_dict; raise ObservationMalformed with everything that is wrong."""
+        problems: dict[str, str] = {}
+        observation = OBSERVATION.read(values, "", problems)
+        if problems:
+            raise ObservationMalformed(problems)
+        return observation
+
+
+MISSING_PART = Form(MissingPart, {"part": TEXT, "message": TEXT}, required=("part", "message"))
+INTERFACE = Form(
+    InterfaceObservation,
+    {
+        "interface_id": TEXT,
+        "label": TEXT,
+        "slot": WHOLE,
+        "state": TEXT,
+        "is_connected": FLAG,
+        "mac_address": TEXT,
+        "ip4": TEXTS,
+        "ip6": TEXTS,
+    },
+    required=("interface_id", "label"),
+)
+NODE = Form(
+    NodeObservation,
+    {
+        "node_id": TEXT,
+        "label": TEXT,
+        "node_definition": TEXT,
+        "image_definition": TEXT,
+        "state": TEXT,
+        "compute_id": TEXT,
+        "cpus": CPUS,
+        "cpu_limit": WHOLE,
+        "cpu_cores": CORES,
+        "ram_mb": MEGABYTES,
+        "storage_mb": MEGABYTES,
+        "cpu_usage_percent": EXACT,
+        "memory_usage_percent": EXACT,
+        "used_cpu_cores": CORES,
+        "used_memory_mb": MEGABYTES,
+        "used_storage_mb": MEGABYTES,
+        "tags": TEXTS,
+    },
+    required=("node_id", "label", "node_definition"),
+    parts={"ports": PortsByName(), "interfaces": INTERFACE},
+)
+POOL_USAGE = Form(
+    PoolUsage,
+    {
+        "pool_id": TEXT,
+        "label": TEXT,
+        "licenses_used": WHOLE,
+        "licenses_limit": WHOLE,
+        "storage_used_mb": WHOLE,
+        "storage_limit_mb": WHOLE,
+    },
+    required=("pool_id", "label"),
+)
+OBSERVATION = Form(
+    ResourceObservation,
+    {
+        "observed_at": MOMENT,
+        "observer": OBSERVER,
+        "controller": TEXT,
+        "lab_id": TEXT,
+        "cml_version": TEXT,
+        "total_cpu_cores": CORES,
+        "total_memory_mb": MEGABYTES,
+        "total_storage_mb": MEGABYTES,
+        "used_cpu_cores": CORES,
+        "used_memory_mb": MEGABYTES,
+        "used_storage_mb": MEGABYTES,
+        "actual_node_count": WHOLE,
+        "node_definitions_used": TEXTS,
+        "simulation_stats": OBJECT,
+        "incomplete": TEXTS,
+    },
+    required=("observed_at", "observer"),
+    parts={
+        "nodes": NODE,
+        "observed_ports": PortsByName(),
+        "resource_pool_usage": POOL_USAGE,
+        "errors": MISSING_PART,
+    },
+)

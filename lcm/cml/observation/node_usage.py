@@ -1,0 +1,80 @@
+"""What one node was given and what it uses of it."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+from lcm.cml.client.results import Node, NodeStatistics
+from lcm.cml.node_sizes import is_weightless
+from lcm.cml.observation.model import InterfaceObservation, NodeObservation
+
+FULL_CPU = 100
+MB_PER_GB = 1024
+CENT = Decimal("0.01")
+THOUSANDTH = Decimal("0.001")
+
+
+def observe_node(
+    node: Node,
+    stats: NodeStatistics | None,
+    *,
+    ports: dict[str, int],
+    interfaces: tuple[InterfaceObservation, ...] | None,
+) -> NodeObservation:
+    """A node as it is stored; a connector or switch takes nothing whatever figures it shows."""
+    weightless = is_weightless(node.node_definition)
+    return NodeObservation(
+        node_id=node.id,
+        label=node.label,
+        node_definition=node.node_definition,
+        image_definition=node.image_definition,
+        state=node.state,
+        compute_id=node.compute_id,
+        cpus=node.cpus,
+        cpu_limit=node.cpu_limit,
+        cpu_cores=Decimal(0) if weightless else cpu_cores(node.cpus, node.cpu_limit),
+        ram_mb=0 if weightless else node.ram_mb,
+        storage_mb=0 if weightless else storage_mb(node.boot_disk_gb, node.data_volume_gb),
+        cpu_usage_percent=None if stats is None else stats.cpu_percent,
+        memory_usage_percent=None if stats is None else stats.ram_percent,
+        used_cpu_cores=None if stats is None else _used_cores(node.cpus, stats.cpu_percent),
+        used_memory_mb=None if stats is None else _used_memory(node.ram_mb, stats.ram_percent),
+        used_storage_mb=None if stats is None else stats.disk_mb,
+        tags=node.tags,
+        ports=ports,
+        interfaces=interfaces,
+    )
+
+
+def cpu_cores(cpus: int | None, cpu_limit: int | None) -> Decimal | None:
+    """Cores from CPUs and the percentage of them a node may use; without a limit that is all."""
+    if cpus is None:
+        return None
+    return (Decimal(cpus * (cpu_limit or FULL_CPU)) / FULL_CPU).quantize(CENT)
+
+
+def storage_mb(boot_disk_gb: int | None, data_volume_gb: int | None) -> int | None:
+    """Boot disk and data volume together; a node need not have a data volume."""
+    if boot_disk_gb is None and not data_volume_gb:
+        return None
+    return ((boot_disk_gb or 0) + (data_volume_gb or 0)) * MB_PER_GB
+
+
+def why_missing(node: NodeObservation) -> str:
+    """Why a node has no figure."""
+    if node.is_running:
+        return "CML gives no such figure for this node"
+    return f"the node is {node.state or 'in no known state'}: nothing is allocated to it"
+
+
+def _used_cores(cpus: int | None, percent: Decimal | None) -> Decimal | None:
+    """CML counts usage in percent of the node's CPUs; a little over 100 happens."""
+    if cpus is None or percent is None:
+        return None
+    return (cpus * percent / 100).quantize(THOUSANDTH, ROUND_HALF_UP)
+
+
+def _used_memory(ram_mb: int | None, percent: Decimal | None) -> int | None:
+    if ram_mb is None or percent is None:
+        return None
+    return int((ram_mb * percent / 100).to_integral_value(ROUND_HALF_UP))

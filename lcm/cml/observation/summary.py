@@ -1,0 +1,245 @@
+"""From the answers of CML to an observation: plain arithmetic that never counts the unknown as zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+
+from lcm.cml.client.results import (
+    Entries,
+    Interface,
+    InterfacesByNode,
+    Layer3Addresses,
+    Node,
+    SimulationStats,
+    by_node,
+)
+from lcm.cml.client.system_results import ResourcePoolUsage
+from lcm.cml.observation.live_ports import ports_by_node
+from lcm.cml.observation.model import (
+    InterfaceObservation,
+    MissingPart,
+    NodeObservation,
+    PoolUsage,
+    ResourceObservation,
+)
+from lcm.cml.observation.node_usage import observe_node, why_missing
+
+MAX_ERRORS = 100
+MAX_MESSAGE = 500
+
+TOTALS = {"total_cpu_cores": "cpu_cores", "total_memory_mb": "ram_mb", "total_storage_mb": "storage_mb"}
+USED = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
+OF_THE_NODES = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_used", "observed_ports")
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A part that CML did not give, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The answers, or for each why there is none."""
+
+    nodes: Entries[Node] | Failed
+    interfaces: Entries[Interface] | InterfacesByNode | Failed
+    addresses: Layer3Addresses | Failed
+    stats: SimulationStats | Failed
+    pools: tuple[ResourcePoolUsage, ...] | Failed | None
+
+
+@dataclass
+class _Gaps:
+    """What is missing: the fields that are not whole, and the reasons."""
+
+    fields: list[str] = field(default_factory=list)
+    errors: list[MissingPart] = field(default_factory=list)
+
+    def note(self, part: str, reason: str, *fields: str) -> None:
+        self.fields.extend(fields)
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append(MissingPart(part[:MAX_MESSAGE], reason[:MAX_MESSAGE]))
+        elif len(self.errors) == MAX_ERRORS:
+            self.errors.append(
+                MissingPart("errors", f"There are more: only the first {MAX_ERRORS} are kept.")
+            )
+
+
+def summarize(
+    parts: Parts,
+    *,
+    observed_at: datetime,
+    observer: str,
+    controller: str | None,
+    lab_id: str,
+    cml_version: str | None,
+) -> ResourceObservation:
+    """The observation that the answers amount to."""
+    gaps = _Gaps()
+    blank = ResourceObservation(
+        observed_at=observed_at,
+        observer=observer,
+        controller=controller,
+        lab_id=lab_id,
+        cml_version=cml_version,
+        simulation_stats=_stored_stats(parts.stats, gaps),
+        resource_pool_usage=_pool_usage(parts.pools, gaps),
+    )
+    if isinstance(parts.addresses, Failed):
+        gaps.note("layer3_addresses", parts.addresses.reason, "nodes")
+    if isinstance(parts.interfaces, Failed):
+        gaps.note("interfaces", parts.interfaces.reason, "nodes")
+    if isinstance(parts.nodes, Failed):
+        gaps.note("nodes", parts.nodes.reason, *OF_THE_NODES)
+        seen = blank
+    else:
+        seen = _with_nodes(blank, parts, parts.nodes, gaps)
+    return replace(seen, incomplete=tuple(dict.fromkeys(gaps.fields)), errors=tuple(gaps.errors))
+
+
+def _with_nodes(
+    blank: ResourceObservation, parts: Parts, found: Entries[Node], gaps: _Gaps
+) -> ResourceObservation:
+    """The blank filled in from the nodes."""
+    for place in found.unreadable:
+        gaps.note(f"nodes[{place}]", "this entry has no id and could not be read", *OF_THE_NODES)
+    if found.unreadable and not found.items:
+        return replace(blank, actual_node_count=len(found.unreadable))
+    interfaces = _interfaces_by_node(parts, found, gaps)
+    ports = ports_by_node(found.items)
+    for label, problem in ports.problems:
+        gaps.note(f"nodes[{label}].tags", problem, "observed_ports")
+    stats = parts.stats.nodes if isinstance(parts.stats, SimulationStats) else {}
+    nodes = tuple(
+        observe_node(node, stats.get(node.id), ports=held, interfaces=interfaces.get(node.id))
+        for node, held in zip(found.items, ports.by_node, strict=True)
+    )
+    _note_missing_figures(nodes, gaps)
+    return replace(
+        blank,
+        nodes=nodes,
+        actual_node_count=len(nodes) + len(found.unreadable),
+        node_definitions_used=tuple(sorted({node.node_definition for node in nodes})),
+        observed_ports=ports.all,
+        total_cpu_cores=_decimal_sum(node.cpu_cores for node in nodes),
+        total_memory_mb=_whole_sum(node.ram_mb for node in nodes),
+        total_storage_mb=_whole_sum(node.storage_mb for node in nodes),
+        used_cpu_cores=_decimal_sum(_used(nodes, "used_cpu_cores")),
+        used_memory_mb=_whole_sum(_used(nodes, "used_memory_mb")),
+        used_storage_mb=_whole_sum(_used(nodes, "used_storage_mb")),
+    )
+
+
+def _interfaces_by_node(
+    parts: Parts, found: Entries[Node], gaps: _Gaps
+) -> dict[str, tuple[InterfaceObservation, ...]]:
+    """The interfaces of each node whose answer could be read."""
+    if isinstance(parts.interfaces, Failed):
+        return {}
+    grouped = parts.interfaces
+    if isinstance(grouped, Entries):
+        if grouped.unreadable:
+            reason = f"{len(grouped.unreadable)} of the entries have no id and could not be read"
+            gaps.note("interfaces", reason, "nodes")
+        grouped = by_node(replace(grouped, unreadable=()), [node.id for node in found.items])
+    seen: dict[str, tuple[InterfaceObservation, ...]] = {}
+    labels = {node.id: node.label for node in found.items}
+    for node_id, answer in grouped.items():
+        place = f"nodes[{labels.get(node_id, node_id)}].interfaces"
+        if not isinstance(answer, Entries):
+            gaps.note(place, str(answer), "nodes")
+            continue
+        if answer.unreadable:
+            gaps.note(place, f"{len(answer.unreadable)} of the entries could not be read", "nodes")
+        seen[node_id] = tuple(_interface(interface, parts.addresses) for interface in answer.items)
+    return seen
+
+
+def _interface(interface: Interface, addresses: Layer3Addresses | Failed) -> InterfaceObservation:
+    """An interface with the addresses seen on it: none seen is (), not asked is None."""
+    ip4: tuple[str, ...] | None = None
+    ip6: tuple[str, ...] | None = None
+    if isinstance(addresses, Layer3Addresses):
+        seen = addresses.by_interface.get(interface.id)
+        ip4, ip6 = (seen.ip4, seen.ip6) if seen else ((), ())
+    return InterfaceObservation(
+        interface_id=interface.id,
+        label=interface.label,
+        slot=interface.slot,
+        state=interface.state,
+        is_connected=interface.is_connected,
+        mac_address=interface.mac_address,
+        ip4=ip4,
+        ip6=ip6,
+    )
+
+
+def _stored_stats(stats: SimulationStats | Failed, gaps: _Gaps) -> dict[str, object] | None:
+    """The statistics as they are kept: the numbers by id."""
+    if isinstance(stats, Failed):
+        gaps.note("simulation_stats", stats.reason, "simulation_stats", *USED)
+        return None
+    return {
+        "nodes": {node_id: node.figures for node_id, node in stats.nodes.items()},
+        "links": dict(stats.links),
+    }
+
+
+def _pool_usage(
+    pools: tuple[ResourcePoolUsage, ...] | Failed | None, gaps: _Gaps
+) -> tuple[PoolUsage, ...] | None:
+    """Licences and storage of the resource pools; None where CML does not have them."""
+    if isinstance(pools, Failed):
+        gaps.note("resource_pool_usage", pools.reason, "resource_pool_usage")
+        return None
+    if pools is None:
+        return None
+    return tuple(
+        PoolUsage(
+            pool_id=pool.id,
+            label=pool.label,
+            licenses_used=pool.licenses_used,
+            licenses_limit=pool.licenses_limit,
+            storage_used_mb=pool.storage_used_mb,
+            storage_limit_mb=pool.storage_limit_mb,
+        )
+        for pool in pools
+    )
+
+
+def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None:
+    """Say of each total which nodes it lacks; a usage that no node reports is one this CML does not have."""
+    counted = list(nodes)
+    for total, figure in TOTALS.items():
+        for node in counted:
+            if getattr(node, figure) is None:
+                gaps.note(f"nodes[{node.label}].{figure}", why_missing(node), total)
+    for used in USED:
+        expected = [node for node in counted if node.is_running and not node.is_weightless]
+        lacking = [node for node in expected if getattr(node, used) is None]
+        if len(lacking) < len(expected):
+            for node in lacking:
+                gaps.note(f"nodes[{node.label}].{used}", "CML gives no such figure for this node", used)
+
+
+def _used(nodes: Iterable[NodeObservation], figure: str) -> list[object]:
+    return [getattr(node, figure) for node in nodes]
+
+
+def _decimal_sum(values: Iterable[object]) -> Decimal | None:
+    """The sum of what is known: None when nothing is, 0 when there is nothing to know."""
+    given = list(values)
+    known = [value for value in given if isinstance(value, Decimal)]
+    return sum(known, Decimal(0)) if known or not given else None
+
+
+def _whole_sum(values: Iterable[object]) -> int | None:
+    """As _decimal_sum, for whole numbers."""
+    given = list(values)
+    known = [value for value in given if isinstance(value, int)]
+    return sum(known) if known or not given else None

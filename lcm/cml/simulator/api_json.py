@@ -1,0 +1,217 @@
+"""The JSON of labs, nodes, interfaces and links, as each version of CML gives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
+from lcm.cml.simulator.node_lifecycle import OPERATIONAL, PROGRESS
+from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.seeded_random import between, made_uuid
+
+SNOOPED_AFTER_SECONDS = 1.0
+PERMISSIONS = ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
+
+
+def lab_shape(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
+    """A lab as its tile shows it."""
+    return {
+        "id": lab.id,
+        "created": lab.created,
+        "modified": lab.created,
+        "lab_title": lab.title,
+        "lab_description": lab.description,
+        "lab_notes": lab.notes,
+        "owner": owner_id,
+        "owner_username": lab.owner,
+        "owner_fullname": "",
+        "state": lab.state(now),
+        "node_count": len(lab.nodes),
+        "link_count": len(lab.links),
+        "groups": [],
+        "effective_permissions": PERMISSIONS,
+    }
+
+
+def node_shape(
+    lab: SimLab,
+    node: SimNode,
+    now: float,
+    options: ControllerOptions,
+    *,
+    compute_id: str,
+    operational: bool,
+    configurations: bool,
+) -> dict[str, Any]:
+    """A node; 2.9 repeats some of what runs beside `operational`."""
+    state = node.life.state(now)
+    running = _operational(node, compute_id) if state in OPERATIONAL else None
+    shape: dict[str, Any] = {
+        "id": node.id,
+        "lab_id": lab.id,
+        "label": node.label,
+        "node_definition": node.node_definition,
+        "image_definition": node.image_definition,
+        "x": node.x,
+        "y": node.y,
+        "tags": list(node.tags),
+        "parameters": dict(node.parameters),
+        "hide_links": node.hide_links,
+        "pinned_compute_id": None,
+        "state": state,
+        "boot_progress": PROGRESS[state],
+        "operational": running if operational else None,
+        **{key: node.configured.get(key) for key in CONFIGURABLE},
+    }
+    shape["configuration"] = node.configuration if configurations else [] if options.is_modern else None
+    if options.is_modern:
+        return shape | {"priority": None, "pyats": dict.fromkeys(("username", "password", "enable_password"))}
+    beside = ("compute_id", "vnc_key", "resource_pool", "iol_app_id", "serial_consoles")
+    old = {key: (running or {}).get(key) for key in beside}
+    return shape | old | {"serial_consoles": old["serial_consoles"] or []}
+
+
+def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
+    """What a started node has."""
+    consoles = [{"console_key": made_uuid(node.id, "console"), "label": "Main", "device_number": 0}]
+    return {
+        "boot_disk_size": node.boot_disk_size,
+        "cpu_limit": node.cpu_limit,
+        "cpus": node.cpus,
+        "data_volume": node.data_volume,
+        "ram": node.ram,
+        "compute_id": compute_id,
+        "image_definition": node.image_definition or (None if node.is_weightless else node.node_definition),
+        "vnc_key": "" if node.is_weightless else made_uuid(node.id, "vnc"),
+        "resource_pool": None,
+        "iol_app_id": None,
+        "serial_consoles": [] if node.is_weightless else consoles,
+    }
+
+
+def interface_shape(lab: SimLab, interface: SimInterface, now: float, *, operational: bool) -> dict[str, Any]:
+    """An interface; what runs is there while its node does."""
+    state = lab.interface_state(interface, now)
+    shape: dict[str, Any] = {
+        "id": interface.id,
+        "lab_id": lab.id,
+        "node": interface.node_id,
+        "label": interface.label,
+        "slot": interface.slot,
+        "type": interface.type,
+        "mac_address": interface.configured_mac,
+        "is_connected": lab.is_connected(interface),
+        "state": state,
+    }
+    if operational:
+        is_up = state == "STARTED" and interface.type == "physical"
+        shape["operational"] = _interface_operational(interface) if is_up else None
+    return shape
+
+
+def _interface_operational(interface: SimInterface) -> dict[str, Any]:
+    return {
+        "device_name": "nf" + interface.live_mac.replace(":", ""),
+        "mac_address": interface.live_mac,
+        "src_udp_port": None,
+        "dst_udp_port": None,
+    }
+
+
+def link_shape(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
+    """A link by itself."""
+    return {
+        "id": link.id,
+        "lab_id": lab.id,
+        "label": link.label,
+        "interface_a": link.a.id,
+        "interface_b": link.b.id,
+        "node_a": link.a.node_id,
+        "node_b": link.b.node_id,
+        "link_capture_key": "",
+        "state": lab.link_state(link, now),
+    }
+
+
+def topology_shape(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, Any]:
+    """The whole lab, in the form that imports take."""
+    return {
+        "lab": {
+            "title": lab.title,
+            "description": lab.description,
+            "notes": lab.notes,
+            "owner": owner_id,
+            "version": lab.schema_version,
+        },
+        "nodes": [_topology_node(node, configurations) for node in lab.nodes.values()],
+        "links": [
+            {
+                "id": link.id,
+                "label": link.label,
+                "interface_a": link.a.id,
+                "interface_b": link.b.id,
+                "i1": link.a.id,
+                "i2": link.b.id,
+                "n1": link.a.node_id,
+                "n2": link.b.node_id,
+                "conditioning": {},
+            }
+            for link in lab.links.values()
+        ],
+        "annotations": [],
+        "smart_annotations": [],
+    }
+
+
+def _topology_node(node: SimNode, configurations: bool) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "label": node.label,
+        "node_definition": node.node_definition,
+        "image_definition": node.image_definition,
+        "x": node.x,
+        "y": node.y,
+        "hide_links": node.hide_links,
+        "tags": list(node.tags),
+        "parameters": dict(node.parameters),
+        "configuration": node.configuration if configurations else [],
+        **{key: node.configured.get(key) for key in CONFIGURABLE},
+        "interfaces": [
+            {
+                "id": interface.id,
+                "label": interface.label,
+                "slot": interface.slot,
+                "type": interface.type,
+                "mac_address": interface.configured_mac,
+            }
+            for interface in node.interfaces
+        ],
+    }
+
+
+def addresses_shape(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
+    """What was snooped of a node: nothing before it is up, and only where a link is."""
+    booted = node.life.booted_for(now) >= SNOOPED_AFTER_SECONDS and not node.is_weightless
+    return {
+        "name": node.label,
+        "interfaces": {
+            interface.live_mac: {
+                "id": interface.id,
+                "label": interface.label,
+                "ip4": [_ip4(interface)] if booted and lab.is_connected(interface) else [],
+                "ip6": [_ip6(interface)] if booted and lab.is_connected(interface) else [],
+            }
+            for interface in node.interfaces
+            if interface.type == "physical"
+        },
+    }
+
+
+def _ip4(interface: SimInterface) -> str:
+    parts = (int(between(1, 254, interface.id, place)) for place in range(3))
+    return ".".join(map(str, (10, *parts)))
+
+
+def _ip6(interface: SimInterface) -> str:
+    parts = interface.live_mac.split(":")
+    return f"fe80::5054:{parts[2]}ff:fe{parts[3]}:{parts[4]}{parts[5]}"

@@ -1,0 +1,66 @@
+"""The command line of the simulator, for `manage.py simulate_cml` and `python -m lcm.cml.simulator`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from lcm.cml.simulator.app import SimulatorApp
+from lcm.cml.simulator.options import VERSIONS, ControllerOptions
+from lcm.cml.simulator.server import SimulatorServer
+from lcm.cml.simulator.state_file import Keeper
+
+PORT = 9443
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said on the command line."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=PORT, help="port to listen on")
+    parser.add_argument("--fd", type=int, help="listen on this open socket instead")
+    parser.add_argument("--version", dest="cml_version", choices=sorted(VERSIONS), default="2.10")
+    parser.add_argument("--tls", default="", metavar="FILE", help="certificate to serve with, as PEM")
+    parser.add_argument(
+        "--tls-key", default="", metavar="FILE", help="its key, if it is in a file of its own"
+    )
+    parser.add_argument("--username", default="admin")
+    parser.add_argument("--password", default="simulated")
+    parser.add_argument("--boot-seconds", type=float, default=5.0, help="mean time a node takes to boot")
+    parser.add_argument("--latency", type=float, default=0.0, metavar="SECONDS", help="added to every answer")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same figures")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="keep controllers and labs here, and go on with them"
+    )
+    parser.add_argument(
+        "--no-controller", action="store_true", help="start without a controller: they are added over HTTP"
+    )
+
+
+def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
+    """Serve until stopped."""
+    bind = f"{options.host}:{options.port}" if options.fd is None else f"fd://{options.fd}"
+    where = f"{'https' if options.tls else 'http'}://{options.host}:{options.port}/"
+    SimulatorServer(
+        lambda: _app(options),
+        bind,
+        certificate=options.tls,
+        key=options.tls_key,
+        on_ready=lambda: options.fd is None and say(f"CML {options.cml_version} simulated at {where}"),
+    ).run()
+
+
+def _app(options: argparse.Namespace) -> SimulatorApp:
+    app = SimulatorApp(keeper=Keeper(options.state) if options.state else None)
+    if not options.no_controller:
+        app.add(
+            "",
+            ControllerOptions(
+                version=options.cml_version,
+                users={options.username: options.password},
+                boot_seconds=options.boot_seconds,
+                latency_seconds=options.latency,
+                seed=options.seed,
+            ),
+        )
+    return app

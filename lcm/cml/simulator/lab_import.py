@@ -1,0 +1,130 @@
+"""From the YAML of a topology to a simulated lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.cml.node_sizes import is_weightless
+from lcm.cml.simulator.http_messages import ApiError
+from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
+from lcm.cml.simulator.node_lifecycle import BootPlan, Life
+from lcm.cml.simulator.options import ControllerOptions
+from lcm.cml.simulator.seeded_random import between, draw, made_mac, made_uuid
+from lcm.cml.topology.errors import Problems, TopologyError
+from lcm.cml.topology.model import Topology, TopologyNode
+from lcm.cml.topology.parser import parse_topology
+from lcm.cml.topology.yaml_loader import load_mapping
+
+SPREAD = 0.4
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes labs and nodes; `key` keeps the ids of two imports apart."""
+
+    options: ControllerOptions
+    key: str
+
+    def life(self, label: str, definition: str) -> Life:
+        """Each node boots in a time of its own; what runs no machine is there at once."""
+        options = self.options
+        spread = between(1 - SPREAD, 1 + SPREAD, options.seed, "boot", self.key, label)
+        boot = 0.0 if is_weightless(definition) else options.boot_seconds * spread
+        return Life(
+            BootPlan(
+                queue=options.queue_seconds * draw(options.seed, "queue", self.key, label),
+                starting=options.starting_seconds,
+                boot=boot,
+                stop=options.stop_seconds,
+                has_starting=options.is_modern,
+            )
+        )
+
+    def uuid(self, *names: object) -> str:
+        return made_uuid(self.options.seed, self.key, *names)
+
+    def interface(
+        self, node_id: str, label: str, slot: int | None, kind: str, mac: str | None
+    ) -> SimInterface:
+        interface_id = self.uuid("interface", node_id, label)
+        return SimInterface(interface_id, node_id, label, slot, kind, mac, mac or made_mac(interface_id))
+
+
+def import_topology(
+    text: bytes, *, title: str, owner: str, created: str, maker: Maker
+) -> tuple[SimLab, list[str]]:
+    """The lab of a topology, and the warnings; raises ApiError with what is wrong."""
+    try:
+        topology = parse_topology(text)
+    except TopologyError as error:
+        raise ApiError(400, f"Bad Request: Invalid topology: {error}") from None
+    raw = load_mapping(text, Problems())
+    lab = SimLab(
+        id=maker.uuid("lab"),
+        title=title or topology.title or f"Lab at {created}",
+        description=topology.description,
+        notes=topology.notes,
+        owner=owner,
+        created=created,
+    )
+    _add_nodes(lab, topology, raw, maker)
+    _add_links(lab, topology, maker)
+    return lab, list(topology.warnings)
+
+
+def _add_nodes(lab: SimLab, topology: Topology, raw: Mapping[str, Any], maker: Maker) -> None:
+    for node, entry in zip(topology.nodes, raw["nodes"], strict=True):
+        made = _node(node, entry, maker)
+        lab.nodes[made.id] = made
+
+
+def _node(node: TopologyNode, entry: Mapping[str, Any], maker: Maker) -> SimNode:
+    node_id = maker.uuid("node", node.id)
+    made = SimNode(
+        id=node_id,
+        label=node.label,
+        node_definition=node.node_definition,
+        life=maker.life(node.label, node.node_definition),
+        image_definition=node.image_definition,
+        x=node.x,
+        y=node.y,
+        tags=list(node.tags),
+        configured={key: entry.get(key) or None for key in CONFIGURABLE},
+        configuration=_configuration(entry.get("configuration")),
+        hide_links=entry.get("hide_links") is True,
+    )
+    for place, (interface, source) in enumerate(
+        zip(node.interfaces, entry.get("interfaces") or (), strict=True)
+    ):
+        kind = source.get("type") if source.get("type") in ("loopback", "physical") else "physical"
+        slot = source.get("slot") if isinstance(source.get("slot"), int) else place
+        mac = source.get("mac_address") if isinstance(source.get("mac_address"), str) else None
+        made.interfaces.append(
+            maker.interface(node_id, interface.label, None if kind == "loopback" else slot, kind, mac)
+        )
+    return made
+
+
+def _configuration(value: Any) -> list[dict[str, object]]:
+    """Configurations as named files; a plain text is the main one."""
+    if isinstance(value, str):
+        return [{"name": "Main", "content": value}]
+    files = [value] if isinstance(value, dict) else value or []
+    return [
+        {"name": str(each.get("name", "Main")), "content": str(each.get("content", ""))} for each in files
+    ]
+
+
+def _add_links(lab: SimLab, topology: Topology, maker: Maker) -> None:
+    by_place = {
+        (node.id, interface.id): made
+        for node, made_node in zip(topology.nodes, lab.nodes.values(), strict=True)
+        for interface, made in zip(node.interfaces, made_node.interfaces, strict=True)
+    }
+    for link in topology.links:
+        made = SimLink(
+            maker.uuid("link", link.id), link.label, by_place[link.n1, link.i1], by_place[link.n2, link.i2]
+        )
+        lab.links[made.id] = made

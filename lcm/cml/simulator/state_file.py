@@ -1,0 +1,81 @@
+"""Controllers and their labs in a file: a simulator that is started again goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lcm.cml.simulator.controller import SimulatedController
+from lcm.cml.simulator.labs import SimInterface, SimLab, SimLink, SimNode
+from lcm.cml.simulator.node_lifecycle import BootPlan, Life
+from lcm.cml.simulator.options import ControllerOptions, OptionError
+
+logger = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Their clock is that of the wall: labs grow older while nobody serves them, as on a real worker."""
+
+    clock = staticmethod(time.time)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> list[SimulatedController]:
+        """What was there; nothing when there is no file, or none that could be read."""
+        try:
+            return [_controller(values) for values in json.loads(self._path.read_text())]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError, KeyError, OptionError) as error:
+            logger.warning("%s cannot be read, the simulator starts empty: %s", self._path, error)
+            return []
+
+    def save(self, controllers: Iterable[SimulatedController]) -> None:
+        """As a whole or not at all, for us alone: it has the passwords."""
+        new = self._path.with_suffix(".new")
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump([_values(controller) for controller in controllers], file)
+        new.replace(self._path)
+
+
+def _values(controller: SimulatedController) -> dict[str, Any]:
+    return {
+        "name": controller.name,
+        "options": asdict(controller.options),
+        "started_at": controller.started_at,
+        "imports": controller.imports,
+        "labs": [asdict(lab) for lab in controller.labs.values()],
+    }
+
+
+def _controller(values: dict[str, Any]) -> SimulatedController:
+    options = ControllerOptions.from_dict(values["options"])
+    made = SimulatedController(values["name"], options, clock=Keeper.clock)
+    made.started_at, made.imports = values["started_at"], values["imports"]
+    made.labs = {lab["id"]: _lab(lab) for lab in values["labs"]}
+    return made
+
+
+def _lab(values: dict[str, Any]) -> SimLab:
+    nodes = {key: _node(node) for key, node in values["nodes"].items()}
+    return SimLab(
+        **values | {"nodes": nodes, "links": {key: _link(link) for key, link in values["links"].items()}}
+    )
+
+
+def _node(values: dict[str, Any]) -> SimNode:
+    life = Life(**values["life"] | {"plan": BootPlan(**values["life"]["plan"])})
+    return SimNode(
+        **values | {"life": life, "interfaces": [SimInterface(**each) for each in values["interfaces"]]}
+    )
+
+
+def _link(values: dict[str, Any]) -> SimLink:
+    return SimLink(**values | {"a": SimInterface(**values["a"]), "b": SimInterface(**values["b"])})

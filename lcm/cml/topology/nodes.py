@@ -1,0 +1,150 @@
+"""Reading the nodes of a topology."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lcm.cml.ports import PortTag, TagError, parse_tag
+from lcm.cml.topology.fields import Section, short_text
+from lcm.cml.topology.limits import (
+    MAX_INTERFACE_LABEL,
+    MAX_INTERFACES,
+    MAX_NODE_NAME,
+    MAX_NODES,
+    MAX_TAG,
+    MAX_TAGS,
+)
+from lcm.cml.topology.model import NodeInterface, TopologyNode
+from lcm.cml.topology.requirements import effective_figures
+from lcm.cml.topology.yaml_scalars import shown
+
+
+@dataclass
+class PortLedger:
+    """The outside ports of a topology and who has them; TCP and UDP are counted apart."""
+
+    holders: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def claim(self, port: PortTag, holder: str) -> str | None:
+        """Give a port to a holder, or say who already has it."""
+        held_by = self.holders.setdefault((port.transport, port.outside), holder)
+        return None if held_by == holder else held_by
+
+
+def read_tags(section: Section, label: str, ledger: PortLedger) -> tuple[str, ...]:
+    """The tags of a node; one that names a port must be readable and its outside port free."""
+    tags = []
+    for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
+        path = f"{section.place('tags')}[{index}]"
+        if item is None:
+            section.problems.add(path, "A tag must be text, not null.")
+        elif tag := short_text(item, path, section.problems, limit=MAX_TAG):
+            tags.append(tag)
+            if problem := _port_problem(tag, f"{label or 'a node'} ({path})", ledger):
+                section.problems.add(path, problem)
+    return tuple(tags)
+
+
+def _port_problem(tag: str, holder: str, ledger: PortLedger) -> str | None:
+    """What is wrong with the port of a tag, if it has one."""
+    try:
+        port = parse_tag(tag)
+    except TagError as error:
+        return str(error)
+    if port is None or (held_by := ledger.claim(port, holder)) is None:
+        return None
+    return f"The outside port {port.outside}/{port.transport} is already used by {held_by}."
+
+
+MAX_CPUS = 128
+MAX_RAM_MB = 1024 * 1024
+MAX_DISK_GB = 4096
+LOWEST_CPU_LIMIT = 20
+
+
+def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
+    """All nodes, with the problems of each and between them noted."""
+    entries = root.values.get("nodes")
+    if entries is None or entries == []:
+        root.problem("nodes", "The topology has no nodes.")
+    sections = list(root.sections("nodes", limit=MAX_NODES))
+    ledger = PortLedger()
+    nodes = tuple(_read_node(section, ledger) for section in sections)
+    _refuse_repeated(sections, "label", [node.label for node in nodes])
+    _refuse_repeated(sections, "id", [node.id for node in nodes])
+    return nodes
+
+
+def _read_node(section: Section, ledger: PortLedger) -> TopologyNode:
+    """One node; a field with a problem reads as if it were not given."""
+    label = section.required_text("label", limit=MAX_NODE_NAME)
+    definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
+    # Exports of older controllers write 0 for "as the node definition says".
+    cpus = section.whole("cpus", low=0, high=MAX_CPUS) or None
+    ram_mb = section.whole("ram", low=0, high=MAX_RAM_MB, unit="MB") or None
+    boot_disk_gb = section.whole("boot_disk_size", low=0, high=MAX_DISK_GB, unit="GB") or None
+    data_volume_gb = section.whole("data_volume", low=0, high=MAX_DISK_GB, unit="GB") or None
+    cpu_limit = _read_cpu_limit(section, label)
+    _check_configuration(section)
+    size = effective_figures(
+        definition,
+        cpus=cpus,
+        cpu_limit=cpu_limit,
+        ram_mb=ram_mb,
+        boot_disk_gb=boot_disk_gb,
+        data_volume_gb=data_volume_gb,
+    )
+    return TopologyNode(
+        id=section.required_identifier("id"),
+        label=label,
+        node_definition=definition,
+        image_definition=section.text("image_definition"),
+        cpus=cpus,
+        cpu_limit=cpu_limit,
+        ram_mb=ram_mb,
+        boot_disk_gb=boot_disk_gb,
+        data_volume_gb=data_volume_gb,
+        tags=read_tags(section, label, ledger),
+        x=section.coordinate("x"),
+        y=section.coordinate("y"),
+        interfaces=_read_interfaces(section),
+        cpu_cores=size.cpu_cores,
+        memory_mb=size.memory_mb,
+        storage_gb=size.storage_gb,
+    )
+
+
+def _read_cpu_limit(section: Section, label: str) -> int | None:
+    """The percentage of its CPUs a node may use."""
+    limit = section.whole("cpu_limit", low=1, high=100, unit="percent")
+    if limit is not None and limit < LOWEST_CPU_LIMIT:
+        section.problems.warn(
+            f"{label}: a cpu_limit of {limit} percent is below {LOWEST_CPU_LIMIT}, the least CML documents."
+        )
+    return limit
+
+
+def _check_configuration(section: Section) -> None:
+    """Refuse what CML would refuse; the error does not repeat the text, which may hold a password."""
+    value = section.values.get("configuration")
+    files = [value] if isinstance(value, dict) else value
+    if files is None or isinstance(files, str):
+        return
+    if not isinstance(files, list) or not all(isinstance(entry, dict) for entry in files):
+        section.problem("configuration", "configuration must be text or a list of name and content.")
+
+
+def _read_interfaces(section: Section) -> tuple[NodeInterface, ...]:
+    """The interfaces; one without a label goes by its id."""
+    entries = list(section.sections("interfaces", limit=MAX_INTERFACES))
+    ids = [entry.required_identifier("id") for entry in entries]
+    _refuse_repeated(entries, "id", ids)
+    labels = [entry.text("label", limit=MAX_INTERFACE_LABEL) for entry in entries]
+    return tuple(NodeInterface(id, label or id) for id, label in zip(ids, labels, strict=True))
+
+
+def _refuse_repeated(sections: Iterable[Section], key: str, values: Iterable[str]) -> None:
+    """Note each value that an earlier entry already has."""
+    first: dict[str, Section] = {}
+    for section, value in zip(sections, values, strict=True):
+        if value and first.setdefault(value, section) is not section:
+            section.problem(key, f"{key} {shown(value)} is already used by {first[value].path}.")

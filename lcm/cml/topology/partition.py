@@ -1,0 +1,49 @@
+"""A topology in parts: a lab for each worker, with the links that do not leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.cml.topology.errors import Problems
+from lcm.cml.topology.yaml_loader import load_mapping
+from lcm.cml.topology.yaml_writer import write_yaml
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The topologies in the order of the groups, and the links between them, which no worker can have."""
+
+    topologies: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def part_topology(text: str, groups: Sequence[Sequence[str]]) -> Parting:
+    """Divide a topology by the labels of its nodes."""
+    root: dict[str, Any] = load_mapping(text, Problems())
+    part_of = {label: index for index, labels in enumerate(groups) for label in labels}
+    labels = {str(node["id"]): str(node["label"]) for node in root["nodes"]}
+
+    def ends(link: Mapping[str, Any]) -> tuple[str, str]:
+        return labels[str(link["n1"])], labels[str(link["n2"])]
+
+    def parts(link: Mapping[str, Any]) -> set[int]:
+        return {part_of[end] for end in ends(link)}
+
+    links = root.get("links") or []
+    return Parting(
+        topologies=tuple(
+            _written(
+                root,
+                [node for node in root["nodes"] if part_of[str(node["label"])] == index],
+                [link for link in links if parts(link) == {index}],
+            )
+            for index in range(len(groups))
+        ),
+        left_out=tuple(" – ".join(ends(link)) for link in links if len(parts(link)) > 1),
+    )
+
+
+def _written(root: Mapping[str, Any], nodes: list[Any], links: list[Any]) -> str:
+    return write_yaml({**root, "nodes": nodes, "links": links})

@@ -1,0 +1,120 @@
+"""From what a topology says of its nodes to what a worker must offer."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+
+from lcm.cml.node_sizes import UNKNOWN, is_weightless, usual_size
+from lcm.cml.topology.model import Requirements, TopologyNode
+
+CPU_STEP = Decimal("0.5")
+MEMORY_STEP = Decimal("0.5")
+STORAGE_STEP = Decimal(1)
+MB_PER_GB = 1024
+FULL_CPU = 100
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What a node takes once the usual figures stand in for those not given."""
+
+    cpu_cores: Decimal
+    memory_mb: int
+    storage_gb: Decimal
+
+
+def effective_figures(
+    definition: str,
+    *,
+    cpus: int | None,
+    cpu_limit: int | None,
+    ram_mb: int | None,
+    boot_disk_gb: int | None,
+    data_volume_gb: int | None,
+) -> Effective:
+    """The size of a node; cpu_limit is a percentage of its CPUs."""
+    if is_weightless(definition):
+        return Effective(Decimal(0), 0, Decimal(0))
+    usual = usual_size(definition) or UNKNOWN
+    disk = usual.disk_gb if boot_disk_gb is None else boot_disk_gb
+    data = usual.data_gb if data_volume_gb is None else data_volume_gb
+    return Effective(
+        Decimal((cpus or usual.cpus) * (cpu_limit or FULL_CPU)) / FULL_CPU,
+        ram_mb or usual.ram_mb,
+        Decimal(disk + data),
+    )
+
+
+def estimate(nodes: Iterable[TopologyNode]) -> Requirements:
+    """The sum over the nodes, rounded up to half cores, half GB of memory and whole GB of storage."""
+    counted = list(nodes)
+    memory_mb = sum(node.memory_mb for node in counted)
+    return Requirements(
+        cpu_cores=round_up(sum((node.cpu_cores for node in counted), Decimal(0)), CPU_STEP),
+        memory_gb=round_up(Decimal(memory_mb) / MB_PER_GB, MEMORY_STEP),
+        storage_gb=round_up(sum((node.storage_gb for node in counted), Decimal(0)), STORAGE_STEP),
+    )
+
+
+def round_up(value: Decimal, step: Decimal) -> Decimal:
+    """The next multiple of the step."""
+    return (value / step).to_integral_value(ROUND_CEILING) * step
+
+
+def assumptions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
+    """A sentence for each node whose size had to be assumed."""
+    return tuple(sentence for node in nodes if (sentence := _assumption(node)))
+
+
+def unknown_definitions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
+    """A warning for each definition whose usual size we do not know and had to guess."""
+    by_definition: dict[str, list[str]] = {}
+    for node in nodes:
+        if usual_size(node.node_definition) is None and _missing(node):
+            by_definition.setdefault(node.node_definition, []).append(node.label)
+    return tuple(
+        f"{definition} is not a node definition we know, so the size of {_some(labels)} is a guess: "
+        "give cpus, ram and boot_disk_size in the topology."
+        for definition, labels in by_definition.items()
+    )
+
+
+def _assumption(node: TopologyNode) -> str | None:
+    """What was assumed for a node, or None when the file says it all."""
+    missing = _missing(node)
+    if not missing:
+        return None
+    verb = "are" if len(missing) > 1 or "CPUs" in missing else "is"
+    known = usual_size(node.node_definition) is not None
+    reason = f"as usual for {node.node_definition}" if known else "as a guess"
+    what, how_much = _listed(list(missing)), _listed(list(missing.values()))
+    return f"{node.label} ({node.node_definition}): {what} {verb} not given, assumed {how_much} {reason}"
+
+
+def _missing(node: TopologyNode) -> dict[str, str]:
+    """The figures the file does not give, with what is assumed for each."""
+    if is_weightless(node.node_definition):
+        return {}
+    usual = usual_size(node.node_definition) or UNKNOWN
+    missing = {}
+    if node.cpus is None:
+        missing["CPUs"] = f"{usual.cpus} CPU" + ("s" if usual.cpus != 1 else "")
+    if node.ram_mb is None:
+        missing["RAM"] = f"{usual.ram_mb} MB"
+    if node.boot_disk_gb is None:
+        missing["disk"] = f"{usual.disk_gb} GB"
+    if node.data_volume_gb is None and usual.data_gb:
+        missing["data volume"] = f"{usual.data_gb} GB of data"
+    return missing
+
+
+def _listed(words: Sequence[str]) -> str:
+    """one, two and three"""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _some(labels: Sequence[str], most: int = 3) -> str:
+    """The first few labels, and how many there are besides."""
+    if len(labels) <= most:
+        return _listed(labels)
+    return f"{', '.join(labels[:most])} and {len(labels) - most} more"

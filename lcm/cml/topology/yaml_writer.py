@@ -1,0 +1,24 @@
+"""Write a parsed topology as YAML."""
+
+from typing import Any
+
+import yaml
+
+from lcm.cml.topology.yaml_scalars import Odd
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Write what `load_mapping` reads, dates and other odd scalars as they were in the file."""
+
+
+def _plain(dumper: Any, value: Odd) -> Any:
+    """An unquoted scalar: YAML omits a tag that it would find for the text itself."""
+    return dumper.represent_scalar(dumper.resolve(yaml.ScalarNode, value.text, (True, False)), value.text)
+
+
+_Dumper.add_representer(Odd, _plain)
+
+
+def write_yaml(document: object) -> str:
+    """Return the YAML text of a parsed document, keys in their order."""
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True))

@@ -1,0 +1,83 @@
+"""What LCM told us, and the workers we speak to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from lcm.cml.client.caller import CallRecord
+from lcm.controller.config import Config
+from lcm.controller.model import ON_A_SLOT, SERVING, Session, Slot
+from lcm.controller.worker import Worker
+
+logger = logging.getLogger(__name__)
+
+
+class World:
+    """Sessions and slots by id; `on_change` hears of sessions to look at."""
+
+    def __init__(self, config: Config, on_change: Callable[[str], None]) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.slots: dict[str, Slot] = {}
+        self.on_call: Callable[[CallRecord], None] | None = None
+        self._config = config
+        self._on_change = on_change
+        self._workers: dict[str, Worker] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.is_known = False
+
+    def replace_all(self, sessions: Iterable[Session], slots: Iterable[Slot]) -> None:
+        """All that there is, from a list."""
+        self.replace_slots(slots)
+        fresh = {session.id: session for session in sessions}
+        gone = set(self.sessions) - set(fresh)
+        self.sessions = fresh
+        self.is_known = True
+        for key in (*fresh, *gone):
+            self._on_change(key)
+
+    def replace_slots(self, slots: Iterable[Slot]) -> None:
+        self.slots = {slot.id: slot for slot in slots if slot.state in SERVING}
+        for key, worker in list(self._workers.items()):
+            slot = self.slots.get(key)
+            if slot is None or slot.endpoint != worker.slot.endpoint:
+                self._close(self._workers.pop(key))
+
+    def put(self, session: Session) -> None:
+        """A session as LCM has it now; one that has left its slot is not ours any more."""
+        known = self.sessions.get(session.id)
+        if session.status in ON_A_SLOT and session.slot_id:
+            self.sessions[session.id] = session
+        else:
+            self.sessions.pop(session.id, None)
+        if known != session:
+            self._on_change(session.id)
+
+    def forget(self, session_id: str) -> None:
+        if self.sessions.pop(session_id, None):
+            self._on_change(session_id)
+
+    def sessions_on(self, slot_id: str) -> list[Session]:
+        return [session for session in self.sessions.values() if session.is_on(slot_id)]
+
+    def worker(self, slot_id: str | None) -> Worker | None:
+        """The worker of a slot; None when it does not serve."""
+        slot = self.slots.get(slot_id or "")
+        if slot is None:
+            return None
+        if slot.id not in self._workers:
+            try:
+                self._workers[slot.id] = Worker(slot, self._config, self.on_call)
+            except ValueError as error:
+                logger.error("the worker of %s cannot be used: %s", slot.name, error)
+                return None
+        return self._workers[slot.id]
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(worker.aclose() for worker in self._workers.values()), *self._closing)
+
+    def _close(self, worker: Worker) -> None:
+        task = asyncio.create_task(worker.aclose())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -1,0 +1,124 @@
+"""Reading what running labs use, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping
+
+from lcm.cml.client.errors import CmlError, CmlNotFound
+from lcm.cml.client.results import Entries, LinkEnds, Node, SimulationStats
+from lcm.cml.observation.node_usage import observe_node
+from lcm.controller.metrics import TOTAL, Sample, samples_of
+from lcm.controller.model import HAS_A_LAB, Session
+from lcm.controller.pool_leases import Leases
+from lcm.controller.stage_context import Desk, Place
+from lcm.controller.worker import Worker
+
+# A node has a counter for each of its disks.
+DISK = re.compile(r"block\d+_(rd|wr)_bytes")
+DISK_METRICS = {"rd": "disk_read", "wr": "disk_write"}
+
+
+def bytes_moved(
+    kernel_id: str, node_id: str, links: Mapping[str, LinkEnds], stats: SimulationStats
+) -> list[Sample]:
+    """The counters of a node; what CML does not count has no sample."""
+    totals: dict[str, float] = {}
+    node = stats.nodes.get(node_id)
+    for name, value in (node.figures if node else {}).items():
+        if (found := DISK.fullmatch(name)) and value >= 0:
+            metric = DISK_METRICS[found[1]]
+            totals[metric] = totals.get(metric, 0.0) + value
+    for link_id, ends in links.items():
+        counted = stats.links.get(link_id, {})
+        for metric, name in _directions(node_id, ends).items():
+            if counted.get(name, -1) >= 0:
+                totals[metric] = totals.get(metric, 0.0) + counted[name]
+    return [Sample(kernel_id, metric, TOTAL, value) for metric, value in totals.items()]
+
+
+def _directions(node_id: str, ends: LinkEnds) -> dict[str, str]:
+    """CML counts a link from its first end; a link of a node with itself moves nothing in or out."""
+    if ends.a == ends.b:
+        return {}
+    if node_id == ends.a:
+        return {"net_rx": "readbytes", "net_tx": "writebytes"}
+    if node_id == ends.b:
+        return {"net_rx": "writebytes", "net_tx": "readbytes"}
+    return {}
+
+
+logger = logging.getLogger(__name__)
+
+LABS_AT_ONCE = 16
+
+
+class Statistics:
+    """`look_at` is told the sessions whose lab is missing."""
+
+    def __init__(self, desk: Desk, leases: Leases, look_at: Callable[[str], None]) -> None:
+        self._desk = desk
+        self._leases = leases
+        self._look_at = look_at
+        self._gate = asyncio.Semaphore(LABS_AT_ONCE)
+
+    async def read(self) -> None:
+        """The figures of every running lab; those of ended sessions are gone from the metrics."""
+        running = [
+            session
+            for session in self._desk.world.sessions.values()
+            if session.status in HAS_A_LAB and self._leases.is_ours(session.pool)
+        ]
+        self._desk.metrics.utilization.keep_only(session.id for session in running)
+        await asyncio.gather(*(self._lab(session) for session in running))
+
+    async def _lab(self, session: Session) -> None:
+        places = self._desk.places(session)
+        if places is None:
+            return
+        async with self._gate:
+            try:
+                samples = [sample for place in places for sample in await self._samples(session, place)]
+            except CmlNotFound:
+                self._look_at(session.id)
+                samples = []
+            except CmlError as error:
+                logger.info("session %s has no figures: %s", session.short, error)
+                samples = []
+        if session.id in self._desk.world.sessions:
+            self._desk.metrics.utilization.put(session.id, samples, self._desk.now().timestamp())
+
+    async def _samples(self, session: Session, place: Place) -> list[Sample]:
+        memory, worker = self._desk.memory(session).on(place), place.worker
+        lab_id = memory.lab_id or await self._desk.lab_of(session, place)
+        if lab_id is None:
+            return []
+        if memory.nodes is None:
+            memory.nodes = await worker.cml.nodes(lab_id)
+            memory.links = await self._links(session, worker, lab_id)
+        stats = await worker.cml.get_lab_simulation_stats(lab_id)
+        return _samples(session, memory.nodes, memory.links, stats)
+
+    async def _links(self, session: Session, worker: Worker, lab_id: str) -> Mapping[str, LinkEnds]:
+        """What is linked; without it all figures but those of the network are there."""
+        try:
+            return await worker.cml.link_ends(lab_id)
+        except CmlNotFound:
+            raise
+        except CmlError as error:
+            logger.info("session %s has no figures of its network: %s", session.short, error)
+            return {}
+
+
+def _samples(
+    session: Session, nodes: Entries[Node], links: Mapping[str, LinkEnds], stats: SimulationStats
+) -> list[Sample]:
+    found: list[Sample] = []
+    for node in nodes.items:
+        if kernel_id := session.kernels.get(node.label):
+            seen = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)
+            found += samples_of(kernel_id, seen)
+            found += bytes_moved(kernel_id, node.id, links, stats)
+    return found

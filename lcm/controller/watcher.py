@@ -1,0 +1,86 @@
+"""List, then watch: what changes in LCM is known here a moment later, whatever happened in between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from lcm.controller.backoff import Backoff
+from lcm.controller.config import Config
+from lcm.controller.inventory import World
+from lcm.controller.lcm_client import Change, LcmClient, LcmError, TooOld
+from lcm.controller.model import Session
+
+logger = logging.getLogger(__name__)
+
+# A burst of changes costs one list instead of many small ones.
+LIST_INSTEAD = 400
+# However often LCM answers at once: never a hot loop.
+LEAST_PAUSE = 0.02
+
+
+class Follower:
+    def __init__(self, config: Config, client: LcmClient, world: World) -> None:
+        self._config = config
+        self._client = client
+        self._world = world
+        self._backoff = Backoff()
+        self._may_list_at_once = True
+
+    async def run(self) -> None:
+        """Until cancelled; a failure costs a pause of 1 to 30 s, and the list is read again.
+
+        A watch that is too old costs one only when no watch has succeeded since the last.
+        """
+        while True:
+            try:
+                await self._follow()
+            except LcmError as error:
+                await self._pause(error)
+
+    async def _pause(self, error: LcmError) -> None:
+        if isinstance(error, TooOld) and self._may_list_at_once:
+            self._may_list_at_once = False
+            logger.info("the watch is too old: list again")
+            await asyncio.sleep(LEAST_PAUSE)
+            return
+        pause = self._backoff.next()
+        logger.warning("LCM cannot be followed, again in %.1f s: %s", pause, error)
+        await asyncio.sleep(pause)
+
+    async def refresh(self, session_id: str) -> Session | None:
+        """One session as it is now; None when it is not ours any more."""
+        found = await self._client.sessions([session_id])
+        if not found:
+            self._world.forget(session_id)
+            return None
+        self._world.put(found[0])
+        return found[0]
+
+    async def _follow(self) -> None:
+        # The revision first: what changes while the list is read comes again with the watch.
+        revision = await self._client.revision()
+        self._world.replace_all(await self._client.sessions(), await self._client.slots())
+        until = time.monotonic() + self._config.resync_seconds
+        while (left := until - time.monotonic()) > 0:
+            wait = min(self._config.watch_seconds, left)
+            revision, changes = await self._client.watch(revision, round(wait, 3))
+            self._backoff.reset()
+            self._may_list_at_once = True
+            if len(changes) > LIST_INSTEAD:
+                return
+            await self._take(changes)
+            await asyncio.sleep(LEAST_PAUSE)
+
+    async def _take(self, changes: list[Change]) -> None:
+        if any(change.kind == "slot" for change in changes):
+            self._world.replace_slots(await self._client.slots())
+        ids = {change.id for change in changes if change.kind == "session"}
+        if not ids:
+            return
+        fresh = await self._client.sessions(ids)
+        for session in fresh:
+            self._world.put(session)
+        for gone in ids - {session.id for session in fresh}:
+            self._world.forget(gone)

@@ -1,0 +1,121 @@
+"""Looking over whole workers: labs without a session, sessions without a lab, ports nobody was given."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lcm.cml.client.errors import CmlError, CmlNotFound
+from lcm.controller.heartbeats import Heartbeats, Looked
+from lcm.controller.lab_titles import Mark
+from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.model import HAS_A_LAB, Session
+from lcm.controller.pool_leases import Leases
+from lcm.controller.port_tags import port_of
+from lcm.controller.stage_context import Desk
+from lcm.controller.worker import LabOnWorker, Worker
+
+logger = logging.getLogger(__name__)
+
+WORKERS_AT_ONCE = 8
+
+
+class Survey:
+    """`look_at` is told the sessions whose lab is missing."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        leases: Leases,
+        client: LcmClient,
+        heartbeats: Heartbeats,
+        look_at: Callable[[str], None],
+    ) -> None:
+        self._desk = desk
+        self._leases = leases
+        self._client = client
+        self._heartbeats = heartbeats
+        self._look_at = look_at
+        self._orphans: dict[tuple[str, str], float] = {}
+        self._gate = asyncio.Semaphore(WORKERS_AT_ONCE)
+
+    async def look_over(self) -> None:
+        slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
+        await asyncio.gather(*(self._worker(slot.id) for slot in slots))
+
+    async def _worker(self, slot_id: str) -> None:
+        worker = self._desk.world.worker(slot_id)
+        if worker is None or not self._desk.world.is_known:
+            return
+        async with self._gate:
+            began = time.monotonic()
+            try:
+                labs = await worker.labs()
+                self._miss(slot_id, labs)
+                await self._collect_orphans(worker, labs)
+                self._heartbeats.looked[slot_id] = Looked(await self._leaked(worker, labs), began)
+            except CmlError as error:
+                logger.info("%s could not be looked over: %s", worker.slot.name, error)
+            except LcmError as error:
+                logger.info("orphans of %s are left for later: %s", worker.slot.name, error)
+
+    def _miss(self, slot_id: str, labs: list[LabOnWorker]) -> None:
+        there = {lab.mark for lab in labs}
+        for session in self._desk.world.sessions_on(slot_id):
+            if session.status in HAS_A_LAB and (session.id, session.attempt) not in there:
+                self._look_at(session.id)
+
+    async def _collect_orphans(self, worker: Worker, labs: list[LabOnWorker]) -> None:
+        """Remove what carries our mark and belongs to no session here, once it has been so for a while."""
+        orphans = {lab.id: lab for lab in labs if lab.mark and not self._is_wanted(worker, lab)}
+        for key in [key for key in self._orphans if key[0] == worker.slot.id and key[1] not in orphans]:
+            del self._orphans[key]
+        for lab in orphans.values():
+            since = self._orphans.setdefault((worker.slot.id, lab.id), time.monotonic())
+            is_due = time.monotonic() - since >= self._desk.config.orphan_grace_seconds
+            if is_due and self._leases.may_change(worker.slot.pool) and not await self._is_known(worker, lab):
+                logger.warning(
+                    "%s: lab %s (%s) has no session and is removed", worker.slot.name, lab.id, lab.title
+                )
+                await worker.remove(lab.id)
+                self._desk.metrics.orphans.inc()
+
+    def _is_wanted(self, worker: Worker, lab: LabOnWorker) -> bool:
+        assert lab.mark is not None
+        session = self._desk.world.sessions.get(lab.mark.session_id)
+        return session is not None and _is_for(session, worker, lab.mark)
+
+    async def _is_known(self, worker: Worker, lab: LabOnWorker) -> bool:
+        """Ask LCM itself before a lab is removed: what we know may be old."""
+        assert lab.mark is not None
+        found = await self._client.sessions([lab.mark.session_id])
+        return any(_is_for(each, worker, lab.mark) for each in found)
+
+    async def _leaked(self, worker: Worker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
+        """Ports in the tags of any lab that no session on this worker was given."""
+        given = {
+            port
+            for session in self._desk.world.sessions_on(worker.slot.id)
+            for port in session.allocated_ports.values()
+        }
+        found: dict[int, str] = {}
+        for lab in labs:
+            try:
+                nodes = await worker.cml.nodes(lab.id)
+            except CmlNotFound:
+                continue
+            for node in nodes.items:
+                for tag in node.tags:
+                    port = port_of(tag)
+                    if port and port.outside not in given:
+                        found.setdefault(
+                            port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
+                        )
+        return [{"port": port, "name": name} for port, name in sorted(found.items())]
+
+
+def _is_for(session: Session, worker: Worker, mark: Mark) -> bool:
+    return session.attempt == mark.attempt and session.is_on(worker.slot.id)

@@ -1,0 +1,111 @@
+"""The demo fleet lives: sessions come and run for minutes; now and then a worker is taken away."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from random import Random
+
+from django.db.models import QuerySet
+
+from lcm.demo.names import DEFINITIONS, POOLS, PROJECTS, STUDENTS, VERSION
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.errors import LcmError
+from lcm.domain.lifecycle import ACTIVE, SessionStatus
+from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Membership, Priority
+from lcm.services.sessions import cancel_session, create_session, extend_session
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.capacity.runtimes.simulated import SimulatedRuntime
+from scheduling.models import Pool, SimulatedInstance, SlotState
+
+logger = logging.getLogger(__name__)
+
+DEMO = Actor(label="demo")
+# As many sessions as are wanted at a time, and how many may come in one step.
+BUSY = 12
+AT_ONCE = 2
+MINUTES = (3, 12)
+CALLED_OFF, EXTENDED, INTERRUPTED = 0.02, 0.04, 0.01
+
+
+class DemoLife:
+    """One `step` every few seconds; what is refused is left for the next."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+
+    def step(self, *, now: datetime) -> None:
+        for act in (self._ask, self._call_off, self._extend, self._interrupt):
+            try:
+                act(now)
+            except LcmError as error:
+                logger.info("demo_refused", extra={"act": act.__name__, "error": error.message})
+
+    def _ask(self, now: datetime) -> None:
+        lacking = BUSY - demo_sessions().filter(status__in=ACTIVE).count()
+        for _ in range(min(lacking, AT_ONCE)):
+            ask_for_session(self._chance, now=now)
+
+    def _call_off(self, now: datetime) -> None:
+        session = self._some_running(CALLED_OFF)
+        if session:
+            cancel_session(session=session, reason="The group was done early", actor=DEMO, now=now)
+
+    def _extend(self, now: datetime) -> None:
+        session = self._some_running(EXTENDED)
+        if session and session.ends_at > now:
+            later = session.ends_at + timedelta(minutes=5)
+            extend_session(
+                session=session, ends_at=later, reason="The group needs longer", actor=DEMO, now=now
+            )
+
+    def _interrupt(self, now: datetime) -> None:
+        """A spot worker gets notice that it will be taken away."""
+        if self._chance.random() >= INTERRUPTED:
+            return
+        spots = SimulatedInstance.objects.filter(
+            pool__in=POOLS, market="spot", ended_at=None, interrupted_at=None
+        )
+        instance = self._chance.choice(list(spots)) if spots else None
+        pool = Pool.objects.filter(name=instance.pool).first() if instance else None
+        serving = pool and pool.slots.filter(state=SlotState.READY).count() > 1
+        runtime = runtime_for(pool) if pool and serving else None
+        if instance and isinstance(runtime, SimulatedRuntime):
+            runtime.interrupt(instance.id)
+
+    def _some_running(self, likelihood: float) -> LabletSession | None:
+        if self._chance.random() >= likelihood:
+            return None
+        running = demo_sessions().select_related("definition").filter(status=SessionStatus.RUNNING)
+        rows = list(running.order_by("pk")[:50])
+        return self._chance.choice(rows) if rows else None
+
+
+def demo_sessions() -> QuerySet[LabletSession]:
+    """Return the sessions of the demo's students in its pools; other sessions belong to people."""
+    return LabletSession.objects.filter(owner__username__in=STUDENTS, pool__in=POOLS)
+
+
+def ask_for_session(chance: Random, *, now: datetime) -> LabletSession | None:
+    """A student of the demo requests a session of one of its definitions, for a few minutes from now on."""
+    definitions = LabletDefinition.objects.filter(
+        name__in=DEFINITIONS, version=VERSION, status=DefinitionStatus.ACTIVE, pool__in=POOLS
+    )
+    memberships = Membership.objects.filter(
+        user__username__in=STUDENTS, user__is_active=True, project__name__in=PROJECTS
+    )
+    labs = list(definitions.order_by("name"))
+    students = list(memberships.select_related("user", "project").order_by("user__username", "project__name"))
+    if not labs or not students:
+        return None
+    student = chance.choice(students)
+    return create_session(
+        definition=chance.choice(labs),
+        owner=student.user,
+        project=student.project,
+        starts_at=now,
+        ends_at=now + timedelta(minutes=chance.uniform(*MINUTES)),
+        priority=chance.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),
+        actor=SYSTEM,
+        now=now,
+    )

@@ -1,0 +1,155 @@
+"""The demo fleet: definitions from real-looking topologies and sessions in every stage of life."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from random import Random
+
+from django.db import transaction
+from django.utils import timezone
+
+from lcm.demo.activity import ask_for_session
+from lcm.demo.names import DEFINITIONS, POOLS, SPOT_POOL, TOPOLOGIES, VERSION
+from lcm.demo.past_sessions import make_drift, make_evidence
+from lcm.demo.people import make_organisation, make_people
+from lcm.demo.pools import make_pools, place_session
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import FINAL
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Priority, Project
+from lcm.services.definitions import import_definition, read_topology
+from lcm.services.sessions import create_session, transition_session
+from scheduling.coordination.coordinator import Clock, coordinator
+
+# How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
+LIVES: list[tuple[int, list[S]]] = [
+    (38, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED]),
+    (12, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING]),
+    (9, []),
+    (3, [S.SCHEDULED]),
+    (3, [S.SCHEDULED, S.INSTANTIATING]),
+    (2, [S.SCHEDULED, S.INSTANTIATING, S.READY]),
+    (2, [S.CANCELLED]),
+    (1, [S.EXPIRED]),
+    (1, [S.SCHEDULED, S.INSTANTIATING, S.FAILED]),
+    (1, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING]),
+]
+REASONS = {
+    S.CANCELLED: "The course was moved to another day",
+    S.FAILED: "The lab did not converge within 15 minutes",
+}
+
+
+WAITING_AT_FIRST = 8
+# How long ago people came: before their labs, and before the workers these run on.
+ORGANISED = timedelta(days=60)
+# Definitions of the living fleet that ask for too much or too little.
+MISJUDGED = {
+    "ccna-vlan-trunking": Decimal("2.5"),
+    "ipv6-transition": Decimal(2),
+    "ccnp-bgp-policy": Decimal("0.6"),
+    "sdwan-edge-lab": Decimal("0.7"),
+}
+
+
+def is_empty() -> bool:
+    return not LabletDefinition.objects.exists() and not Project.objects.exists()
+
+
+@transaction.atomic
+def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
+    """Fill an empty database; in a fleet that lives nobody is in the middle of anything yet."""
+    chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
+    make_people(at=now - ORGANISED)
+    projects = make_organisation(at=now - ORGANISED)
+    make_pools(now=now, live=live)
+    definitions = make_definitions(now=now, live=live)
+    make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)
+    for _ in range(WAITING_AT_FIRST if live else 0):
+        ask_for_session(chance, now=now)
+    for steps in _lives():
+        if live and not _has_ended(steps):
+            continue
+        _live(steps, definitions=definitions, projects=projects, chance=chance, now=now)
+    make_drift(now=now)
+
+
+def count_usage(clock: Clock = timezone.now) -> None:
+    """One run of each observer, in order: beat starts them together, and sums usage an hour later again."""
+    for name in coordinator.observers:
+        coordinator.process_observer(name, clock)
+
+
+def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
+    return [
+        import_definition(
+            topology=_topology(name),
+            requirements=_misjudged(name) if live else None,
+            name=name,
+            version=VERSION,
+            status=DefinitionStatus.ACTIVE,
+            pool=POOLS[index % len(POOLS)],
+            # Work that cannot be interrupted does not go to spot workers.
+            preemptible=POOLS[index % len(POOLS)] == SPOT_POOL or index % 3 == 0,
+            actor=SYSTEM,
+            now=now - timedelta(days=30 - index),
+        )
+        for index, name in enumerate(DEFINITIONS)
+    ]
+
+
+def _misjudged(name: str) -> dict[str, Decimal] | None:
+    """Requirements that someone guessed wrongly, for the evidence to correct."""
+    if name not in MISJUDGED:
+        return None
+    needed = read_topology(text=_topology(name)).requirements
+    return {
+        resource: round(getattr(needed, resource) * MISJUDGED[name], 1)
+        for resource in ("cpu_cores", "memory_gb")
+    }
+
+
+def _topology(name: str) -> str:
+    return (TOPOLOGIES / f"{name}.yaml").read_text()
+
+
+def _has_ended(steps: list[S]) -> bool:
+    return bool(steps) and steps[-1] in FINAL
+
+
+def _lives() -> list[list[S]]:
+    return [steps for count, steps in LIVES for _ in range(count)]
+
+
+def _live(
+    steps: list[S],
+    *,
+    definitions: list[LabletDefinition],
+    projects: list[Project],
+    chance: Random,
+    now: datetime,
+) -> LabletSession:
+    """One session and its history, ending about now if it has not ended."""
+    definition, project = chance.choice(definitions), chance.choice(projects)
+    has_ended = _has_ended(steps)
+    earliest = timedelta(hours=6) if has_ended else timedelta(minutes=20)
+    at = now - earliest - timedelta(minutes=chance.randint(0, 7 * 24 * 60 if has_ended else 70))
+    session = create_session(
+        definition=definition,
+        owner=chance.choice(list(project.members.exclude(username="admin"))),
+        project=project,
+        starts_at=at,
+        ends_at=at + timedelta(hours=chance.choice((2, 3, 4))),
+        priority=chance.choice((Priority.NORMAL,) * 4 + (Priority.HIGH, Priority.LOW)),
+        actor=SYSTEM,
+        now=at,
+    )
+    if S.SCHEDULED in steps and not place_session(session, now=at + timedelta(seconds=20)):
+        return session
+    for to in steps:
+        if to == S.SCHEDULED:
+            continue
+        at += timedelta(seconds=chance.randint(5, 300 if to != S.COLLECTING else 9000))
+        transition_session(session=session, to=to, actor=SYSTEM, now=min(at, now), reason=REASONS.get(to, ""))
+    return session

@@ -1,0 +1,127 @@
+"""The workers of the demo fleet: two pools with simulated workers that run already."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from lcm.domain.actors import SYSTEM
+from lcm.models import LabletSession
+from scheduling.capacity.offerings import offered
+from scheduling.capacity.runtimes.base import Market
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.models import (
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    SimulatedInstance,
+    Slot,
+    SlotState,
+    SpotPolicy,
+)
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import run_cycle
+from scheduling.selectors.snapshots import snapshot_of
+from scheduling.services.assignment import assign
+from scheduling.services.pools import create_pool
+
+SIZE: dict[str, Any] = {
+    "cpu_cores": 48,
+    "memory_gb": 192,
+    "storage_gb": 2000,
+    "max_leases": 6,
+    "idle_seconds": 1800,
+}
+# How long ago the pools were made.
+OPENED = timedelta(days=45)
+# A few labs are edited behind LCM's back, in some a node takes more than it has.
+RESTLESS: dict[str, Any] = {"lab_boot_seconds": 8, "edit_percent": 8, "overuse_percent": 6}
+
+
+def make_pools(*, now: datetime, live: bool) -> None:
+    """A pool that is always there, and one on spot instances that comes and goes."""
+    europe = create_pool(
+        name="cml-eu",
+        description="Evening courses and workshops",
+        min_slots=2,
+        warm_slots=1,
+        max_slots=8,
+        runtime_settings=RESTLESS if live else {},
+        actor=SYSTEM,
+        now=now - OPENED,
+        **SIZE,
+    )
+    america = create_pool(
+        name="cml-us",
+        description="Cheap capacity that may be taken away",
+        warm_slots=1,
+        max_slots=6,
+        spot_policy=SpotPolicy.FALLBACK,
+        runtime_settings={
+            "spot": True,
+            "refuse_percent": 20,
+            "boot_seconds": 15,
+            **(RESTLESS if live else {}),
+        },
+        actor=SYSTEM,
+        now=now - OPENED,
+        **SIZE,
+    )
+    for pool, count, days in ((europe, 5, 9), (america, 4, 8)):
+        for number in range(1, count + 1):
+            _running_slot(pool, number, at=now - timedelta(days=days, minutes=number), now=now)
+
+
+def place_session(session: LabletSession, *, now: datetime) -> bool:
+    """Give a session its place as the tick would have done at that moment."""
+    pool = Pool.objects.get(name=session.pool)
+    mine = session.reservations.filter(phase=Phase.PENDING).values_list("pk", flat=True).first()
+    if mine is None:
+        return False
+    configuration = read_configuration("")
+    cycle = run_cycle(snapshot_of(pool, configuration, now=now, limit=1, only=mine), configuration)
+    placed = bool(assign(pool, cycle.placed, now=now))
+    session.refresh_from_db()
+    return placed
+
+
+def _running_slot(pool: Pool, number: int, *, at: datetime, now: datetime) -> None:
+    instance_id, token = f"sim-{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
+    offering = offered(pool, runtime_for(pool), now)[0].offering
+    slot = Slot.objects.create(
+        pool=pool,
+        number=number,
+        state=SlotState.READY,
+        instance_id=instance_id,
+        endpoint=f"https://{instance_id}.sim",
+        offering=offering.name,
+        is_spot=offering.market == Market.SPOT,
+        max_leases=pool.max_leases,
+        cpu_cores=pool.cpu_cores,
+        memory_gb=pool.memory_gb,
+        storage_gb=pool.storage_gb,
+        created_at=at,
+        last_state_change=at,
+        last_heartbeat=now,
+        idle_since=now,
+    )
+    SimulatedInstance.objects.create(
+        id=instance_id,
+        pool=pool.name,
+        slot_id=str(slot.pk),
+        token=token,
+        market=offering.market,
+        launched_at=at,
+    )
+    LaunchAttempt.objects.create(
+        slot=slot,
+        token=token,
+        offering=offering.name,
+        requested_at=at,
+        due_at=at,
+        finished_at=at,
+        outcome=AttemptOutcome.LAUNCHED,
+        instance_id=instance_id,
+    )

@@ -1,0 +1,89 @@
+"""What can be done to many definitions, sessions or tokens at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from lcm.domain import lifecycle
+from lcm.domain.actors import Actor
+from lcm.models import ApiToken, DefinitionStatus, LabletDefinition, LabletSession
+from lcm.pages.lists import DEFINITIONS, SESSIONS, TOKENS
+from lcm.services.definitions import set_definition_status
+from lcm.services.sessions import cancel_sessions
+from lcm.services.tokens import revoke_token
+from lcm.web.bulk_actions import BulkWork, Handled, Work, one_by_one, register_bulk
+
+
+def _cancel(rows: Sequence[LabletSession], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
+    return Handled(*cancel_sessions(sessions=rows, actor=actor, now=now, reason=given["reason"]))
+
+
+def _set_status(status: DefinitionStatus) -> Work:
+    def do(definition: LabletDefinition, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+        set_definition_status(definition=definition, status=status, reason=given["reason"], actor=actor)
+
+    return one_by_one(do)
+
+
+def _revoke(token: ApiToken, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    revoke_token(token=token, reason=given["reason"], actor=actor, now=now)
+
+
+CANCEL = BulkWork(
+    name="cancel-sessions",
+    page=SESSIONS,
+    list_url="session_list",
+    verb="Cancel",
+    past="cancelled or being stopped",
+    can_be="cancelled",
+    effect="Those that wait leave the queue; those that run are stopped and lose unsaved work.",
+    rest="Those that have ended or are being stopped stay as they are.",
+    able=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TO)),
+    work=_cancel,
+    danger=True,
+)
+ACTIVATE = BulkWork(
+    name="activate-definitions",
+    page=DEFINITIONS,
+    list_url="definition_list",
+    verb="Activate",
+    past="made active",
+    can_be="made active",
+    effect="They can be asked for.",
+    rest="Those that are active already stay as they are.",
+    able=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
+    work=_set_status(DefinitionStatus.ACTIVE),
+)
+DEPRECATE = BulkWork(
+    name="deprecate-definitions",
+    page=DEFINITIONS,
+    list_url="definition_list",
+    verb="Deprecate",
+    past="made deprecated",
+    can_be="made deprecated",
+    effect="They cannot be asked for any more. Sessions that exist are untouched.",
+    rest="Those that are deprecated already stay as they are.",
+    able=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
+    work=_set_status(DefinitionStatus.DEPRECATED),
+    danger=True,
+)
+REVOKE = BulkWork(
+    name="revoke-tokens",
+    page=TOKENS,
+    list_url="token_list",
+    verb="Revoke",
+    past="revoked",
+    can_be="revoked",
+    effect="Whoever uses them is refused from now on. They cannot be brought back.",
+    rest="Those that are revoked already stay as they are.",
+    able=lambda rows: rows.filter(revoked_at=None),
+    work=one_by_one(_revoke),
+    danger=True,
+)
+
+
+def register_actions() -> None:
+    for action in (CANCEL, ACTIVATE, DEPRECATE, REVOKE):
+        register_bulk(action)

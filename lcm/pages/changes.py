@@ -1,0 +1,91 @@
+"""A change in words: what was kept of an object before and after, as people say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Model
+from django.utils.dateparse import parse_datetime
+
+from lcm.models import ChangeLog
+from lcm.templatetags.lcm import clock, words
+from lcm.web.object_links import model_of
+from lcm.web.wording import amount_text
+
+# What ends a field's name says the unit; the name is read without it.
+UNITS = {"_cores": "cores", "_gb": "GB", "_mb": "MB", "_seconds": "s", "_days": "days"}
+ONE = {"cores": "core", "days": "day"}
+SECONDS = ("_timeout", "_wait")
+ACRONYMS = {"cpu": "CPU", "gpu": "GPU"}
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One field; a side that is None had nothing."""
+
+    label: str
+    before: str | None
+    after: str | None
+
+
+def differences_of(change: ChangeLog) -> list[Difference]:
+    before, after = change.before or {}, change.after or {}
+    model = model_of(change.object_type)
+    return [
+        Difference(_label(name), _said(model, name, before.get(name)), _said(model, name, after.get(name)))
+        for name in dict.fromkeys([*before, *after])
+    ]
+
+
+def _label(name: str) -> str:
+    for ending in (*UNITS, "_at"):
+        name = name.removesuffix(ending)
+    label = " ".join(ACRONYMS.get(word, word) for word in words(name).split())
+    return label[:1].upper() + label[1:]
+
+
+def _said(model: type[Model] | None, name: str, value: Any) -> str | None:
+    if value in (None, "", [], {}):
+        return None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_pairs(each) if isinstance(each, Mapping) else str(each) for each in value)
+    if isinstance(value, Mapping):
+        return _pairs(value)
+    if isinstance(value, str) and _TIME.match(value) and (moment := parse_datetime(value)):
+        return clock(moment)
+    return _chosen(model, name, value) or _measured(name, value)
+
+
+def _pairs(value: Mapping[str, Any]) -> str:
+    return " · ".join(f"{words(key)} {each}" for key, each in value.items() if each not in (None, ""))
+
+
+def _chosen(model: type[Model] | None, name: str, value: Any) -> str | None:
+    """The word of a choice, or the name of what a field refers to."""
+    try:
+        field: Any = model and model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if field and field.is_relation and _ID.fullmatch(str(value)):
+        found = field.related_model._default_manager.filter(pk=value).first()
+        return str(found) if found else None
+    return dict(field.flatchoices).get(value) if field and not field.is_relation else None
+
+
+def _measured(name: str, value: Any) -> str:
+    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+    unit = unit or ("s" if name.endswith(SECONDS) else "")
+    try:
+        amount = Decimal(str(value))
+        return f"{amount_text(amount)} {ONE.get(unit, unit) if amount == 1 else unit}" if unit else str(value)
+    except InvalidOperation:
+        return str(value)

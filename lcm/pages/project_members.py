@@ -1,0 +1,107 @@
+"""A project's page, and its members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from lcm.domain.roles import Role
+from lcm.models import Project, User
+from lcm.pages.lists import members_list
+from lcm.selectors import names, organisation
+from lcm.selectors.organisation import changes_of
+from lcm.selectors.sessions import running_in, sessions
+from lcm.services import organisation as services
+from lcm.web.access import role_required
+from lcm.web.form_page import Done, FormPage, actor_of, form_page, go, save_form
+from lcm.web.forms import NamedField, PageForm, ReasonForm
+from lcm.web.list_page import list_page
+
+MEMBERS_SHOWN = 100
+SESSIONS_SHOWN = 8
+
+
+class MemberForm(PageForm):
+    person = NamedField(find=names.find_person, suggest="people", label="Log-in name")
+
+
+def _get(pk: UUID) -> Any:
+    return get_object_or_404(organisation.projects(), pk=pk)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def project_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    return _project_page(request, _get(pk), MemberForm())
+
+
+def _project_page(
+    request: HttpRequest, project: Any, form: MemberForm, *, status: int = 200
+) -> HttpResponseBase:
+    context = {
+        "project": project,
+        "members": organisation.members_of(project)[:MEMBERS_SHOWN],
+        "hidden_members": max(project.member_count - MEMBERS_SHOWN, 0),
+        "running": running_in(project=project),
+        "sessions": sessions().filter(project=project).order_by("-created_at", "-pk")[:SESSIONS_SHOWN],
+        "sessions_shown": SESSIONS_SHOWN,
+        "changes": changes_of(project),
+        "form": form,
+        "crumbs": [("Projects", reverse("project_list")), (project.path, "")],
+    }
+    return render(request, "organisation/project.html", context, status=status)
+
+
+@require_GET
+@role_required(Role.VIEWER)
+def member_list(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    project: Project = _get(pk)
+    home = reverse("project_detail", args=[pk])
+    crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Members", "")]
+    return list_page(request, members_list(project), crumbs=crumbs)
+
+
+@require_POST
+@role_required(Role.ADMIN)
+def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Add whom the form names; a name that is wrong stays in it, with what is wrong."""
+    project = _get(pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.add_member(project=project, user=data["person"], actor=actor_of(request))
+        said = f"{data['person']} is a member of {project.path} now."
+        return Done(said, reverse("project_detail", args=[pk]))
+
+    form = MemberForm(request.POST)
+    done = save_form(form, save)
+    return go(request, done) if done else _project_page(request, project, form, status=422)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponseBase:
+    project = _get(pk)
+    person = get_object_or_404(User, pk=user_pk)
+    home = reverse("project_detail", args=[pk])
+
+    def save(data: Mapping[str, Any]) -> Done:
+        services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
+        return Done(f"{person} is no longer a member of {project.path}.", home)
+
+    page = FormPage(
+        title=f"Remove {person} from {project.path}?",
+        text="They cannot ask for sessions in it any more. Someone whose session has not ended stays.",
+        form=ReasonForm,
+        submit="Remove member",
+        danger=True,
+        save=save,
+        back=home,
+        crumbs=[("Projects", reverse("project_list")), (project.path, home), ("Remove member", "")],
+    )
+    return form_page(request, page)

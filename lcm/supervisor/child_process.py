@@ -1,0 +1,111 @@
+"""One process that is kept running, with all that it forks."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+FIRST_DELAY = 1.0
+LONGEST_DELAY = 30.0
+STEADY_AFTER = 60.0
+
+
+@dataclass
+class Backoff:
+    """Seconds double from 1 to 30; a run of a minute or more starts over at 1."""
+
+    delay: float = 0.0
+
+    def after_run(self, seconds: float) -> float:
+        steady = seconds >= STEADY_AFTER or not self.delay
+        self.delay = FIRST_DELAY if steady else min(self.delay * 2, LONGEST_DELAY)
+        return self.delay
+
+
+PR_SET_PDEATHSIG = 1
+# Loaded here and not after the fork, where only simple calls are safe.
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def die_with_parent() -> None:
+    """Between fork and exec: have the kernel kill this process when its parent dies (Linux only)."""
+    if _libc is not None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def describe_exit(code: int) -> str:
+    """Say how a process ended, from the exit code that subprocess gives."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+@dataclass
+class Child:
+    """A command in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor only."""
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    stops_last: bool = False
+    # A command that ends by itself: called with its exit code instead of a restart.
+    on_end: Callable[[int], None] | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+    restart_at: float | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _started_at: float = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, now: float) -> None:
+        self.restart_at = None
+        self._started_at = now
+        self._process = subprocess.Popen(
+            self.argv,
+            env=dict(self.env),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+
+    def reap(self) -> int | None:
+        """Return the exit code once, when the process has ended; what it forked goes with it."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        code = self._process.returncode
+        self._signal_group(signal.SIGKILL)
+        self._process = None
+        return code
+
+    def plan_restart(self, now: float) -> float:
+        """Set the time of the next start and return the delay until then."""
+        delay = self.backoff.after_run(now - self._started_at)
+        self.restart_at = now + delay
+        return delay
+
+    def terminate(self) -> None:
+        """Ask the process to stop; it stops its own children itself."""
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End the process and all it forked, at once."""
+        self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)

@@ -1,0 +1,67 @@
+"""The processes of the living demo: simulated workers, their controller, and the people who come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lcm.supervisor import processes
+from lcm.supervisor.address import Address
+from lcm.supervisor.child_process import Child
+
+METRICS_PORT = 9108
+
+
+@dataclass(frozen=True)
+class DemoFleet:
+    """Only ever started with DEMO."""
+
+    web: Address
+    simulator: Address
+    metrics: Address
+    folder: Path
+
+    @classmethod
+    def planned(cls, web: Address, data_dir: Path) -> Self:
+        return cls(web, Address.any_local(), Address.any_local(METRICS_PORT), data_dir / "controller")
+
+    @property
+    def simulator_url(self) -> str:
+        return f"http://{self.simulator}"
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Of all processes: labs of the demo live for minutes, and count all the same."""
+        return {"SAMPLE_BOOTED_SECONDS": "120", **env, "SIMULATOR_URL": self.simulator_url}
+
+    @property
+    def _key(self) -> Path:
+        return self.folder / "token"
+
+    def prepare(self) -> None:
+        """What has to be in the database before the processes start."""
+        from django.utils import timezone
+
+        from lcm.demo.credentials import controller_key, point_workers_at
+
+        self.folder.mkdir(exist_ok=True, mode=0o700)
+        point_workers_at(self.simulator_url)
+        controller_key(self._key, now=timezone.now())
+
+    def children(self, env: Mapping[str, str]) -> list[Child]:
+        settings = {
+            "lcm_url": self.web.url,
+            "token_file": str(self._key),
+            "data_dir": str(self.folder),
+            "metrics_bind": str(self.metrics),
+            "worker_password": "simulated",
+            "survey_seconds": "30",
+            "stats_seconds": "3",
+            "log_level": "WARNING",
+        }
+        return [
+            processes.simulator(env, self.simulator.port, self.folder / "simulator.json"),
+            processes.controller(env, settings),
+            processes.demo(env),
+        ]

@@ -1,0 +1,59 @@
+"""The processes LCM consists of, as commands."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lcm.supervisor import valkey
+from lcm.supervisor.child_process import Child
+
+# A web process has dozens of threads. By default glibc gives them eight memory arenas a core, and memory that
+# one thread freed is not reused by the others.
+MEMORY = {"MALLOC_ARENA_MAX": "2"}
+
+
+def environment(data_dir: Path) -> dict[str, str]:
+    """What every child gets: our own environment and one folder for the metrics of all."""
+    return {**MEMORY, **os.environ, "PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
+
+
+def broker(socket: Path, data_dir: Path) -> Child:
+    """The embedded Valkey; the others need it, so it stops last."""
+    folder = data_dir / "valkey"
+    folder.mkdir(exist_ok=True)
+    return Child("valkey", valkey.command(valkey.find_server(), socket, folder), os.environ, stops_last=True)
+
+
+def web(env: Mapping[str, str]) -> Child:
+    return Child("web", _python("gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"), env)
+
+
+def worker(env: Mapping[str, str]) -> Child:
+    options = ("--without-gossip", "--without-mingle")
+    return Child("worker", _python("celery", "--quiet", "-A", "lcm.celery", "worker", *options), env)
+
+
+def beat(env: Mapping[str, str], data_dir: Path) -> Child:
+    schedule = str(data_dir / "celerybeat-schedule")
+    options = ("--schedule", schedule, "--pidfile=")
+    return Child("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
+
+
+def simulator(env: Mapping[str, str], port: int, state: Path) -> Child:
+    options = ("--no-controller", "--port", str(port), "--state", str(state))
+    return Child("simulator", _python("lcm.cml.simulator", *options), env)
+
+
+def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> Child:
+    """A lablet controller; settings by the names it knows them by."""
+    given = {f"LCM_CONTROLLER_{name.upper()}": value for name, value in settings.items()}
+    return Child("controller", _python("lcm.controller"), {**env, **given})
+
+
+def demo(env: Mapping[str, str]) -> Child:
+    return Child("demo", [sys.executable, "manage.py", "live_demo"], env)
+
+
+def _python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]

@@ -1,0 +1,67 @@
+"""What every page's layout shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from lcm.domain.lifecycle import ACTIVE
+from lcm.domain.roles import Role, role_of
+from lcm.models import LabletDefinition, LabletSession, Theme
+from lcm.selectors.jobs import unfinished_jobs
+from lcm.web.navigation import GROUPS, Entry, NavGroup
+from lcm.web.pagination import capped_counts
+
+
+def layout(request: HttpRequest) -> dict[str, Any]:
+    """Theme, navigation and role; the counts are asked only when a full page is shown."""
+    user = getattr(request, "user", None)
+    role = role_of(user) if user and user.is_authenticated else Role.NONE
+    return {
+        "theme": theme_of(request),
+        "themes": Theme,
+        "role": role,
+        "is_operator": role >= Role.OPERATOR,
+        "is_admin": role >= Role.ADMIN,
+        "navigation": lambda: navigation(request, role),
+    }
+
+
+def theme_of(request: HttpRequest) -> str:
+    """The cookie is what this browser chose last; the person's setting is what others start with."""
+    chosen = request.COOKIES.get("lcm_theme", "")
+    if chosen in Theme.values:
+        return chosen
+    return str(getattr(getattr(request, "user", None), "theme", Theme.SYSTEM))
+
+
+def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[Entry, str, bool]]]]:
+    """Groups of entries with their counts, as far as this role may see them."""
+    counts = _counts()
+    return [
+        (
+            group,
+            [
+                (entry, counts.get(entry.key, ""), _is_here(request.path, entry))
+                for entry in group.entries
+                if role >= entry.role
+            ],
+        )
+        for group in GROUPS
+    ]
+
+
+def _is_here(path: str, entry: Entry) -> bool:
+    return path == reverse(entry.url_name) or (bool(entry.prefix) and path.startswith(entry.prefix))
+
+
+def _counts() -> dict[str, str]:
+    """Counted in one query, and each no further than people read."""
+    sessions = LabletSession.objects.filter(status__in=ACTIVE)
+    counts = capped_counts(
+        {"sessions": sessions, "definitions": LabletDefinition.objects.all(), "jobs": unfinished_jobs()}
+    )
+    shown = {name: f"{count:,}{'+' if more else ''}" for name, (count, more) in counts.items()}
+    return shown if counts["jobs"][0] else {**shown, "jobs": ""}

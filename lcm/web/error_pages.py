@@ -1,0 +1,93 @@
+"""Pages for when something is wrong, in the same look; the API keeps its own form."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from django.db import IntegrityError, InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
+
+from lcm.config.logs import request_id
+from lcm.domain.errors import RETRY_SECONDS, DatabaseAway, ReferenceGone
+from lcm.web.access import public
+
+logger = logging.getLogger(__name__)
+
+# The database is away, refuses connections, is locked or ended the connection.
+DATABASE_ERRORS = (OperationalError, InterfaceError)
+FOREIGN_KEY_VIOLATION = "23503"  # SQLSTATE
+
+
+def is_failed_foreign_key(error: BaseException | None) -> bool:
+    """Return whether an error of PostgreSQL or SQLite is a failed foreign key."""
+    if not isinstance(error, IntegrityError):
+        return False
+    return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
+
+
+def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    return _page(request, 400, "bad_request", "That request cannot be read", "Go back and try once more.")
+
+
+def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    text = str(exception) or "Your role does not allow this."
+    return _page(request, 403, "permission_denied", "This is not for you", text)
+
+
+def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
+    text = "The address may be wrong, or what was here has been deleted."
+    return _page(request, 404, "not_found", "There is nothing here", text)
+
+
+@csrf_exempt
+@public
+def unknown_call(request: HttpRequest) -> HttpResponse:
+    """An address of the API that is none: in the API's form, also where Django would show its own page."""
+    return not_found(request)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    text = "The page was open for too long, or cookies are blocked. Go back, load it again and repeat."
+    return _page(request, 403, "csrf_failed", "This form could not be trusted", text)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Nothing here may fail in turn: no database, no context processors."""
+    error = sys.exception()
+    if isinstance(error, DATABASE_ERRORS):
+        logger.error("database_error", exc_info=error)
+        return unavailable(request)
+    if is_failed_foreign_key(error):
+        logger.warning("foreign_key_failed", exc_info=error)
+        gone = ReferenceGone()
+        return _bare_page(request, gone.status, gone.code, "The change was not saved", gone.message, {})
+    text = "It has been written down. Try again; if it stays, tell an administrator the number below."
+    return _bare_page(request, 500, "server_error", "Something went wrong", text, {"id": request_id.get()})
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """503 without a query; the session and the signed-in user cannot be read now."""
+    away = DatabaseAway()
+    response = _bare_page(request, away.status, away.code, "LCM is not available now", away.message, {})
+    response["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def _bare_page(
+    request: HttpRequest, status: int, code: str, title: str, text: str, details: dict[str, Any]
+) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse({"code": code, "message": text, "details": details}, status=status)
+    context = {"title": title, "text": text, "request_id": request_id.get(), "status": status}
+    return render(None, "errors/500.html", context, status=status)
+
+
+def _page(request: HttpRequest, status: int, code: str, title: str, text: str) -> HttpResponse:
+    if request.path.startswith("/api/"):
+        return JsonResponse({"code": code, "message": text, "details": {}}, status=status)
+    context = {"title": title, "text": text, "request_id": request_id.get(), "status": status}
+    return render(request, "errors/error.html", context, status=status)

@@ -1,0 +1,92 @@
+"""The one form page: a page of its own, or the dialog htmx opens over another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django_htmx.http import HttpResponseClientRedirect
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, LcmError
+from lcm.models import User
+from lcm.web.forms import PageForm, add_errors
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done, for the toast, and where to go."""
+
+    message: str
+    url: str
+
+
+@dataclass(frozen=True)
+class FormPage:
+    title: str
+    form: type[PageForm]
+    submit: str
+    save: Callable[[Mapping[str, Any]], Done]
+    back: str
+    text: str = ""
+    danger: bool = False
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    crumbs: list[tuple[str, str]] = field(default_factory=list)
+    # Where one can go from here, shown above the form.
+    links: list[tuple[str, str]] = field(default_factory=list)
+    template: str = "form.html"
+    # Why it cannot be done at all; stands instead of the form.
+    refusal: str = ""
+    one_column: bool = False
+
+
+def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
+    """Show the form, or save and say so; what a service refuses is shown at the field it is about."""
+    data = request.POST if request.method == "POST" and not page.refusal else None
+    form = page.form(data, request.FILES or None, initial=dict(page.initial))
+    status = 422 if page.refusal and request.method == "POST" else 200
+    if data is not None:
+        done = save_form(form, page.save)
+        if done:
+            return go(request, done)
+        status = 422
+    return show(request, page.template, {"page": page, "form": form, "crumbs": page.crumbs}, status=status)
+
+
+def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], Done]) -> Done | None:
+    """Call the service with what the form holds; nothing when the form or the service refuses."""
+    if not form.is_valid():
+        return None
+    try:
+        return save(form.cleaned_data)
+    except InvalidInput as error:
+        add_errors(form, error)
+    except LcmError as error:
+        form.add_error(None, error.message)
+    return None
+
+
+def show(
+    request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
+) -> HttpResponse:
+    """The page, or only its dialog for htmx."""
+    name = f"{template}#dialog" if request.htmx else template  # type: ignore[attr-defined]
+    return render(request, name, dict(context), status=status)
+
+
+def go(request: HttpRequest, done: Done) -> HttpResponseBase:
+    """To another page, where the toast tells what happened."""
+    if done.message:
+        messages.success(request, done.message)
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(done.url)
+    return redirect(done.url)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    assert isinstance(request.user, User)
+    return Actor.person(request.user)

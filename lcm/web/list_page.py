@@ -1,0 +1,300 @@
+"""The one list page: search, filters, sort, paging, selection, bulk actions, export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
+
+from lcm.domain.errors import InvalidInput
+from lcm.domain.roles import Role, role_of
+from lcm.web.export import export
+from lcm.web.filter_inputs import Typed
+from lcm.web.filters import ObjectFilter
+from lcm.web.pagination import Page, capped_count, page_of, page_of_keys
+
+PAGE_SIZES = (25, 50, 100, 200)
+_NOT_FILTERS = ("cursor", "sort", "size", "format")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A head of the table, and what the column is in an export."""
+
+    label: str
+    value: Callable[[Any], Any]
+    sort: str = ""
+    numeric: bool = False
+    export_label: str = ""
+
+
+@dataclass(frozen=True)
+class BulkAction:
+    """Something that can be done to many rows: its button and the address that asks and does it."""
+
+    label: str
+    url_name: str
+    role: Role
+    danger: bool = False
+
+
+@dataclass(frozen=True)
+class PageAction:
+    label: str
+    url_name: str
+    role: Role
+    icon: str
+    primary: bool = False
+    args: Sequence[Any] = ()
+    # Where on the page it leads.
+    anchor: str = ""
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name, args=self.args) + (f"#{self.anchor}" if self.anchor else "")
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """All that one list differs in from the others."""
+
+    title: str
+    noun: str
+    plural: str
+    rows: Callable[[], QuerySet[Any]]
+    filterset: type[FilterSet]
+    columns: Sequence[Column]
+    row_template: str
+    default_sort: str
+    search_hint: str
+    icon: str
+    empty_hint: str
+    # What the default order is by, where no head of the table says so: as in “what is worth fixing”.
+    sorted_by: str = ""
+    # What the figures of the table are of, in a sentence.
+    note: str = ""
+    # What an empty list says first; by default that there is none yet.
+    nothing: str = ""
+    lead: Callable[[], str] = lambda: ""
+    actions: Sequence[PageAction] = ()
+    bulk: Sequence[BulkAction] = ()
+    # What an export has, when that is more than is shown.
+    exported: Sequence[Column] = ()
+    # An order that no column has: the keys of the rows in it.
+    order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
+    # What the rows of one page are given on top, a query or two for all.
+    dress: Callable[[Sequence[Any]], None] | None = None
+    # From which role on rows end with a cell for what can be done to one.
+    row_actions: Role | None = None
+    template: str = "list.html"
+    # Asked for again every few seconds, as long as nobody is choosing among its rows.
+    live: bool = False
+
+    def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
+        if self.order is not None:
+            found: Page[Any] = page_of_keys(queryset, self.order(queryset), size=size, cursor=cursor)
+        else:
+            found = page_of(queryset, sort=sort, size=size, cursor=cursor)
+        if self.dress is not None:
+            self.dress(found.rows)
+        return found
+
+    @property
+    def empty_title(self) -> str:
+        return self.nothing or f"There is no {self.noun} yet"
+
+    def named(self, count: int) -> str:
+        return self.noun if count == 1 else self.plural
+
+
+_replaced: dict[str, ListPage] = {}
+
+
+def replace_list(page: ListPage, by: ListPage) -> None:
+    """Show a list with what another app knows of its rows; called when that app is ready."""
+    _replaced[page.title] = by
+
+
+def shown_list(page: ListPage) -> ListPage:
+    return _replaced.get(page.title, page)
+
+
+def list_page(
+    request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
+) -> HttpResponseBase:
+    """Answer a list: the whole page, its results for htmx, or an export."""
+    page = shown_list(page)
+    filterset = page.filterset(request.GET, queryset=page.rows())
+    filtered = filterset.qs if filterset.is_valid() else page.rows().none()
+    sort = _sort(request, page)
+    wanted = request.GET.get("format", "")
+    if wanted in ("csv", "json") and filterset.is_valid():
+        return export(page, filtered, sort=sort, wanted=wanted)
+    size = _size(request)
+    rows, problem = _rows(request, page, filtered, sort=sort, size=size)
+    total, more = capped_count(filtered) if rows.total is None else (rows.total, False)
+    role = role_of(request.user)
+    menus = _menus(filterset)
+    actions = [action for action in page.actions if role >= action.role]
+    partial = request.htmx and not request.htmx.boosted and not request.htmx.history_restore_request  # type: ignore[attr-defined]
+    context = {
+        "page": page,
+        "now": timezone.now(),
+        "filterset": filterset,
+        "filter_menus": menus,
+        "chips": _chips(request, filterset),
+        "kept": _kept(request, menus),
+        "columns": [_head(request, column, sort) for column in page.columns],
+        "rows": rows,
+        "total": total,
+        "more": more,
+        "problem": problem,
+        "sort": sort,
+        "sortable": any(column.sort for column in page.columns),
+        "unsorted_query": _query(request, drop=("cursor", "format", "sort")),
+        "size": size,
+        "sizes": PAGE_SIZES,
+        "query": _query(request, drop=("cursor", "format")),
+        "filter_query": _query(request, drop=_NOT_FILTERS),
+        "next_query": _query(request, set_to={"cursor": rows.next}) if rows.next else "",
+        "previous_query": _query(request, set_to={"cursor": rows.previous}) if rows.previous else "",
+        "is_filtered": any(request.GET.get(name) for name in filterset.filters),
+        "page_actions": actions,
+        "first_action": next((action for action in actions if action.primary), None),
+        "has_row_actions": page.row_actions is not None and role >= page.row_actions,
+        "bulk": [action for action in page.bulk if role >= action.role],
+        "crumbs": crumbs or [(page.title, "")],
+        "partial": partial,
+    }
+    return render(request, "list.html#results" if partial else page.template, context)
+
+
+def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
+    """The rows a bulk action is for: those ticked, or all that match the filters; and how to say it."""
+    if request.POST.get("all"):
+        filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
+        if not filterset.is_valid():
+            raise InvalidInput({"__all__": "The filters of this selection cannot be read any more."})
+        return filterset.qs, "all"
+    keys = request.POST.getlist("pk")
+    known = page.rows().model._meta.pk
+    try:
+        return page.rows().filter(pk__in=[known.to_python(key) for key in keys]), "ticked"
+    except Exception as error:
+        raise InvalidInput({"pk": "The selection cannot be read."}) from error
+
+
+def _rows(
+    request: HttpRequest, page: ListPage, queryset: QuerySet[Any], *, sort: str, size: int
+) -> tuple[Page[Any], str]:
+    try:
+        return page.page_of(queryset, sort=sort, size=size, cursor=request.GET.get("cursor", "")), ""
+    except InvalidInput as error:
+        return page.page_of(queryset, sort=sort, size=size), error.message
+
+
+def _sort(request: HttpRequest, page: ListPage) -> str:
+    asked = request.GET.get("sort", "")
+    columns = (*page.columns, *page.exported)
+    known = {column.sort.removeprefix("-") for column in columns if column.sort}
+    return asked if asked.removeprefix("-") in known else page.default_sort
+
+
+def _size(request: HttpRequest) -> int:
+    asked = request.GET.get("size", "")
+    return next((size for size in PAGE_SIZES if str(size) == asked), PAGE_SIZES[0])
+
+
+def _query(request: HttpRequest, *, drop: Sequence[str] = (), set_to: dict[str, Any] | None = None) -> str:
+    query = request.GET.copy()
+    for name in drop:
+        query.pop(name, None)
+    for name, value in (set_to or {}).items():
+        query[name] = value
+    return query.urlencode()
+
+
+def _head(request: HttpRequest, column: Column, sort: str) -> dict[str, Any]:
+    """A sortable head turns its order round when it is the one sorted by."""
+    name = column.sort.removeprefix("-")
+    is_current = bool(name) and sort.removeprefix("-") == name
+    if is_current:
+        following = name if sort.startswith("-") else f"-{name}"
+    else:
+        following = column.sort
+    return {
+        "label": column.label,
+        "numeric": column.numeric,
+        "query": _query(request, drop=("cursor",), set_to={"sort": following}) if name else "",
+        "direction": ("descending" if sort.startswith("-") else "ascending") if is_current else "",
+    }
+
+
+def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
+    """The filters people set: each a menu of boxes or of one choice, with inputs for what is typed."""
+    menus: dict[str, dict[str, Any]] = {}
+    for name, each in filterset.filters.items():
+        if isinstance(each, MultipleChoiceFilter | ChoiceFilter):
+            if options := _options(filterset, name):
+                several = isinstance(each, MultipleChoiceFilter)
+                menus[name] = _menu(name, each, options, several=several)
+        elif isinstance(each, Typed) and each.menu:
+            menu = menus.setdefault(each.menu, _menu(name, each, []))
+            menu["inputs"].append(_input(filterset, name, each))
+    return list(menus.values())
+
+
+def _menu(name: str, each: Any, options: Sequence[Any], *, several: bool = False) -> dict[str, Any]:
+    return {"name": name, "label": each.label, "options": options, "several": several, "inputs": []}
+
+
+def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
+    chosen = {str(value) for value in filterset.data.getlist(name)}
+    choices = filterset.form[name].field.choices
+    return [(value, label, str(value) in chosen) for value, label in choices if value != ""]
+
+
+def _input(filterset: FilterSet, name: str, each: Typed) -> dict[str, str]:
+    """As the browser takes it; what cannot be read stays as it was typed."""
+    value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
+    typed = each.as_typed(value) if value else filterset.data.get(name, "")
+    return {"name": name, "label": each.label, "type": each.input_type, "value": typed}  # type: ignore[attr-defined]
+
+
+def _kept(request: HttpRequest, menus: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """What the filter form has no input for and must not lose: filters that only links set."""
+    shown = {menu["name"] for menu in menus} | {"q", "cursor", "format", "sort", "size"}
+    shown |= {each["name"] for menu in menus for each in menu["inputs"]}
+    return [(name, value) for name, values in request.GET.lists() if name not in shown for value in values]
+
+
+def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
+    """What is filtered by, each with the address without it."""
+    chips = []
+    for name, each in filterset.filters.items():
+        if name == "q":
+            continue
+        for value in filter(None, request.GET.getlist(name)):
+            query = request.GET.copy()
+            query.setlist(name, [other for other in query.getlist(name) if other != value])
+            query.pop("cursor", None)
+            text = f"{each.label}: {_shown(filterset, name, each, value)}"
+            chips.append({"text": text, "query": query.urlencode()})
+    return chips
+
+
+def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
+    if isinstance(each, ObjectFilter):
+        return each.name_of(value)
+    if isinstance(each, Typed) and (found := filterset.form.cleaned_data.get(name)):
+        return each.as_said(found)
+    choices = dict(getattr(filterset.form.fields[name], "choices", ()))
+    known = {str(key): str(label) for key, label in choices.items()}
+    return known.get(value, value)

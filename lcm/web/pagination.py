@@ -1,0 +1,168 @@
+"""Paging by key: a page starts where the last one ended, so deep pages cost what the first one does."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import FieldDoesNotExist, ValidationError
+from django.db import connection
+from django.db.models import F, Field, Model, QuerySet
+from django.db.models.fields.tuple_lookups import Tuple, TupleGreaterThan, TupleLessThan
+
+from lcm.domain.errors import InvalidInput
+
+M = TypeVar("M", bound=Model)
+COUNT_CAP = 10_000
+LARGEST = 2**63
+
+
+@dataclass(frozen=True)
+class Page(Generic[M]):
+    """Some rows, how many stand before them, and where the neighbours are."""
+
+    rows: list[M]
+    first: int
+    next: str | None
+    previous: str | None
+    # How many there are, where that is known without counting.
+    total: int | None = None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.rows) - 1
+
+
+def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") -> Page[M]:
+    """One page, sorted by a column that is never null (`-name` for descending) and then by id."""
+    column, descending = sort.removeprefix("-"), sort.startswith("-")
+    position = _decode(queryset.model, column, cursor) if cursor else None
+    backwards = position is not None and position.backwards
+    down = descending != backwards
+    mark = "-" if down else ""
+    rows_of = queryset.order_by(f"{mark}{column}", f"{mark}pk")
+    if position is not None:
+        compare = TupleLessThan if down else TupleGreaterThan
+        rows_of = rows_of.filter(compare(Tuple(F(column), F("pk")), position.values))
+    if connection.vendor == "sqlite":
+        rows_of = _keys_first(rows_of, column, position, down=down, size=size)
+    rows = list(rows_of[: size + 1])
+    more = len(rows) > size
+    rows = rows[:size]
+    if backwards:
+        rows.reverse()
+    skipped = position.skipped if position else 0
+    if backwards:
+        skipped = max(skipped - len(rows), 0) if more else 0
+    has_next = bool(rows) and (more or backwards)
+    has_previous = bool(rows) and position is not None and (more or not backwards)
+    return Page(
+        rows=rows,
+        first=skipped + 1,
+        next=_encode(rows[-1], column, skipped + len(rows), backwards=False) if has_next else None,
+        previous=_encode(rows[0], column, skipped, backwards=True) if has_previous else None,
+    )
+
+
+def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> Page[M]:
+    """One page of rows in an order that no column has: that of the keys. The cursor counts them."""
+    if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
+        raise InvalidInput({"cursor": "This page address is not valid; start from the first page."})
+    start = int(cursor or 0)
+    found = queryset.in_bulk(keys[start : start + size])
+    return Page(
+        rows=[found[key] for key in keys[start : start + size] if key in found],
+        first=start + 1,
+        next=str(start + size) if start + size < len(keys) else None,
+        previous=str(max(start - size, 0)) if start else None,
+        total=len(keys),
+    )
+
+
+def capped_count(queryset: QuerySet[Any], cap: int = COUNT_CAP) -> tuple[int, bool]:
+    """How many rows there are, counted no further than needed to say “more than the cap”."""
+    count = queryset.order_by().values("pk")[: cap + 1].count()
+    return min(count, cap), count > cap
+
+
+def capped_counts(
+    querysets: Mapping[str, QuerySet[Any]], cap: int = COUNT_CAP
+) -> dict[str, tuple[int, bool]]:
+    """`capped_count` of several, by name, in one query."""
+    selects, values = [], []
+    for queryset in querysets.values():
+        rows = queryset.order_by().values("pk")[: cap + 1]
+        sql, params = rows.query.get_compiler(connection=connection).as_sql()
+        selects.append(f"(SELECT COUNT(*) FROM ({sql}) AS counted)")  # noqa: S608  (made by Django)
+        values += params
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(selects)}", values)
+        counts = cursor.fetchone()
+    return {name: (min(count, cap), count > cap) for name, count in zip(querysets, counts, strict=True)}
+
+
+def _keys_first(
+    rows: QuerySet[M], column: str, position: _Position | None, *, down: bool, size: int
+) -> QuerySet[M]:
+    """The same page for SQLite's planner: it would sort wide rows, and does not see where the page begins."""
+    if position is not None:
+        rows = rows.filter(**{f"{column}__{'lte' if down else 'gte'}": position.values[0]})
+    return rows.filter(pk__in=rows.values("pk")[: size + 1])
+
+
+@dataclass(frozen=True)
+class _Position:
+    values: tuple[Any, Any]
+    skipped: int
+    backwards: bool
+
+
+def _encode(row: Model, column: str, skipped: int, *, backwards: bool) -> str:
+    value: Any = row
+    for step in column.split("__"):
+        value = getattr(value, step)
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    packed = json.dumps([int(backwards), skipped, text, str(row.pk)], separators=(",", ":"))
+    return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
+
+
+def _decode(model: type[Model], column: str, cursor: str) -> _Position:
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        backwards, skipped, text, pk = json.loads(packed)
+        values = (_value(_field(model, column), text), _value(model._meta.pk, pk))
+        if not isinstance(skipped, int) or not 0 <= skipped < LARGEST:
+            raise ValueError("out of range")
+        return _Position(values, skipped, bool(backwards))
+    except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
+        raise InvalidInput(
+            {"cursor": "This page address is not valid; start from the first page."}
+        ) from error
+
+
+def _value(field: Field[Any, Any], text: Any) -> Any:
+    """What stands in a cursor as the column's own type; refuses what no row can hold."""
+    value = field.to_python(text)
+    if isinstance(value, datetime):
+        value = value.astimezone(UTC) if value.tzinfo else None
+    if isinstance(value, str) and ("\0" in value or not value.isprintable()):
+        value = None
+    if value is None or (isinstance(value, int) and not -LARGEST <= value < LARGEST):
+        raise ValueError("no value of this column")
+    return value
+
+
+def _field(model: type[Model], column: str) -> Field[Any, Any]:
+    *relations, name = column.split("__")
+    for relation in relations:
+        related = model._meta.get_field(relation).related_model
+        if not isinstance(related, type):
+            raise FieldDoesNotExist(column)
+        model = related
+    field = model._meta.get_field(name)
+    assert isinstance(field, Field)
+    return field

@@ -1,0 +1,110 @@
+"""Is it alive, is it ready, what does it measure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from lcm.models import Heartbeat
+from lcm.monitoring import metrics
+from lcm.monitoring.scrape_access import scrape_refusal
+from lcm.web.access import public
+from lcm.web.server.database_health import probe_database
+
+# One attempt of a second: /readyz answers within three.
+BROKER_LIMITS: dict[str, Any] = {
+    "socket_timeout": 1,
+    "socket_connect_timeout": 1,
+    "retry": Retry(NoBackoff(), 0),
+}
+
+
+@require_safe
+@public
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok", content_type="text/plain")
+
+
+@require_safe
+@public
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Everything a request or task needs is there; 503 names what is not."""
+    problems = {name: check() for name, check in CHECKS.items()}
+    problems["beat"] = "unknown: the database does not answer" if problems["database"] else beat_problem()
+    ready = not any(problems.values())
+    parts = {name: problem or "ok" for name, problem in problems.items()}
+    return JsonResponse({"ready": ready, "checks": parts}, status=200 if ready else 503)
+
+
+def not_ready_in_time(request: HttpRequest) -> HttpResponse:
+    """503 for a check that takes longer than promised."""
+    checks = {"web": "the checks take too long: no database connection is free, or the machine is busy"}
+    return JsonResponse({"ready": False, "checks": checks}, status=503)
+
+
+@require_safe
+@public
+def prometheus(request: HttpRequest) -> HttpResponse:
+    """Metrics for Prometheus, with METRICS_TOKEN or from this machine."""
+    if refusal := scrape_refusal(request.META):
+        status, reason = refusal
+        headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
+        return HttpResponse(reason, status=status, content_type="text/plain", headers=headers)
+    return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+
+
+def database_problem() -> str:
+    problem = asyncio.run(probe_database())
+    if not problem:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+        except DatabaseError as error:
+            problem = _first_line(error)
+    return f"the database does not answer: {problem}" if problem else ""
+
+
+def broker_problem() -> str:
+    try:
+        with Redis.from_url(settings.REDIS_URL, **BROKER_LIMITS) as broker:
+            broker.ping()
+    except (RedisError, OSError) as error:
+        return f"the broker does not answer: {_first_line(error)}"
+    return ""
+
+
+def beat_problem() -> str:
+    try:
+        beat = Heartbeat.objects.filter(name="beat").first()
+    except DatabaseError as error:
+        return f"unknown: {_first_line(error)}"
+    if beat is None:
+        return "beat has not run a task yet"
+    age = (timezone.now() - beat.at).total_seconds()
+    if age > settings.CONFIG["BEAT_HEARTBEAT_MAX_AGE"]:
+        return f"beat's last task ran {age:.0f} s ago"
+    return ""
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "database": database_problem,
+    "broker": broker_problem,
+}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,128 @@
+"""What happens around every request: id, log line, metrics, content policy, time zone."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+import zoneinfo
+from datetime import UTC, datetime
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils import timezone
+from django.utils.cache import patch_cache_control, patch_vary_headers
+
+from lcm.config.logs import request_id
+from lcm.monitoring import metrics
+from lcm.web.error_pages import server_error
+from lcm.web.server.client_address import client_address
+
+logger = logging.getLogger("lcm.requests")
+
+_GIVEN_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_QUIET = ("/static/", "/healthz", "/readyz", "/metrics")
+
+SELF_ONLY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Swagger UI writes styles of its own and draws its icons from data: addresses.
+FOR_API_DOCS = SELF_ONLY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'").replace(
+    "img-src 'self'", "img-src 'self' data:"
+)
+
+
+class RequestContextMiddleware:
+    """Request id, request log, metrics and the content policy, in a thread or around the watch that waits."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        if self.is_async:
+            return self._answer_async(request)
+        before = self.before(request)
+        return self.after(request, self.get_response(request), before)
+
+    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+        before = self.before(request)
+        return self.after(request, await self.get_response(request), before)
+
+    def before(self, request: HttpRequest) -> float:
+        given = request.headers.get("X-Request-ID", "")
+        request_id.set(given if _GIVEN_ID.match(given) else uuid.uuid4().hex)
+        return time.perf_counter()
+
+    def after(self, request: HttpRequest, response: HttpResponseBase, before: float) -> HttpResponseBase:
+        response["X-Request-ID"] = request_id.get()
+        if request.path.startswith("/api/"):
+            # Controllers go by LCM's time.
+            response["X-LCM-Time"] = datetime.now(UTC).isoformat()
+        is_docs = request.path == "/api/docs"
+        response.headers.setdefault("Content-Security-Policy", FOR_API_DOCS if is_docs else SELF_ONLY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if not request.path.startswith(_QUIET):
+            self._note(request, response, time.perf_counter() - before)
+        request_id.set("")
+        return response
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer API clients in the documented form where Django would show its debug page."""
+        if not settings.DEBUG or not request.path.startswith("/api/"):
+            return None
+        logger.error("server_error", extra={"path": request.path}, exc_info=error)
+        return server_error(request)
+
+    def _note(self, request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+        view = request.resolver_match.view_name if request.resolver_match else "unknown"
+        method = request.method if request.method in _METHODS else "OTHER"
+        metrics.REQUESTS.labels(view=view, method=method, status=response.status_code).inc()
+        metrics.REQUEST_SECONDS.labels(view=view).observe(seconds)
+        logger.info(
+            "request",
+            extra={
+                "method": request.method,
+                "path": request.path,
+                "client": client_address(request),
+                "status": response.status_code,
+                "ms": round(seconds * 1000, 1),
+            },
+        )
+
+
+class PreferencesMiddleware:
+    """Pages are shown in the person's time zone, the API speaks UTC; neither is kept in shared caches."""
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        # The API reads the log-in itself. Probes must not wait for the database because of a cookie.
+        zone = UTC if request.path.startswith(("/api/", *_QUIET)) else zone_of(request.user)
+        with timezone.override(zone):
+            response: HttpResponseBase = self.get_response(request)
+        if not request.path.startswith("/static/"):
+            patch_vary_headers(response, ["HX-Request", "Cookie"])
+            if "Cache-Control" not in response:
+                patch_cache_control(response, private=True, no_cache=True)
+        return response
+
+
+def zone_of(user: Any) -> zoneinfo.ZoneInfo:
+    """The zone a person chose, else the installation's."""
+    name = getattr(user, "time_zone", "") or settings.TIME_ZONE
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        return zoneinfo.ZoneInfo("UTC")

@@ -1,0 +1,87 @@
+"""Counting calls in windows of time. Counted in Redis; when that is down, nobody is locked out."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from functools import lru_cache
+
+from django.conf import settings
+from django.core.cache import cache
+from django.http import HttpRequest
+from redis.exceptions import RedisError
+
+from lcm.web.server.client_address import client_address
+from lcm.web.server.known_browser import known_browser
+
+logger = logging.getLogger(__name__)
+# How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
+NAMES_AT_ONCE = 10
+_SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
+
+
+@lru_cache(maxsize=64)
+def parse_rate(text: str) -> tuple[int, int]:
+    """`600/min` → 600 calls in 60 seconds."""
+    number, _, period = text.partition("/")
+    if not number.isdecimal() or int(number) < 1 or period not in _SECONDS:
+        raise ValueError(f"“{text}” is not a rate; write for example 600/min")
+    return int(number), _SECONDS[period]
+
+
+def count(name: str, setting: str) -> float | None:
+    """Count a call; the seconds to wait when there were too many in this window, else nothing."""
+    limit, period = parse_rate(settings.CONFIG[setting])
+    used, left = _counted(name, period, step=1)
+    return left if used > limit else None
+
+
+def wait_after_failures(request: HttpRequest, *, name: str | None = None) -> float | None:
+    """The seconds to wait after too many wrong tokens, or passwords for that name, from this address."""
+    limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
+    for key, times in _failures(request, name).items():
+        used, left = _counted(key, period, step=0)
+        if used >= limit * times:
+            return left
+    return None
+
+
+def note_failure(request: HttpRequest, *, name: str | None = None) -> None:
+    """A wrong token, or a wrong password for that name, came from this address."""
+    for key in _failures(request, name):
+        count(key, "API_LOGIN_RATE")
+
+
+def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
+    """What a failure counts for, and how many times the rate that may have."""
+    address = client_address(request)
+    if name is None:
+        return {f"login:{address}": 1}
+    if browser := known_browser(request, name):
+        return {f"password:browser:{browser}": 1}
+    whose = hashlib.sha256(name.encode()).hexdigest()
+    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_AT_ONCE}
+
+
+def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:
+    """Calls in the present window, and the seconds until it ends."""
+    now = time.time()
+    window = int(now // period)
+    left = (window + 1) * period - now
+    key = f"throttle:{name}:{window}"
+    try:
+        if step == 0:
+            return int(cache.get(key, 0)), left
+        return _increased(key, step, period), left
+    except (RedisError, OSError, ValueError) as error:
+        logger.warning("throttle_unavailable", extra={"error": str(error)})
+        return 0, left
+
+
+def _increased(key: str, step: int, period: int) -> int:
+    """Most calls are not the first of their window."""
+    try:
+        return cache.incr(key, step)
+    except ValueError:
+        return step if cache.add(key, step, timeout=period + 1) else cache.incr(key, step)

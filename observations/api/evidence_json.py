@@ -1,0 +1,181 @@
+"""Evidence and previews as JSON: amounts are text with two decimals, what is not known is null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from observations.arithmetic.assessment import DAYS, ResourceView, weakest
+from observations.arithmetic.impact import Packing, said, worst
+from observations.arithmetic.measures import CPU, MEMORY, amount
+from observations.arithmetic.recommendation import propose
+from observations.models import DefinitionAssessment
+from observations.selectors.evidence import Drivers, Evidence, NodeFigures, Outlier
+from observations.selectors.nodes import NodeAggregate
+from observations.services.requirement_preview import Preview, ResourceImpact
+
+AMOUNTS = ("min", "p50", "p90", "p95", "decayed_p95", "max", "avg", "latest")
+
+
+def units(value: int | None) -> str | None:
+    return None if value is None else f"{amount(value):.2f}"
+
+
+def view_json(view: ResourceView) -> dict[str, Any]:
+    summary = view.summary
+    figures: dict[str, Any] = dict.fromkeys((*AMOUNTS, "spread"))
+    recommended = None
+    if summary is not None:
+        figures = {name: units(getattr(summary, name)) for name in AMOUNTS} | {"spread": summary.spread}
+        proposal = propose(view.resource, "recommended", summary, view.basis)
+        recommended = {"value": units(proposal.value), "trail": proposal.trail}
+    return {
+        "basis": view.basis,
+        "measured": dict(view.measured),
+        "n": summary.n if summary else 0,
+        **figures,
+        "step_change": view.step,
+        "confidence": view.confidence.level,
+        "confidence_reasons": list(view.confidence.reasons),
+        "recommended": recommended,
+    }
+
+
+def evidence_json(evidence: Evidence) -> dict[str, Any]:
+    """The aggregate of a definition."""
+    kept = evidence.assessment
+    return {
+        "definition": str(evidence.definition.pk),
+        "epoch": evidence.epoch,
+        "revision": evidence.revision.number if evidence.revision else None,
+        "n": evidence.digest.n,
+        "newest": evidence.newest,
+        "class": kept.verdict,
+        "confidence": weakest(evidence.views.values()),
+        "flags": kept.flags,
+        "reasons": kept.reasons,
+        "waste": waste_json(kept),
+        "snoozed_until": kept.snoozed_until,
+        "dismissed": kept.dismissed is not None,
+        "resources": {name: view_json(view) for name, view in evidence.views.items()},
+    }
+
+
+def waste_json(kept: DefinitionAssessment) -> dict[str, Any]:
+    """On an allocated basis it is at least this much."""
+    hours = {"core_hours": CPU, "gb_hours": MEMORY}
+    known = {name: kept.wasted(resource) for name, resource in hours.items()}
+    return {
+        **{name: None if value is None else str(value) for name, value in known.items()},
+        "basis": {name: kept.bases.get(resource) for name, resource in hours.items()},
+        "days": DAYS,
+    }
+
+
+def impact_json(impact: ResourceImpact) -> dict[str, Any]:
+    return {
+        "choice": impact.proposal.choice,
+        "basis": impact.view.basis,
+        "before": units(impact.required),
+        "after": units(impact.proposal.value),
+        "percent": impact.percent,
+        "trail": impact.proposal.trail,
+        "exceeding": impact.risk.exceeding,
+        "of": impact.risk.n,
+        "exceeding_last_30_days": impact.exceeding_recent,
+        "largest_excess": units(impact.worst_excess),
+        "upper_bound": round(impact.risk.upper_bound, 4),
+        "risk": impact.risk.level,
+        "risk_said": said(impact.risk),
+        "confidence": impact.view.confidence.level,
+        "confidence_reasons": list(impact.view.confidence.reasons),
+        "sessions": [
+            {
+                "session": str(each.session_id),
+                "owner": each.owner,
+                "observed_at": each.observed_at,
+                "value": units(each.value),
+                "excess": units(each.excess),
+            }
+            for each in impact.exceeding
+        ],
+    }
+
+
+def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
+    return {
+        "workers": before.workers,
+        "at_most": after.is_bound,
+        "before": before.sessions,
+        "after": after.sessions,
+        "bound_by_before": before.bound_word,
+        "bound_by_after": after.bound_word,
+        "by_limit_before": dict(before.by_limit),
+        "by_limit_after": dict(after.by_limit),
+    }
+
+
+def preview_json(preview: Preview) -> dict[str, Any]:
+    """What an administrator sees before applying."""
+    assert preview.definition.current_revision is not None
+    return {
+        "definition": str(preview.definition.pk),
+        "based_on": preview.definition.current_revision.number,
+        "changes": preview.changes,
+        "resources": {impact.resource: impact_json(impact) for impact in preview.impacts},
+        "empty_workers": packing_json(preview.empty_before, preview.empty_after),
+        "free_now": packing_json(preview.free_before, preview.free_after),
+        "saved_last_30_days": {
+            "core_hours": units(preview.saving.cpu),
+            "gb_hours": units(preview.saving.memory),
+        },
+        "risk": worst([impact.risk for impact in preview.impacts]),
+        "token": preview.token,
+    }
+
+
+def outlier_json(outlier: Outlier) -> dict[str, Any]:
+    return {
+        "session": str(outlier.session_id),
+        "resource": outlier.resource,
+        "value": units(outlier.value),
+    }
+
+
+def drivers_json(drivers: Drivers | None) -> dict[str, Any] | None:
+    """Null if the memory of no node is known."""
+    if drivers is None or not drivers.together:
+        return None
+    nodes = [
+        {
+            "label": node.label,
+            "node_definition": node.node_definition,
+            "cpu_cores": units(node.cpu),
+            "memory_gb": units(node.memory),
+            "percent": node.percent,
+        }
+        for node in drivers.nodes
+    ]
+    return {
+        "session": str(drivers.session_id),
+        "memory_gb": units(drivers.value),
+        "nodes_together_gb": units(drivers.together),
+        "of_another_moment": drivers.of_another_moment,
+        "nodes": nodes,
+    }
+
+
+def node_json(node: NodeAggregate) -> dict[str, Any]:
+    def shown(figures: NodeFigures) -> dict[str, Any]:
+        return {
+            "cpu_cores": units(figures.cpu),
+            "memory_gb": units(figures.memory),
+            "storage_gb": units(figures.storage),
+        }
+
+    return {
+        "label": node.label,
+        "node_definition": node.kind,
+        "sessions": node.sessions,
+        "max": shown(node.largest),
+        "latest": shown(node.latest),
+    }

@@ -1,0 +1,144 @@
+"""Samples of three queries into one picture of each kernel, whatever order they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from observations.livestats.catalogue import METRICS, Kind
+from observations.livestats.promql import AVG, MAX, NOW, SEEN
+from observations.livestats.responses import Sample, kernel_of
+from observations.livestats.states import State
+
+# What a sample is of: a metric's current value, capacity, percent, highest, mean, growth or speed.
+Figure = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    """A metric of a kernel.
+
+    `current` is what to show: a gauge's value, what a counter grew by over the window, or its speed.
+    `rate` is the growth each second of what grows.
+    """
+
+    current: float | None
+    capacity: float | None
+    pct: float | None
+    unit: str
+    rate: float | None
+    max: float | None
+    avg: float | None
+    observed_at: datetime | None
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class KernelStats:
+    """All that is known of a kernel, and how far it can be trusted."""
+
+    state: State
+    metrics: Mapping[str, MetricValue] = field(default_factory=dict)
+    observed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Figures by kernel, and how many samples could not be used."""
+
+    metrics: dict[str, dict[str, MetricValue]]
+    observed_at: dict[str, datetime]
+    dropped: int
+
+
+def merge(samples: Iterable[Sample], *, window: float) -> Merged:
+    """Samples may come twice, of a controller that took over or of two scrapes: the newest reading counts."""
+    usable: dict[str, list[tuple[str, Figure, float]]] = {}
+    dropped = 0
+    for sample in samples:
+        labels = sample.labels
+        kernel = kernel_of(labels)
+        figure = _figure(labels.get("metric"), labels.get("value_type"), labels.get("stat"))
+        if kernel is None or figure is None:
+            dropped += 1
+            continue
+        usable.setdefault(kernel, []).append((labels.get("instance", ""), figure, sample.value))
+    metrics, observed = {}, {}
+    for kernel, found in usable.items():
+        figures = _newest(found)
+        seen = figures.pop(("", SEEN), None)
+        if seen is not None and (moment := _moment(seen)) is not None:
+            observed[kernel] = moment
+        metrics[kernel] = _values(figures, window, observed.get(kernel))
+    return Merged(metrics, observed, dropped)
+
+
+@lru_cache(maxsize=1_000)
+def _figure(name: str | None, value_type: str | None, stat: str | None) -> Figure | None:
+    """What a sample is of; None when its labels do not tell, or tell of nothing in the catalogue."""
+    if stat == SEEN:
+        return "", SEEN
+    metric = METRICS.get(name or "")
+    if metric is None:
+        return None
+    if metric.kind is not Kind.GAUGE:
+        return (metric.name, metric.kind.value) if stat is None else None
+    if stat == NOW and value_type in ("current", "capacity", "pct"):
+        return metric.name, value_type
+    return (metric.name, stat) if stat in (MAX, AVG) and value_type == "current" else None
+
+
+def _newest(found: list[tuple[str, Figure, float]]) -> dict[Figure, float]:
+    """One value of each figure: of the source that was read last; at a tie the order of names decides."""
+    read_at: dict[str, float] = {}
+    for source, figure, value in found:
+        if figure == ("", SEEN):
+            read_at[source] = max(value, read_at.get(source, value))
+    last = sorted(found, key=lambda each: (read_at.get(each[0], float("-inf")), each[0], each[2]))
+    return {figure: value for _, figure, value in last}
+
+
+def _values(
+    figures: Mapping[Figure, float], window: float, observed_at: datetime | None
+) -> dict[str, MetricValue]:
+    made = {}
+    for metric in METRICS.values():
+        if metric.kind is Kind.GAUGE:
+            current = figures.get((metric.name, "current"))
+            rate = None
+        else:
+            current = figures.get((metric.name, metric.kind.value))
+            rate = current if metric.kind is Kind.RATE or current is None else current / window
+        capacity = figures.get((metric.capacity, "capacity")) if metric.capacity else None
+        if current is None and capacity is None:
+            continue
+        made[metric.name] = MetricValue(
+            current=current,
+            capacity=capacity,
+            pct=_percent(figures.get((metric.name, "pct")), current, capacity),
+            unit=metric.unit,
+            rate=rate,
+            max=figures.get((metric.name, MAX)),
+            avg=figures.get((metric.name, AVG)),
+            observed_at=observed_at,
+        )
+    return made
+
+
+def _percent(told: float | None, current: float | None, capacity: float | None) -> float | None:
+    """As the exporter says, else of what there is to use."""
+    if told is not None:
+        return told
+    return 100 * current / capacity if current is not None and capacity else None
+
+
+def _moment(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

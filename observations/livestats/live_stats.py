@@ -1,0 +1,138 @@
+"""Asking for the live statistics of many kernels at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from observations.livestats.catalogue import Kind
+from observations.livestats.client import PrometheusClient
+from observations.livestats.kernel_stats import KernelStats, merge
+from observations.livestats.prometheus_settings import Options
+from observations.livestats.promql import Queries
+from observations.livestats.responses import Answer, PrometheusError, Sample
+from observations.livestats.states import State, state_of, state_of_all
+
+logger = logging.getLogger(__name__)
+
+# In the order they are asked.
+KINDS = (Kind.GAUGE, Kind.DIFF, Kind.RATE)
+
+
+@dataclass(frozen=True)
+class LiveStats:
+    """What is known of each kernel that was asked for; `missing` names the kinds of query that failed."""
+
+    kernels: dict[str, KernelStats]
+    asked_at: datetime
+    missing: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    dropped: int = 0
+
+    @property
+    def state(self) -> State:
+        return state_of_all(kernel.state for kernel in self.kernels.values())
+
+    @property
+    def observed_at(self) -> datetime | None:
+        """When the oldest of the figures was read."""
+        return min((each.observed_at for each in self.kernels.values() if each.observed_at), default=None)
+
+
+@dataclass
+class Chunk:
+    """Some of the kernels, and what their queries came to."""
+
+    kernel_ids: Sequence[str]
+    samples: list[Sample] = field(default_factory=list)
+    failed: dict[Kind, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    dropped: int = 0
+
+    def take(self, kind: Kind, answer: Answer | PrometheusError) -> None:
+        if isinstance(answer, PrometheusError):
+            self.failed[kind] = str(answer)
+            return
+        self.samples += answer.samples
+        self.warnings += answer.warnings
+        self.dropped += answer.dropped
+
+
+async def query_kernel_live_stats(
+    kernel_ids: Iterable[UUID | str], options: Options, *, client: PrometheusClient | None = None
+) -> LiveStats:
+    """Gauges, growth and speed of these kernels; every id is in the answer, whatever became of its query."""
+    ids = list(dict.fromkeys(str(each) for each in kernel_ids))
+    if not options.is_configured:
+        return nothing_known(ids, State.NOT_CONFIGURED)
+    if client is not None:
+        chunks = await _ask(client, options, ids)
+    else:
+        async with PrometheusClient(options) as own:
+            chunks = await _ask(own, options, ids)
+    return _put_together(chunks, options, datetime.now(UTC))
+
+
+def nothing_known(kernel_ids: Iterable[str], state: State) -> LiveStats:
+    return LiveStats({each: KernelStats(state) for each in kernel_ids}, datetime.now(UTC))
+
+
+async def _ask(client: PrometheusClient, options: Options, ids: Sequence[str]) -> list[Chunk]:
+    """All queries of all chunks at the same time."""
+    queries = Queries(window=options.window, labels=options.labels)
+    chunks = [Chunk(ids[start : start + options.chunk]) for start in range(0, len(ids), options.chunk)]
+    texts = {Kind.GAUGE: queries.gauges, Kind.DIFF: queries.diffs, Kind.RATE: queries.rates}
+    asked = [(chunk, kind) for chunk in chunks for kind in KINDS]
+    answers = await asyncio.gather(
+        *(tried(client.query(texts[kind](chunk.kernel_ids))) for chunk, kind in asked)
+    )
+    for (chunk, kind), answer in zip(asked, answers, strict=True):
+        chunk.take(kind, answer)
+    return chunks
+
+
+async def tried(query: Awaitable[Answer]) -> Answer | PrometheusError:
+    try:
+        return await query
+    except PrometheusError as error:
+        return error
+
+
+def _put_together(chunks: Sequence[Chunk], options: Options, now: datetime) -> LiveStats:
+    kernels: dict[str, KernelStats] = {}
+    dropped = 0
+    for chunk in chunks:
+        merged = merge(chunk.samples, window=options.window)
+        dropped += chunk.dropped + merged.dropped
+        for kernel in chunk.kernel_ids:
+            metrics, seen = merged.metrics.get(kernel, {}), merged.observed_at.get(kernel)
+            state = state_of(
+                has_figures=bool(metrics),
+                age=(now - seen).total_seconds() if seen else None,
+                failed=len(chunk.failed),
+                asked=len(KINDS),
+                scrape_interval=options.scrape_interval,
+            )
+            kernels[kernel] = KernelStats(state, metrics, seen)
+    failed = {kind for chunk in chunks for kind in chunk.failed}
+    problems = dict.fromkeys(error for chunk in chunks for error in chunk.failed.values())
+    if problems:
+        logger.warning("live_stats_failed", extra={"problems": list(problems)[:3], "queries": sorted(failed)})
+    return LiveStats(
+        kernels,
+        now,
+        missing=tuple(_words(failed)),
+        problems=tuple(problems),
+        warnings=tuple(dict.fromkeys(text for chunk in chunks for text in chunk.warnings)),
+        dropped=dropped,
+    )
+
+
+def _words(failed: set[Kind]) -> Iterator[str]:
+    said = {Kind.GAUGE: "usage", Kind.DIFF: "disk traffic", Kind.RATE: "network traffic"}
+    return (said[kind] for kind in KINDS if kind in failed)

@@ -1,0 +1,171 @@
+"""Live statistics in words and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from lcm.web.charts.sparklines import Sparkline
+from lcm.web.wording import duration_text, in_cores
+from observations.livestats.catalogue import METRICS
+from observations.livestats.history import History, Points
+from observations.livestats.kernel_stats import MetricValue
+from observations.livestats.live_stats import LiveStats
+from observations.livestats.states import State
+from observations.livestats.totals import total_over_time
+from observations.pages.sparklines import spark_of
+
+GAUGES = ("cpu_util", "mem", "disk")
+NETWORK = ("net_rx", "net_tx")
+UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+# Where a meter turns from calm to full: shares of the capacity.
+LOW, HIGH = 0.8, 0.93
+
+
+@dataclass(frozen=True)
+class Meter:
+    value: float
+    most: float
+
+    @property
+    def low(self) -> float:
+        return self.most * LOW
+
+    @property
+    def high(self) -> float:
+        return self.most * HIGH
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A figure, what it is of, and how it came about."""
+
+    label: str
+    value: str
+    rest: str
+    meter: Meter | None = None
+    spark: Sparkline | None = None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What is wrong with the figures and what to do; `state` has a word, a shape and a colour."""
+
+    state: str
+    word: str
+    text: str
+
+
+def notice_of(stats: LiveStats, now: datetime) -> Notice | None:
+    """None when all is well."""
+    state, age = stats.state, _age(stats.observed_at, now)
+    if state is State.NOT_CONFIGURED:
+        return Notice(state, "Not configured", NOT_CONFIGURED)
+    if state is State.FAILED:
+        shown = f" These figures are {age} old." if age else " Nothing was known before."
+        return Notice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
+    if state is State.PARTIAL:
+        missing = " and ".join(stats.missing)
+        return Notice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
+    if state is State.STALE:
+        text = f"The newest figures are {age} old: is the controller scraped, and does the worker answer?"
+        return Notice(state, "Stale", text if age else "How old these figures are is not known.")
+    if state is State.ABSENT:
+        return Notice(state, "No figures", "Prometheus knows nothing of these nodes yet.")
+    return None
+
+
+NOT_CONFIGURED = (
+    "Set PROMETHEUS_URL to the address of a Prometheus that scrapes LCM's controllers; "
+    "docs/monitoring.md tells how."
+)
+
+
+def readings(
+    values: Mapping[str, MetricValue], lines: Mapping[str, Points], history: History | None
+) -> list[Reading]:
+    """CPU, memory, disk and network of one node, or of many together."""
+    gauges = [_gauge(name, values.get(name), lines.get(name, ()), history) for name in GAUGES]
+    both: dict[float, float] = {}
+    for name in NETWORK:
+        for at, value in lines.get(name, ()):
+            both[at] = both.get(at, 0.0) + value
+    spark = spark_of("Network", tuple(sorted(both.items())), history, text=rate_text)
+    return [*gauges, _network(values, spark)]
+
+
+def lines_together(history: History) -> dict[str, Points]:
+    return {name: total_over_time(history.kernels.values(), name) for name in METRICS}
+
+
+def traffic_text(values: Mapping[str, MetricValue], window: float) -> str:
+    """`2.1 MB read and 0.4 MB written in 1 min`; empty when it is not known."""
+    parts = [
+        f"{bytes_text(value.current)} {word}"
+        for name, word in (("disk_read", "read"), ("disk_write", "written"))
+        if (value := values.get(name)) is not None and value.current is not None
+    ]
+    return f"{' and '.join(parts)} in {duration_text(timedelta(seconds=window))}" if parts else ""
+
+
+def bytes_text(value: float) -> str:
+    power = 0
+    while abs(value) >= 1000 and power < len(UNITS) - 1:
+        value, power = value / 1024, power + 1
+    return f"{value:,.{0 if power == 0 or value >= 100 else 1}f} {UNITS[power]}"
+
+
+def rate_text(value: float) -> str:
+    return f"{bytes_text(value)}/s"
+
+
+def cores_text(value: float) -> str:
+    return f"{value:,.2f}"
+
+
+def _used_cores(value: float) -> str:
+    """With its unit, where nothing beside it says what the number is of."""
+    return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
+
+
+def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> Reading:
+    metric = METRICS[name]
+    is_cpu = metric.unit == "cores"
+    text = cores_text if is_cpu else bytes_text
+    most = value.capacity if value else None
+    spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
+    if value is None or value.current is None:
+        return Reading(metric.label, "", "not known", spark=spark)
+    rest = []
+    if most is not None:
+        rest.append(f"of {in_cores(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
+    elif is_cpu:
+        rest.append("cores")
+    if value.pct is not None:
+        rest.append(f"{value.pct:.0f}\N{NO-BREAK SPACE}%")
+    meter = Meter(value.current, most) if most else None
+    return Reading(metric.label, text(value.current), ", ".join(rest), meter, spark)
+
+
+def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> Reading:
+    speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
+    known = [speed for speed in speeds if speed is not None]
+    if not known:
+        return Reading("Network", "", "not known", spark=spark)
+    words = [
+        f"{rate_text(speed)} {word}"
+        for speed, word in zip(speeds, ("in", "out"), strict=True)
+        if speed is not None
+    ]
+    return Reading("Network", rate_text(sum(known)), ", ".join(words), spark=spark)
+
+
+def _age(moment: datetime | None, now: datetime) -> str:
+    return duration_text(max(now - moment, timedelta(0))) if moment else ""
+
+
+def _first(problems: Sequence[str]) -> str:
+    text = problems[0] if problems else "it did not say why"
+    return text[:1].upper() + text[1:].rstrip(".")

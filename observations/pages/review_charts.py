@@ -1,0 +1,85 @@
+"""The chart of one resource: a dot for each session, lines for what is asked for and proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from lcm.web.charts.dots import Dot as ChartDot
+from lcm.web.charts.dots import DotChart, dot_chart
+from lcm.web.wording import counted
+from observations.arithmetic.measures import RULES, text, with_unit
+from observations.selectors.evidence import Dot
+from observations.services.requirement_preview import ResourceImpact
+
+# A quarter of a core or of a GB: less apart, and the lines could not be told from each other.
+LEAST = 25
+_WORDS = {"out": "excluded", "over": "above the proposal", "dot": ""}
+
+
+@dataclass(frozen=True)
+class ResourceChart:
+    resource: str
+    title: str
+    basis: str
+    sentence: str
+    note: str
+    chart: DotChart
+
+
+def chart_of(impact: ResourceImpact, dots: Sequence[Dot]) -> ResourceChart:
+    """The chart of a resource as a preview sees it."""
+    rule = RULES[impact.resource]
+    measured = [(dot, dot.values.get(impact.resource)) for dot in dots]
+    shown = [_dot(impact, dot, value) for dot, value in measured if value is not None]
+    chart = dot_chart(
+        shown,
+        _levels(impact),
+        text=lambda value: text(round(value)),
+        said=lambda value: with_unit(impact.resource, round(value)),
+        unit=rule.unit,
+        least=LEAST,
+        band=(impact.required, impact.proposal.value) if impact.changes else None,
+    )
+    each = _each_of(sum(dot.look != "out" for dot in shown))
+    said = ", ".join(line.label for line in chart.lines)
+    return ResourceChart(
+        resource=impact.resource,
+        title=rule.label,
+        basis=impact.view.basis,
+        sentence=f"{rule.label} {impact.view.basis} by {each}, in {rule.unit}: {said}",
+        note=_note(impact),
+        chart=chart,
+    )
+
+
+def _levels(impact: ResourceImpact) -> dict[str, float]:
+    levels: dict[str, float] = {"current": impact.required}
+    if impact.changes:
+        levels["proposal"] = impact.proposal.value
+    if impact.view.summary is not None:
+        levels |= {"max": impact.view.summary.max, "p95": impact.view.summary.p95}
+    return levels
+
+
+def _dot(impact: ResourceImpact, dot: Dot, value: int) -> ChartDot:
+    look = "out" if dot.excluded else "over" if value > impact.proposal.value else "dot"
+    url = reverse("session_detail", args=[dot.session_id]) if look == "over" else ""
+    return ChartDot(dot.at, value, f"Session {dot.short_id}", look, _WORDS[look], url)
+
+
+def _each_of(count: int) -> str:
+    if count < 2:
+        return "one session" if count else "no session"
+    return f"each of {count} sessions"
+
+
+def _note(impact: ResourceImpact) -> str:
+    """How many lie above the line that the preview is about."""
+    if not impact.risk.n:
+        return "not known yet"
+    line = "the proposal" if impact.changes else "what it asks for"
+    above = counted(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
+    return f"{above} above {line}"

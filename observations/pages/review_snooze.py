@@ -1,0 +1,80 @@
+"""Putting a review off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from lcm.domain.roles import Role
+from lcm.models import LabletDefinition
+from lcm.selectors.definitions import definition_with_everything
+from lcm.web.access import role_required
+from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.forms import LocalDateTimeField, ReasonForm
+from observations.services.review_snooze import LONGEST_SNOOZE, dismiss_review, snooze_review
+
+USUAL_SNOOZE = timedelta(days=14)
+
+
+class SnoozeForm(ReasonForm):
+    until = LocalDateTimeField(label="Until", help_text=f"{LONGEST_SNOOZE.days} days at most.")
+    field_order = ("until", "reason")
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition, now = get_object_or_404(definition_with_everything(), pk=pk), timezone.now()
+
+    def save(data: Mapping[str, Any]) -> Done:
+        snooze_review(definition=definition, **data, actor=actor_of(request), now=now)
+        return Done(f"The review of {definition} is snoozed.", _home(definition))
+
+    page = FormPage(
+        title=f"Snooze the review of {definition}?",
+        text="It is not in “Needs you” until the time below, unless a revision regresses.",
+        form=SnoozeForm,
+        submit="Snooze",
+        save=save,
+        back=_home(definition),
+        initial={"until": now + USUAL_SNOOZE},
+        crumbs=_crumbs(definition, "Snooze"),
+    )
+    return form_page(request, page)
+
+
+@require_http_methods(["GET", "POST"])
+@role_required(Role.ADMIN)
+def review_dismiss(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    definition = get_object_or_404(definition_with_everything(), pk=pk)
+
+    def save(data: Mapping[str, Any]) -> Done:
+        dismiss_review(definition=definition, **data, actor=actor_of(request), now=timezone.now())
+        return Done(f"The recommendation for {definition} is dismissed.", _home(definition))
+
+    page = FormPage(
+        title=f"Dismiss the recommendation for {definition}?",
+        text="It comes back when it has moved by a tenth or more.",
+        form=ReasonForm,
+        submit="Dismiss",
+        save=save,
+        back=_home(definition),
+        crumbs=_crumbs(definition, "Dismiss"),
+    )
+    return form_page(request, page)
+
+
+def _home(definition: LabletDefinition) -> str:
+    return reverse("definition_detail", args=[definition.pk])
+
+
+def _crumbs(definition: LabletDefinition, last: str) -> list[tuple[str, str]]:
+    return [("Definitions", reverse("definition_list")), (str(definition), _home(definition)), (last, "")]

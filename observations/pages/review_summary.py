@@ -1,0 +1,94 @@
+"""What the sessions of a definition say, in a sentence or two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lcm.models import Outcome
+from lcm.web.wording import counted
+from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text, with_unit
+from observations.pages.review_texts import each_worker, resource_word
+from observations.services.requirement_preview import Preview, ResourceImpact
+
+
+def lead_of(preview: Preview) -> str:
+    """What the sessions say, in a sentence or two; `**…**` is strong."""
+    kept, n = preview.evidence.assessment, preview.evidence.digest.n
+    if not n:
+        return "**No session has been observed to its end yet.** The first five say where it stands."
+    sessions = counted(n, "session")
+    flagged = [name for name in MEASURED if name in kept.flags]
+    if not flagged and kept.verdict == "insufficient":
+        few = f"**{sessions} {'is' if n == 1 else 'are'} too few to say.**"
+        return f"{few} Five are the least, ten to say that something is too high."
+    if not flagged:
+        return _fits(preview, sessions)
+    sentence = " and ".join(
+        filter(None, (_set(kept.flags, "under", "too low"), _set(kept.flags, "over", "too high")))
+    )
+    return f"**{sentence[0].upper()}{sentence[1:]}.**{_seen(preview, flagged, sessions)}{_would_fit(preview)}"
+
+
+def _set(flags: Mapping[str, str], direction: str, how: str) -> str:
+    """`CPU and memory are set too high`"""
+    names = [resource_word(name) for name in MEASURED if flags.get(name) == direction]
+    return f"{_listed(names)} {'are' if len(names) > 1 else 'is'} set {how}" if names else ""
+
+
+def _listed(parts: Sequence[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _fits(preview: Preview, sessions: str) -> str:
+    """Sessions of all revisions say so; how many had the present one is told where others had another."""
+    revision, evidence = preview.definition.current_revision, preview.evidence
+    assert revision is not None
+    if revision.outcome == Outcome.REGRESSED:
+        exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
+        return f"{exceeded} Over all {sessions} it asks for what it needs."
+    of_them = ""
+    if evidence.of_present < evidence.digest.n:
+        number = f"{evidence.of_present:,}" if evidence.of_present else "none"
+        of_them = f", {number} of them with revision {revision.number}"
+    say = "says" if evidence.digest.n == 1 else "say"
+    return f"**It asks for what it needs.** {sessions} {say} so{of_them}."
+
+
+def _seen(preview: Preview, flagged: Sequence[str], sessions: str) -> str:
+    """` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
+    impacts = [each for each in preview.impacts if each.resource in flagged]
+    told: dict[str, list[str]] = {}
+    for impact in impacts:
+        verb = "used" if impact.view.basis == USED else "held"
+        told.setdefault(verb, []).extend(_at_most(impact))
+    parts = [f"{verb} at most {_listed(amounts)}" for verb, amounts in told.items() if amounts]
+    return f" {sessions} {' and '.join(parts)}." if parts else ""
+
+
+def _at_most(impact: ResourceImpact) -> list[str]:
+    """Of cores nobody asks what they are; there are GB of two kinds."""
+    name = impact.resource
+    if impact.view.summary is None:
+        return []
+    kind = "" if name == CPU else f" {resource_word(name)}"
+    return [f"{text(impact.view.summary.max)} of {with_unit(name, impact.required)}{kind}"]
+
+
+def _would_fit(preview: Preview) -> str:
+    before, after = preview.empty_before, preview.empty_after
+    if not before.workers or before.sessions >= after.sessions:
+        return ""
+    proposed = " and ".join(
+        with_unit(impact.resource, impact.proposal.value)
+        for impact in preview.impacts
+        if impact.changes and impact.resource in (CPU, MEMORY)
+    )
+    if not proposed:
+        return ""
+    if after.is_bound:
+        return (
+            f" At {proposed} at most {after.sessions:,} would fit the workers instead of {before.sessions:,}."
+        )
+    fewer, more = each_worker(before), each_worker(after)
+    return f" At {proposed} a worker would run {more} of these labs instead of {fewer}."

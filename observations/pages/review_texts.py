@@ -1,0 +1,196 @@
+"""Evidence and previews in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from observations.arithmetic.impact import WORDS, Packing, said, worst
+from observations.arithmetic.measures import RULES, text, with_unit
+from observations.arithmetic.recommendation import CHOICES, propose
+from observations.arithmetic.statistics import LEVELS
+from observations.services.requirement_preview import CUSTOM, KEEP, Choice, Preview, ResourceImpact
+
+TONES = {"low": "ok", "medium": "warn", "high": "bad", "unknown": "idle"}
+TRUST_TONES = {"high": "ok", "medium": "ok", "low": "warn", "insufficient": "idle"}
+SHAPES = {"ok": "check", "warn": "tri", "bad": "oct", "idle": "dash"}
+LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recommended": "Recommended"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One choice for one resource; without a value it cannot be chosen."""
+
+    pick: str
+    label: str
+    value: str
+    chosen: bool
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """The choices of one resource; `measured` has the bases there are figures of, with the sessions."""
+
+    resource: str
+    label: str
+    unit: str
+    now: str
+    basis: str
+    measured: Mapping[str, int]
+    options: list[Option]
+    is_custom: bool
+    custom: str
+
+
+def options_of(preview: Preview, choices: Mapping[str, Choice]) -> list[OptionRow]:
+    return [_row(impact, choices.get(impact.resource, Choice())) for impact in preview.impacts]
+
+
+def _row(impact: ResourceImpact, choice: Choice) -> OptionRow:
+    name, view, rule = impact.resource, impact.view, RULES[impact.resource]
+    options = [Option(KEEP, "Keep", text(impact.required), choice.pick == KEEP)]
+    for pick in ("max", "p95", "avg", "latest", "recommended"):
+        known = view.summary is not None and (pick != "latest" or view.summary.latest is not None)
+        value = text(propose(name, pick, view.summary, view.basis).value) if known and view.summary else "–"
+        options.append(Option(pick, LABELS[pick], value, choice.pick == pick, known))
+    return OptionRow(
+        resource=name,
+        label=rule.label,
+        unit=rule.unit,
+        now=with_unit(name, impact.required),
+        basis=view.basis,
+        measured={basis: n for basis, n in view.measured.items() if n or basis == view.basis},
+        options=options,
+        is_custom=choice.pick == CUSTOM,
+        custom="" if choice.custom is None else f"{choice.custom:f}",
+    )
+
+
+assert set(LABELS) == set(CHOICES)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question the administrator has, answered in a word or two, with the evidence."""
+
+    question: str
+    answer: str
+    more: str = ""
+    tone: str = ""
+    evidence: list[str] = field(default_factory=list)
+
+    @property
+    def shape(self) -> str:
+        return SHAPES.get(self.tone, "dot")
+
+
+def answers_of(preview: Preview, *, now: datetime) -> list[Answer]:
+    """Who would have exceeded it, what fits, what it saves, how risky, how sure."""
+    return [_exceeded(preview), _fit(preview), _saved(preview), _risk(preview), _trust(preview)]
+
+
+def _exceeded(preview: Preview) -> Answer:
+    question = "Sessions that would have exceeded it"
+    counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
+    if not counts:
+        return Answer(question, "not known", "no session was observed yet")
+    n = max(impact.risk.n for impact, _ in counts)
+    over = [(impact, count) for impact, count in counts if count]
+    if not over:
+        return Answer(question, f"none of {n:,}")
+    most = max(count for _, count in over)
+    where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
+    if len(over) == 1:
+        where = f"on {resource_word(over[0][0].resource)}, none on anything else"
+    return Answer(
+        question, f"{most:,} of {n:,}", where, evidence=[_by_how_much(impact) for impact, _ in over]
+    )
+
+
+def _by_how_much(impact: ResourceImpact) -> str:
+    recent = f"{impact.exceeding_recent:,}" if impact.exceeding_recent else "none"
+    most = with_unit(impact.resource, impact.worst_excess)
+    return f"{RULES[impact.resource].label}: by {most} at most; {recent} of them in the last 30 days."
+
+
+def resource_word(resource: str) -> str:
+    return WORDS[resource]
+
+
+def _fit(preview: Preview) -> Answer:
+    before, after = preview.empty_before, preview.empty_after
+    question = "Sessions that fit the fleet"
+    if not before.workers:
+        return Answer(question, "not known", "no worker that may run it is ready now")
+    moves = before.sessions != after.sessions
+    each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
+    limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
+    workers = "worker" if after.workers == 1 else "workers"
+    how = "Its nodes may be on several workers: a bound." if after.is_bound else f"A worker: {each}."
+    free = _before_after(preview.free_before, preview.free_after)
+    return Answer(
+        question,
+        _before_after(before, after),
+        f"on {after.workers:,} empty {workers}, bound by {after.bound_word}",
+        evidence=[
+            f"{how} By limit: {limits}." if limits else how,
+            f"On what is free now: {free}, bound by {preview.free_after.bound_word}.",
+        ],
+    )
+
+
+def _before_after(before: Packing, after: Packing) -> str:
+    """`12 → 16`, `at most 16`"""
+    shown = f"{after.sessions:,}"
+    if before.sessions != after.sessions:
+        shown = f"{before.sessions:,} → {shown}"
+    return f"at most {shown}" if after.is_bound else shown
+
+
+def each_worker(packing: Packing) -> str:
+    share = packing.sessions / packing.workers
+    return f"{share:.0f}" if share == int(share) else f"{share:.1f}"
+
+
+def _limit(name: str, before: Packing, after: Packing) -> str:
+    old, new = before.by_limit.get(name, 0), after.by_limit[name]
+    return f"{resource_word(name)} {new:,}" if old == new else f"{resource_word(name)} {old:,} → {new:,}"
+
+
+def _saved(preview: Preview) -> Answer:
+    """What the last thirty days would have held less, or more."""
+    question, saving = "The last 30 days would have held", preview.saving
+    if not preview.evidence.assessment.held_seconds:
+        return Answer(question, "not known", "no session counts in that time")
+    parts = [
+        f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
+        for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))
+        if units
+    ]
+    if not parts:
+        return Answer(question, "the same")
+    return Answer(question, parts[0], f"and {parts[1]}" if len(parts) > 1 else "")
+
+
+def _hours(units: int) -> str:
+    """Whole ones; of less than ten the part matters."""
+    return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
+
+
+def _risk(preview: Preview) -> Answer:
+    level = worst([impact.risk for impact in preview.impacts])
+    tone = TONES[level]
+    told = [said(impact.risk) for impact in preview.impacts]
+    return Answer("Risk", level.capitalize(), tone=tone, evidence=told)
+
+
+def _trust(preview: Preview) -> Answer:
+    """The least sure of what would change; of everything when nothing does."""
+    impacts = [impact for impact in preview.impacts if impact.changes] or preview.impacts
+    weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
+    confidence = weakest.view.confidence
+    first, *rest = confidence.reasons
+    told = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
+    return Answer("Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told)

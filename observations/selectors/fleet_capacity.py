@@ -1,0 +1,125 @@
+"""How many sessions of a definition the real workers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from lcm.domain.allocation import divide_among
+from lcm.models import LabletDefinition, Placement
+from observations.arithmetic.impact import GPU, Need, Packing, Room, added, pack
+from observations.arithmetic.measures import amount, hundredths
+from observations.arithmetic.spread_fit import pack_apart
+from scheduling.capacity.resources import NAMES
+from scheduling.models import Pool, Slot, SlotState
+from scheduling.placement.framework.amounts import NOTHING
+from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot, whole_units
+from scheduling.selectors.capacity import SERVING
+from scheduling.selectors.snapshots import ports_by_kernel
+
+# The workers of a pool, as if they were empty and as they are.
+Rooms = tuple[list[Room], list[Room]]
+
+
+def pools_of(definition: LabletDefinition) -> list[Pool]:
+    """Where its sessions may wait: its pool, else all of its system that are enabled."""
+    if definition.pool:
+        return list(Pool.objects.filter(name=definition.pool))
+    return list(Pool.objects.filter(system=definition.system, enabled=True))
+
+
+def packing_of(
+    definition: LabletDefinition, *, before: Mapping[str, int], after: Mapping[str, int]
+) -> tuple[Packing, Packing, Packing, Packing]:
+    """On empty workers before and after, then on what is free of them now before and after."""
+    pools = rooms_for(definition, pools_of(definition))
+    needs = [_need(definition, amounts) for amounts in (before, after)]
+    return tuple(  # type: ignore[return-value]
+        added([_packed(need, rooms[state]) for rooms in pools]) for state in (0, 1) for need in needs
+    )
+
+
+def _packed(need: Need, rooms: Sequence[Room]) -> Packing:
+    """A session is within one pool, however far its kernels are apart."""
+    return pack_apart(need, rooms) if need.kernels else pack(need, rooms)
+
+
+def rooms_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
+    """Of each pool the READY workers on which its scheduler would place the definition's sessions."""
+    ready = _ready(definition, pools)
+    held, ports_held = amounts_by_slot(ready), ports_by_slot(None, ready)
+    ports = {pool.pk: pool.last_port - pool.first_port + 1 for pool in pools}
+    found: dict[UUID, Rooms] = {pool.pk: ([], []) for pool in pools}
+    for key, pool, max_leases, leases, *whole in _labelled(ready, definition, pools):
+        left = [max(a - b, 0) for a, b in zip(whole, held.get(key, NOTHING), strict=True)]
+        empty, free = found[pool]
+        empty.append(_room((*whole,), ports[pool], max_leases))
+        free.append(_room((*left,), ports[pool] - ports_held.get(key, 0), max_leases - leases))
+    return list(found.values())
+
+
+def _ready(definition: LabletDefinition, pools: Sequence[Pool]) -> QuerySet[Slot]:
+    ready = Slot.objects.filter(SERVING, pool__in=pools, state=SlotState.READY).order_by()
+    if definition.preemptible:
+        return ready
+    return ready.exclude(is_spot=True, pool__in=_asking(pools, "spot"))
+
+
+def _labelled(
+    slots: QuerySet[Slot], definition: LabletDefinition, pools: Sequence[Pool]
+) -> list[tuple[Any, ...]]:
+    """Of each its key and pool, its leases at most and now, and the whole of everything."""
+    columns: tuple[Any, ...] = ("pk", "pool_id", "max_leases", "lease_count", *whole_units().values())
+    wanted, asking = definition.slot_labels, _asking(pools, "labels")
+    if not wanted or not asking:
+        return list(slots.values_list(*columns))
+    rows = slots.values_list(*columns, "labels")
+    return [
+        row[:-1]
+        for row in rows
+        if row[1] not in asking or all(row[-1].get(key) == value for key, value in wanted.items())
+    ]
+
+
+def _asking(pools: Sequence[Pool], plugin: str) -> set[UUID]:
+    """The pools whose schedulers heed a plugin; a configuration that cannot be read places nobody."""
+    return {pool.pk for pool in pools if _is_asked(pool, plugin)}
+
+
+def _is_asked(pool: Pool, plugin: str) -> bool:
+    try:
+        return read_configuration(pool.scheduler).has(plugin)
+    except WrongConfiguration:
+        return True
+
+
+@lru_cache(maxsize=4096)
+def _room(amounts: tuple[int, ...], ports: int, leases: int) -> Room:
+    """Most workers are like another."""
+    return Room(dict(zip(NAMES, amounts, strict=True)), ports, leases)
+
+
+def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> Need:
+    revision = definition.current_revision
+    assert revision is not None
+    whole = {**amounts, GPU: hundredths(revision.gpu)}
+    kernels: Sequence[Need] = ()
+    if definition.placement == Placement.SPREAD:
+        kernels = _kernels(definition.nodes, whole, [port["name"] for port in revision.port_template])
+    return Need(whole, len(revision.port_template), kernels)
+
+
+def _kernels(nodes: Sequence[Mapping[str, Any]], whole: Mapping[str, int], ports: list[str]) -> list[Need]:
+    """What each kernel of a session would be placed for."""
+    labels = sorted(node["label"] for node in nodes)
+    names = ports_by_kernel(labels, ports) if labels else {}
+    parts = divide_among(nodes, {name: amount(units) for name, units in whole.items()})
+    return [
+        Need({name: hundredths(value) for name, value in part.items()}, len(names[node["label"]]))
+        for node, part in zip(nodes, parts, strict=True)
+    ]

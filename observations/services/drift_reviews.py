@@ -1,0 +1,181 @@
+"""Reviews of port drift: opened and resolved by what is seen, acknowledged by a person for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Case, F, Q, Value, When
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import ACTIVE
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.services.validation import need_reason
+from observations.arithmetic.drift import CONFLICT, DriftItem
+from observations.models import DriftReview, ReviewState, SessionObservation
+
+CLEAN_ENOUGH = 2
+USUAL_LENGTH = timedelta(days=30)
+LONGEST = timedelta(days=90)
+
+
+def note_drift(
+    *,
+    session: LabletSession,
+    drift: Sequence[DriftItem],
+    seen_before: set[str],
+    now: datetime,
+    is_whole: bool = True,
+) -> None:
+    """Open or renew a review for each deviation; deviations that are not seen come closer to being resolved.
+
+    `seen_before` are the fingerprints this session had already: it counts once for each. Where not all ports
+    were read (`is_whole`), nothing was seen clean.
+    """
+    found = {item.fingerprint: item for item in drift}
+    wanted = ~Q(state=ReviewState.RESOLVED)
+    if found:
+        wanted |= Q(fingerprint__in=found)
+    mine = DriftReview.objects.filter(wanted, definition=session.definition_id)
+    # Locked in one order: sessions of a definition are observed at the same time.
+    rows = {row.fingerprint: row for row in mine.select_for_update().order_by("pk")}
+    known = [(rows[key], item) for key, item in found.items() if key in rows]
+    new = [row.pk for row, _ in known if row.fingerprint not in seen_before]
+    _see_again(known, session, new=new, now=now)
+    _open([item for key, item in found.items() if key not in rows], session, now)
+    if is_whole:
+        _count_clean([row for key, row in rows.items() if key not in found], session)
+
+
+def _open(items: Sequence[DriftItem], session: LabletSession, now: datetime) -> None:
+    DriftReview.objects.bulk_create(
+        [
+            DriftReview(
+                definition_id=session.definition_id,
+                fingerprint=item.fingerprint,
+                kind=item.kind,
+                name=item.name,
+                first_seen=now,
+                last_seen=now,
+                last_session=session,
+                example=item.to_json(),
+            )
+            for item in items
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _see_again(
+    known: Sequence[tuple[DriftReview, DriftItem]],
+    session: LabletSession,
+    *,
+    new: Sequence[UUID],
+    now: datetime,
+) -> None:
+    """What was resolved is open again; an acknowledgement holds until its end.
+
+    `new` are the reviews that this session has not counted for yet.
+    """
+    if not known:
+        return
+    resolved = When(state=ReviewState.RESOLVED, then=Value(ReviewState.OPEN.value))
+    DriftReview.objects.filter(pk__in=[row.pk for row, _ in known]).update(
+        state=Case(resolved, default=F("state")),
+        last_seen=now,
+        last_session=session,
+        clean_streak=0,
+        sessions=F("sessions") + Case(When(pk__in=new, then=1), default=0),
+    )
+    others = [(row, item) for row, item in known if row.example != item.to_json()]
+    for row, item in others:
+        row.example = item.to_json()
+    DriftReview.objects.bulk_update([row for row, _ in others], ["example"], batch_size=500)
+
+
+def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
+    """Two clean observations in a row resolve it, unless another lab that still runs shows it."""
+    shown = _shown_by_others(session) if rows else set()
+    keys = [row.pk for row in rows if row.fingerprint not in shown]
+    if keys:
+        # In one update: after a second one the database looks up the last session, which may be locked.
+        last = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=Value(ReviewState.RESOLVED.value))
+        ended = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=None)
+        DriftReview.objects.filter(pk__in=keys).update(
+            clean_streak=F("clean_streak") + 1,
+            state=Case(last, default=F("state")),
+            acknowledged_until=Case(ended, default=F("acknowledged_until")),
+        )
+
+
+def _shown_by_others(session: LabletSession) -> set[str]:
+    drifting = SessionObservation.objects.filter(
+        definition_id=session.definition_id, session__port_drift_open=True, session__status__in=ACTIVE
+    ).exclude(session=session)
+    shown = drifting.values_list("drift", flat=True)
+    return {DriftItem.from_json(item).fingerprint for items in shown for item in items}
+
+
+def close_drift(session_ids: Sequence[UUID]) -> None:
+    """Ended sessions have no open drift; that they drifted stays recorded."""
+    LabletSession.objects.filter(pk__in=session_ids, port_drift_open=True).update(port_drift_open=False)
+
+
+def acknowledge_drift(
+    *, review: DriftReview, reason: str, until: datetime | None, actor: Actor, now: datetime
+) -> DriftReview:
+    """Accept a deviation for a while; a port of two sessions cannot be accepted."""
+    until = until or now + USUAL_LENGTH
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
+    check_until(until, now=now)
+    if review.kind == CONFLICT:
+        raise StateConflict(
+            "A port that two sessions have is no drift to accept; one of the labs has to change."
+        )
+    with transaction.atomic():
+        moved = DriftReview.objects.filter(pk=review.pk).exclude(state=ReviewState.RESOLVED)
+        if not moved.update(
+            state=ReviewState.ACKNOWLEDGED, acknowledged_until=until, reason=reason, actor=actor.label
+        ):
+            raise StateConflict(f"{review} is resolved already.")
+        log_change(
+            review.definition,
+            actor=actor,
+            event="drift_acknowledged",
+            message=f"Port drift {review} acknowledged until {until:%Y-%m-%d}",
+            reason=reason,
+            after={"name": review.name, "kind": review.kind, "until": until},
+            now=now,
+        )
+    review.refresh_from_db()
+    return review
+
+
+def check_until(until: datetime, *, now: datetime) -> None:
+    """For how long a deviation may be accepted."""
+    if not now < until <= now + LONGEST:
+        raise InvalidInput({"until": f"From now on, for {LONGEST.days} days at most."})
+
+
+def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
+    """Take an acknowledgement back."""
+    need_reason(reason)
+    with transaction.atomic():
+        acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
+        if not acknowledged.update(state=ReviewState.OPEN, acknowledged_until=None):
+            raise StateConflict(f"{review} is not acknowledged.")
+        log_change(
+            review.definition,
+            actor=actor,
+            event="drift_reopened",
+            message=f"Port drift {review} opened again",
+            reason=reason,
+            now=now,
+        )
+    review.refresh_from_db()
+    return review

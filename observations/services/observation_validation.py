@@ -1,0 +1,84 @@
+"""Read a posted observation and check its types, sizes, ranges and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from lcm.cml.observation.model import OBSERVATION, ObservationMalformed, ResourceObservation
+from lcm.domain.errors import Unprocessable
+from observations.arithmetic.measures import (
+    ALLOCATED,
+    CPU,
+    MEMORY,
+    STORAGE,
+    USED,
+    Amounts,
+    gigabytes,
+    hundredths,
+)
+
+MAX_NODES = 1_000
+MAX_INTERFACES = 20_000
+CLOCK_SKEW = timedelta(minutes=5)
+OLDEST = timedelta(days=30)
+# Where the total of a resource and basis stands in an observation.
+TOTALS = {
+    (CPU, ALLOCATED): "total_cpu_cores",
+    (CPU, USED): "used_cpu_cores",
+    (MEMORY, ALLOCATED): "total_memory_mb",
+    (MEMORY, USED): "used_memory_mb",
+    (STORAGE, ALLOCATED): "total_storage_mb",
+    (STORAGE, USED): "used_storage_mb",
+}
+
+
+def read_observation(body: Any, *, now: datetime) -> ResourceObservation:
+    """Return the observation of a posted body, or refuse it with everything that is wrong."""
+    _refuse_crowds(body)
+    problems: dict[str, str] = {}
+    observation = OBSERVATION.read(body, "", problems)
+    # If something is wrong, the observation may lack its required fields.
+    if problem := _time_problem(getattr(observation, "observed_at", None), now):
+        problems["observed_at"] = problem
+    if problems:
+        raise _refused(problems)
+    return observation
+
+
+def amounts_of(observation: ResourceObservation) -> Amounts:
+    """The totals that were read completely, in hundredths of a core or GB."""
+    found: dict[tuple[str, str], int] = {}
+    for key, name in TOTALS.items():
+        value = getattr(observation, name)
+        if value is not None and name not in observation.incomplete:
+            found[key] = hundredths(value) if key[0] == CPU else gigabytes(value)
+    return found
+
+
+def _refuse_crowds(body: Any) -> None:
+    """Limit the number of nodes and interfaces before any of them is read."""
+    nodes = body.get("nodes") if isinstance(body, dict) else None
+    if not isinstance(nodes, list):
+        return
+    if len(nodes) > MAX_NODES:
+        raise _refused({"nodes": f"must be at most {MAX_NODES:,} nodes, not {len(nodes):,}."})
+    lists = (node.get("interfaces") for node in nodes if isinstance(node, dict))
+    interfaces = sum(len(each) for each in lists if isinstance(each, list))
+    if interfaces > MAX_INTERFACES:
+        raise _refused({"nodes": f"must have at most {MAX_INTERFACES:,} interfaces, not {interfaces:,}."})
+
+
+def _time_problem(observed_at: datetime | None, now: datetime) -> str:
+    if observed_at is None:
+        return ""
+    if observed_at - now > CLOCK_SKEW:
+        return "is in the future; check the clock of the controller."
+    return f"is more than {OLDEST.days} days ago." if now - observed_at > OLDEST else ""
+
+
+def _refused(problems: Mapping[str, str]) -> Unprocessable:
+    error = ObservationMalformed(problems)
+    details = {place: [problem] for place, problem in error.problems.items()}
+    return Unprocessable(str(error), details=details)

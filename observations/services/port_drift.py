@@ -1,0 +1,225 @@
+"""The ports of a session against those its lab has, and what must not be given out meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField
+
+from lcm.db.prepared_statements import Given, Reading, Statement, run
+from lcm.models import LabletSession
+from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
+from observations.models import SessionObservation
+from scheduling.models import Phase, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.selectors.snapshots import ports_by_kernel
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a worker's port map says: ours, and whose the others are. A session that is spread has several."""
+
+    slot_id: UUID | None = None
+    kernels: Sequence[str] = ()
+    allocated: dict[str, int] = field(default_factory=dict)
+    held_by_others: dict[int, str] = field(default_factory=dict)
+    leaked: dict[int, UUID] = field(default_factory=dict)
+
+
+def _place() -> Subquery:
+    mine = Reservation.objects.filter(session=Given("session", UUIDField()), phase=Phase.READY)
+    return Subquery(mine.values("slot_id")[:1])
+
+
+# Asked with every observation.
+_CLAIMS = Reading(
+    lambda: (
+        Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
+        .order_by()
+        .values_list("slot_id", "session_id", "session__port_drift_open", "spread")
+    )
+)
+_PORTS = Reading(
+    lambda: (
+        PortAllocation.objects.filter(slot_id=_place())
+        .order_by()
+        .values_list("pk", "port", "name", "session_id", "leaked")
+    )
+)
+
+
+def asking_for_plans(session_id: UUID) -> tuple[Statement[Any], Statement[Any]]:
+    """What `plans_from` needs to be read."""
+    return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
+
+
+def plans_of(session: LabletSession) -> list[Plan]:
+    """Where the session is and what is taken there."""
+    return plans_from(session, *run(*asking_for_plans(session.pk)))
+
+
+def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> list[Plan]:
+    if not claims:
+        return [Plan()]
+    if any(spread and holder == session.pk for _, holder, _, spread in claims):
+        return _plans_apart(session)
+    plan = Plan(claims[0][0])
+    _fill(plan, session, ports, [holder for _, holder, drifts, _ in claims if drifts])
+    return [plan]
+
+
+def _plans_apart(session: LabletSession) -> list[Plan]:
+    """One for each worker the session has nodes on."""
+    parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
+    plans = []
+    for slot_id, kernels in parts.order_by("slot_id").values_list("slot_id", "kernels"):
+        plan = Plan(slot_id, kernels)
+        rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
+        ports = list(rows.values_list("pk", "port", "name", "session_id", "leaked"))
+        _fill(plan, session, ports, _drifting_on(slot_id))
+        plans.append(plan)
+    return plans
+
+
+def _fill(plan: Plan, session: LabletSession, ports: Sequence[Any], drifting: Sequence[UUID]) -> None:
+    for key, port, name, holder, leaked in ports:
+        if holder == session.pk and leaked:
+            plan.leaked[port] = key
+        elif holder == session.pk:
+            plan.allocated[name] = port
+        elif holder is not None:
+            plan.held_by_others[port] = str(holder)
+    # Labs that run on the same worker now may use ports that were never given to them.
+    for other, shown in _shown_on(plan.slot_id, [each for each in drifting if each != session.pk]):
+        for port in shown:
+            plan.held_by_others.setdefault(port, str(other))
+
+
+def _drifting_on(slot_id: UUID) -> list[UUID]:
+    """Sessions on a worker, whole or in part, whose ports are not as planned."""
+    whole = Reservation.objects.filter(slot_id=slot_id, phase=Phase.READY, spread=False)
+    parts = ReservationPart.objects.filter(slot_id=slot_id, reservation__phase=Phase.READY)
+    return [
+        *whole.filter(session__port_drift_open=True).values_list("session_id", flat=True),
+        *parts.filter(reservation__session__port_drift_open=True).values_list(
+            "reservation__session_id", flat=True
+        ),
+    ]
+
+
+def _shown_on(slot_id: UUID | None, session_ids: Sequence[UUID]) -> list[tuple[UUID, dict[int, str]]]:
+    """The ports that labs of these sessions were seen with on a worker, with their names there."""
+    if not session_ids:
+        return []
+    parts = ReservationPart.objects.filter(
+        reservation__session__in=session_ids, reservation__phase=Phase.READY
+    )
+    kernels: dict[UUID, dict[str, UUID]] = {}
+    for session_id, place, labels in parts.values_list("reservation__session_id", "slot_id", "kernels"):
+        kernels.setdefault(session_id, {}).update(dict.fromkeys(labels, place))
+    rows = SessionObservation.objects.filter(session_id__in=session_ids).order_by("session_id")
+    return [
+        (session_id, _by_number(_on_slot(slot_id, kernels.get(session_id, {}), ports or {})))
+        for session_id, ports in rows.values_list("session_id", "observed_ports")
+    ]
+
+
+def _by_number(ports: Ports) -> dict[int, str]:
+    return {port: name for name, port in ports.items()}
+
+
+def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports) -> Ports:
+    """Those of the ports whose nodes are there; without kernels that are apart, all."""
+    if not kernels:
+        return observed
+    by_kernel = ports_by_kernel(sorted(kernels), observed)
+    here = {name for label, names in by_kernel.items() if kernels[label] == slot_id for name in names}
+    return {name: port for name, port in observed.items() if name in here}
+
+
+def by_worker(plans: Sequence[Plan], observed: Ports) -> list[tuple[Plan, Ports]]:
+    """What was observed, with the plan of the worker it was observed on."""
+    kernels = {label: plan.slot_id for plan in plans for label in plan.kernels if plan.slot_id}
+    return [(plan, _on_slot(plan.slot_id, kernels, observed)) for plan in plans]
+
+
+def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
+    return compare_ports(plan.allocated, observed, plan.held_by_others)
+
+
+def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
+    """Keep ports that are in use unplanned off the free list. Those that others hold stay theirs."""
+    ours = {*plan.leaked, *plan.allocated.values()}
+    new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
+    if plan.slot_id is None or not new:
+        return
+    _lock(plan.slot_id)
+    # A port that someone's lab leaked before it ended is taken over by the one that shows it now.
+    PortAllocation.objects.filter(slot_id=plan.slot_id, port__in=new, leaked=True, session=None).update(
+        session=session
+    )
+    PortAllocation.objects.bulk_create(
+        [
+            PortAllocation(
+                slot_id=plan.slot_id, port=port, name=name, session=session, leaked=True, created_at=now
+            )
+            for port, name in new.items()
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _lock(slot_id: UUID) -> None:
+    """As a placement does, so that no port is given out while it is held back; before any port is changed."""
+    locked = Slot.objects.select_for_update(of=("self",), no_key=True).filter(pk=slot_id)
+    list(locked.order_by().values_list("pk"))
+
+
+def give_back_free(*, session: LabletSession, plan: Plan, observed: Ports) -> None:
+    """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
+    free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
+    if plan.slot_id is None or not free:
+        return
+    _lock(plan.slot_id)
+    # Who shows what is asked once more: since the plan was made another lab may have been seen with it.
+    others = [each for each in _drifting_on(plan.slot_id) if each != session.pk]
+    shown = {port: other for other, ports in _shown_on(plan.slot_id, others) for port in ports}
+    heirs = {key: shown[port] for key, port in free.items() if port in shown}
+    for key, other in heirs.items():
+        PortAllocation.objects.filter(pk=key).update(session=other)
+    gone = free.keys() - heirs.keys()
+    if gone:
+        PortAllocation.objects.filter(pk__in=gone).delete()
+
+
+def forget_leaked(session_ids: Sequence[UUID]) -> None:
+    """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
+    leaked = PortAllocation.objects.filter(session_id__in=session_ids, leaked=True)
+    _hand_over(leaked, gone=session_ids)
+    leaked.delete()
+
+
+def hand_over_shown(session_ids: Sequence[UUID]) -> None:
+    """What they were given is free in a moment; a lab that stays and shows a port of it then holds that."""
+    given = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
+    _hand_over(given, gone=session_ids)
+
+
+def _hand_over(ports: QuerySet[PortAllocation], *, gone: Sequence[UUID]) -> None:
+    drifting = Q(session__port_drift_open=True, phase=Phase.READY)
+    whole = Reservation.objects.filter(drifting, slot=OuterRef("slot"))
+    parts = ReservationPart.objects.filter(
+        slot=OuterRef("slot"), reservation__in=Reservation.objects.filter(drifting)
+    )
+    contested: dict[UUID, set[int]] = {}
+    for slot_id, port in ports.filter(Exists(whole) | Exists(parts)).values_list("slot_id", "port"):
+        contested.setdefault(slot_id, set()).add(port)
+    for slot_id, numbers in contested.items():
+        others = [each for each in _drifting_on(slot_id) if each not in gone]
+        for other, shown in _shown_on(slot_id, others):
+            for port in numbers & shown.keys():
+                here = ports.filter(slot_id=slot_id, port=port)
+                here.update(session=other, name=shown[port], leaked=True)

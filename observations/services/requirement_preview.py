@@ -1,0 +1,249 @@
+"""What a change would do, before it is done; and the token that binds applying to what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.core import signing
+
+from lcm.domain.errors import InvalidInput, StalePreview
+from lcm.models import LabletDefinition
+from observations.arithmetic.assessment import ResourceView
+from observations.arithmetic.impact import Packing, Risk, Saving, risk_of, saved
+from observations.arithmetic.measures import BASES, MEASURED, RULES, amount, hundredths, text, with_unit
+from observations.arithmetic.recommendation import CHOICES, Proposal, propose
+from observations.selectors.evidence import (
+    Evidence,
+    Exceeding,
+    ExceedingList,
+    evidence_of,
+    exceeding_sessions,
+)
+from observations.selectors.fleet_capacity import packing_of
+from observations.services.aggregates import required_by
+
+KEEP, CUSTOM = "keep", "custom"
+SALT = "observations.preview"
+MAX_CUSTOM = 999_999
+NONE_EXCEEDING = ExceedingList([], 0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What someone picked for one resource: a basis of the number, and for `custom` the number itself."""
+
+    pick: str = KEEP
+    custom: Decimal | None = None
+    basis: str = ""
+
+
+@dataclass(frozen=True)
+class ResourceImpact:
+    """One resource of a preview."""
+
+    view: ResourceView
+    required: int
+    proposal: Proposal
+    risk: Risk
+    exceeding: list[Exceeding] = field(default_factory=list)
+    exceeding_recent: int = 0
+    worst_excess: int = 0
+
+    @property
+    def resource(self) -> str:
+        return self.view.resource
+
+    @property
+    def changes(self) -> bool:
+        return self.proposal.value != self.required
+
+    @property
+    def percent(self) -> int:
+        return round((self.proposal.value - self.required) * 100 / self.required) if self.required else 0
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Everything an administrator sees before applying."""
+
+    definition: LabletDefinition
+    evidence: Evidence
+    impacts: list[ResourceImpact]
+    empty_before: Packing
+    empty_after: Packing
+    free_before: Packing
+    free_after: Packing
+    saving: Saving
+    token: str
+
+    @property
+    def values(self) -> dict[str, int]:
+        return {impact.resource: impact.proposal.value for impact in self.impacts}
+
+    @property
+    def changes(self) -> bool:
+        return any(impact.changes for impact in self.impacts)
+
+
+def preview_change(
+    *,
+    definition: LabletDefinition,
+    choices: Mapping[str, Choice],
+    now: datetime,
+    evidence: Evidence | None = None,
+) -> Preview:
+    """What the chosen numbers would have meant for past sessions and would mean for the fleet."""
+    unknown = set(choices) - set(MEASURED)
+    if unknown:
+        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource that is measured."))
+    evidence = evidence or evidence_of(
+        definition, now=now, bases={name: each.basis for name, each in choices.items() if each.basis}
+    )
+    revision = definition.current_revision
+    assert revision is not None
+    before = required_by(revision)
+    proposals = [
+        _proposal(evidence.views[name], choices.get(name, Choice()), before[name]) for name in MEASURED
+    ]
+    impacts = _impacts(evidence, before, proposals, now)
+    after = {impact.resource: impact.proposal.value for impact in impacts}
+    packings = packing_of(definition, before=before, after=after)
+    return Preview(
+        definition,
+        evidence,
+        impacts,
+        *packings,
+        saving=saved(before, after, evidence.assessment.held_seconds),
+        token=_token(definition, impacts),
+    )
+
+
+def check_token(*, token: str, preview: Preview) -> None:
+    """Refuse to apply what was not seen: says what has changed since."""
+    try:
+        seen = signing.loads(token, salt=SALT)
+    except signing.BadSignature as error:
+        raise StalePreview("Preview this change first; applying takes exactly what was previewed.") from error
+    now_shown = signing.loads(preview.token, salt=SALT)
+    if seen == now_shown:
+        return
+    changed = _differences(seen, now_shown, preview)
+    raise StalePreview(changed[0], details={"changed": changed, "token": preview.token})
+
+
+def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: Preview) -> list[str]:
+    if seen["definition"] != fresh["definition"]:
+        return ["This preview is of another definition."]
+    revision = preview.definition.current_revision
+    assert revision is not None
+    changed = []
+    if seen["revision"] != fresh["revision"]:
+        changed.append(f"{revision.actor} applied revision {revision.number} a moment ago; look at it first.")
+    if seen["choices"] != fresh["choices"]:
+        changed.append("This is not the choice that was previewed; look at what it would do, then apply.")
+    for name, was in seen["numbers"].items():
+        now_is = fresh["numbers"][name]
+        if was != now_is and seen["choices"].get(name) == fresh["choices"].get(name):
+            changed += _said(name, was, now_is)
+    return changed or ["The evidence has changed since the preview; look at it again."]
+
+
+def _said(name: str, was: list[int], now_is: list[int]) -> list[str]:
+    words = ("the proposal", "the maximum", "the recommendation")
+    label = RULES[name].label
+    said = [
+        f"{label}: {word} was {with_unit(name, old)} and is {with_unit(name, new)} by now."
+        for word, old, new in zip(words, was, now_is, strict=False)
+        if old != new
+    ]
+    if was[3] != now_is[3]:
+        said.append(f"{label}: {now_is[3]} sessions exceed the proposal by now, not {was[3]}.")
+    return said
+
+
+def _impacts(
+    evidence: Evidence, before: Mapping[str, int], proposals: Sequence[Proposal], now: datetime
+) -> list[ResourceImpact]:
+    above = {each.resource: _above(evidence, each) for each in proposals}
+    limits = {each.resource: each.value for each in proposals if above[each.resource]}
+    listed = exceeding_sessions(evidence, limits, now=now)
+    return [
+        _impact(evidence.views[name], before[name], proposal, above[name], listed.get(name, NONE_EXCEEDING))
+        for name, proposal in ((each.resource, each) for each in proposals)
+    ]
+
+
+def _above(evidence: Evidence, proposal: Proposal) -> int:
+    """How many past sessions would not have had enough."""
+    view = evidence.views[proposal.resource]
+    return evidence.digest.of(view.resource, view.basis).above(proposal.value)
+
+
+def _impact(
+    view: ResourceView, required: int, proposal: Proposal, above: int, listed: ExceedingList
+) -> ResourceImpact:
+    return ResourceImpact(
+        view=view,
+        required=required,
+        proposal=proposal,
+        risk=risk_of(view.resource, above, view.summary.n if view.summary else 0),
+        exceeding=listed.sessions,
+        exceeding_recent=listed.recent,
+        worst_excess=max((view.summary.max if view.summary else 0) - proposal.value, 0),
+    )
+
+
+def _proposal(view: ResourceView, choice: Choice, required: int) -> Proposal:
+    name = view.resource
+    if choice.basis and choice.basis not in BASES:
+        raise InvalidInput({name: f"“{choice.basis}” is no basis; there are {', '.join(BASES)}."})
+    if choice.pick == KEEP:
+        return Proposal(name, KEEP, required, "as it is")
+    if choice.pick == CUSTOM:
+        return Proposal(name, CUSTOM, _custom(name, choice.custom), "a number of your own")
+    if choice.pick not in CHOICES:
+        raise InvalidInput(
+            {name: f"“{choice.pick}” is no choice; there are {', '.join((KEEP, *CHOICES, CUSTOM))}."}
+        )
+    if view.summary is None or (choice.pick == "latest" and view.summary.latest is None):
+        raise InvalidInput({name: f"No session says what the {choice.pick} is; keep it or give a number."})
+    return propose(name, choice.pick, view.summary, view.basis)
+
+
+def _custom(name: str, value: Decimal | None) -> int:
+    if value is None:
+        raise InvalidInput({name: "Give a number."})
+    try:
+        units = hundredths(value) if value.is_finite() else -1
+    except InvalidOperation:
+        units = -1
+    if not 0 < units <= MAX_CUSTOM * 100 or amount(units) != value:
+        raise InvalidInput(
+            {name: f"A number above 0, up to {text(MAX_CUSTOM * 100)}, with two decimals at most."}
+        )
+    return units
+
+
+def _token(definition: LabletDefinition, impacts: list[ResourceImpact]) -> str:
+    """Over what the decision rests on: the revision, the choices, and their numbers in the evidence."""
+    revision = definition.current_revision
+    assert revision is not None
+    seen = {
+        "definition": str(definition.pk),
+        "revision": revision.number,
+        "choices": {impact.resource: [impact.proposal.choice, impact.view.basis] for impact in impacts},
+        "numbers": {impact.resource: _numbers(impact) for impact in impacts},
+    }
+    return signing.dumps(seen, salt=SALT, compress=True)
+
+
+def _numbers(impact: ResourceImpact) -> list[int]:
+    summary = impact.view.summary
+    if summary is None:
+        return [impact.proposal.value, 0, 0, 0]
+    recommended = propose(impact.resource, "recommended", summary, impact.view.basis).value
+    return [impact.proposal.value, summary.max, recommended, impact.risk.exceeding]

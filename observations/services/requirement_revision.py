@@ -1,0 +1,110 @@
+"""Applying what was previewed: a revision with its evidence, or a refusal that says what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput
+from lcm.models import Basis, DefinitionRevision, LabletDefinition
+from lcm.services.definitions import revise_definition
+from observations.arithmetic.assessment import ResourceView
+from observations.arithmetic.measures import amount
+from observations.selectors.evidence import Evidence, evidence_of
+from observations.services.aggregates import lock_assessment
+from observations.services.requirement_preview import (
+    CUSTOM,
+    KEEP,
+    Choice,
+    Preview,
+    ResourceImpact,
+    check_token,
+    preview_change,
+)
+
+
+def apply_change(
+    *,
+    definition: LabletDefinition,
+    choices: Mapping[str, Choice],
+    token: str,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> DefinitionRevision:
+    """Ask for the previewed numbers from now on. Running sessions keep theirs."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+    with transaction.atomic():
+        assessment = lock_assessment(definition)
+        fresh = LabletDefinition.objects.select_related("current_revision").get(pk=definition.pk)
+        preview = preview_change(definition=fresh, choices=choices, now=now)
+        check_token(token=token, preview=preview)
+        if not preview.changes:
+            raise InvalidInput({"choices": "Nothing would change; choose another number for something."})
+        current = fresh.current_revision
+        assert current is not None
+        revision = revise_definition(
+            definition=fresh,
+            requirements={name: amount(units) for name, units in preview.values.items()},
+            based_on=current.number,
+            reason=reason,
+            basis=_basis(preview),
+            bases=_bases(preview),
+            aggregate=_evidence(preview, evidence_of(fresh, now=now)),
+            actor=actor,
+            now=now,
+        )
+        assessment.snoozed_until = assessment.dismissed = None
+        assessment.save(update_fields=["snoozed_until", "dismissed"])
+    definition.current_revision = revision
+    return revision
+
+
+def _basis(preview: Preview) -> Basis:
+    """Return the basis that was chosen for all resources, or mixed."""
+    picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
+    return Basis(picks.pop()) if len(picks) == 1 else Basis.MIXED
+
+
+def _bases(preview: Preview) -> dict[str, dict[str, str | None]]:
+    """Return what was chosen for each resource. A number that was kept or entered by hand has no source."""
+    return {
+        impact.resource: {
+            "basis": impact.proposal.choice,
+            "source": None if impact.proposal.choice in (KEEP, CUSTOM) else impact.view.basis,
+        }
+        for impact in preview.impacts
+    }
+
+
+def _evidence(preview: Preview, usual: Evidence) -> dict[str, Any]:
+    """What the revision was based on, as it was at that moment; of what is kept, on the usual basis."""
+    return {
+        "epoch": preview.evidence.epoch,
+        "n": preview.evidence.digest.n,
+        "resources": {
+            impact.resource: _resource(
+                impact, usual.views[impact.resource] if impact.proposal.choice == KEEP else impact.view, usual
+            )
+            for impact in preview.impacts
+        },
+    }
+
+
+def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) -> dict[str, Any]:
+    value = impact.proposal.value
+    return {
+        "choice": impact.proposal.choice,
+        "basis": view.basis,
+        "trail": impact.proposal.trail,
+        "value": str(amount(value)),
+        "confidence": view.confidence.level,
+        "exceeding": evidence.digest.of(view.resource, view.basis).above(value),
+        "summary": asdict(view.summary) if view.summary else None,
+    }

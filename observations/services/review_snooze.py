@@ -1,0 +1,83 @@
+"""Putting a review off: until a date, or until the recommendation is another one."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.models import LabletDefinition
+from lcm.services.changelog import log_change
+from observations.arithmetic.measures import hundredths
+from observations.models import DefinitionAssessment
+from observations.services.aggregates import has_regressed, lock_assessment, refresh_assessment
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SNOOZE = timedelta(days=180)
+
+
+def snooze_review(
+    *, definition: LabletDefinition, until: datetime, reason: str, actor: Actor, now: datetime
+) -> DefinitionAssessment:
+    """Look at it again after a date."""
+    if not now < until <= now + LONGEST_SNOOZE:
+        raise InvalidInput({"until": f"From now on, for {LONGEST_SNOOZE.days} days at most."})
+    message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
+    return _set_aside(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
+
+
+def dismiss_review(
+    *, definition: LabletDefinition, reason: str, actor: Actor, now: datetime
+) -> DefinitionAssessment:
+    """Not this recommendation; it comes back when it has moved by a tenth."""
+    message = f"Review of {definition} dismissed"
+    return _set_aside(definition, message, reason, actor, now, snoozed_until=None, dismissed={})
+
+
+def _set_aside(
+    definition: LabletDefinition, message: str, reason: str, actor: Actor, now: datetime, **changes: Any
+) -> DefinitionAssessment:
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+    with transaction.atomic():
+        assessment = lock_assessment(definition)
+        regressed = has_regressed(definition)
+        if not assessment.flags and not regressed:
+            raise StateConflict(f"{definition} has nothing to review.")
+        if changes["dismissed"] is not None:
+            changes["dismissed"] = _recommendation(assessment)
+        changes |= {"regression_aside": regressed, "set_aside_reason": reason, "set_aside_by": actor.label}
+        for name, value in changes.items():
+            setattr(assessment, name, value)
+        assessment.save()
+        log_change(definition, actor=actor, event="review_set_aside", message=message, reason=reason, now=now)
+        return refresh_assessment(definition=definition, now=now)
+
+
+def _recommendation(assessment: DefinitionAssessment) -> dict[str, int]:
+    return {name: hundredths(getattr(assessment, f"recommended_{name}")) for name in assessment.flags}
+
+
+def sweep_reviews(*, now: datetime, page: int = 200) -> int:
+    """Bring back what was snoozed, forget waste that is older than thirty days, trust old figures less.
+
+    All that is due, a page at a time; each says itself when it is due next. One that fails stays due, and
+    the others are looked at all the same.
+    """
+    due = DefinitionAssessment.objects.filter(due_at__lte=now).order_by("pk")
+    rows = LabletDefinition.objects.select_related("current_revision")
+    done, last = 0, None
+    while keys := list((due.filter(pk__gt=last) if last else due).values_list("pk", flat=True)[:page]):
+        last = keys[-1]
+        for definition in rows.filter(pk__in=keys):
+            try:
+                refresh_assessment(definition=definition, now=now)
+                done += 1
+            except Exception:
+                logger.exception("review_not_swept", extra={"definition": str(definition.pk)})
+    return done

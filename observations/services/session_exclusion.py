@@ -1,0 +1,65 @@
+"""Leaving a session out of the evidence, and bringing it back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.services.validation import need_reason
+from observations.models import SessionObservation
+from observations.services.aggregates import Change, change_samples, required_by
+from observations.services.outcomes import judge_again
+from observations.services.samples import judge, sample_of
+
+
+def exclude_session(
+    *, session: LabletSession, reason: str, actor: Actor, now: datetime
+) -> SessionObservation:
+    """It does not count any more; why is kept with it."""
+    if not reason.strip():
+        raise InvalidInput({"reason": "Say why: it is shown beside the evidence."})
+    return _judge_again(session, excluded=True, reason=reason, actor=actor, now=now)
+
+
+def include_session(
+    *, session: LabletSession, reason: str, actor: Actor, now: datetime
+) -> SessionObservation:
+    """It counts again, if it ever could."""
+    need_reason(reason)
+    return _judge_again(session, excluded=False, reason=reason, actor=actor, now=now)
+
+
+def _judge_again(
+    session: LabletSession, *, excluded: bool, reason: str, actor: Actor, now: datetime
+) -> SessionObservation:
+    with transaction.atomic():
+        LabletSession.objects.select_for_update().get(pk=session.pk)
+        rows = SessionObservation.objects.select_related("definition__current_revision", "revision")
+        row = rows.filter(session=session).first()
+        if row is None:
+            raise StateConflict(f"{session} has not been observed.")
+        if bool(row.excluded_reason) == excluded:
+            raise StateConflict(f"{session} is {'excluded already' if excluded else 'not excluded'}.")
+        before = sample_of(row)
+        row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
+        judge(row)
+        row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "left_out"])
+        change = Change(before, sample_of(row), required_by(row.revision))
+        change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
+        how = "left out of" if excluded else "brought back to"
+        log_change(
+            session,
+            actor=actor,
+            event="evidence_excluded" if excluded else "evidence_included",
+            message=f"{session} {how} the evidence of {row.definition}",
+            reason=reason,
+            now=now,
+        )
+        if not change.is_none and row.revision_id == row.definition.current_revision_id:
+            judge_again(definition=row.definition, now=now)
+    return row

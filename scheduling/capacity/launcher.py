@@ -1,0 +1,332 @@
+"""Launching: the outside call behind an open attempt, and what its answer means."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Q, Value, When
+from django.utils.crypto import salted_hmac
+
+from lcm.domain.storable_text import storable
+from scheduling.capacity.offerings import open_offerings, refusals
+from scheduling.capacity.runtimes.base import (
+    AnswerLost,
+    CapacityRefused,
+    Category,
+    Instance,
+    LaunchRequest,
+    Market,
+    Offering,
+    QuotaExceeded,
+    RuntimeAdapter,
+    RuntimeFailure,
+)
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.capacity.runtimes.user_data import user_data
+from scheduling.coordination.leases import Hold, lease
+from scheduling.metrics import LAUNCHES
+from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.services.pools import stop_pool
+from scheduling.services.slots import move_slot
+
+logger = logging.getLogger(__name__)
+
+REFUSED_FOR = timedelta(minutes=3)
+THROTTLED_FOR = timedelta(seconds=15)
+BACKOFF_FIRST = timedelta(minutes=5)
+BACKOFF_MOST = timedelta(minutes=30)
+CALL_LEASE = timedelta(seconds=10)
+# An open attempt this old may have lost its task; sent again and again, it is left alone for longer.
+REDRIVE_AFTER = timedelta(seconds=30)
+REDRIVE_MOST = timedelta(minutes=10)
+
+Clock = Callable[[], datetime]
+
+
+def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> None:
+    """Fill the slot of an open attempt; a second call for the same attempt finds nothing to do."""
+    with lease(f"launch:{attempt_id}", length=CALL_LEASE) as hold:
+        if hold is None:
+            return
+        attempt = (
+            LaunchAttempt.objects.select_related("slot__pool")
+            .filter(pk=attempt_id, outcome=AttemptOutcome.OPEN, slot__state=SlotState.LAUNCHING)
+            .first()
+        )
+        if attempt is None:
+            return
+        never_asked = not attempt.offering
+        if never_asked and not may_launch(attempt.slot.pool, clock()):
+            _call_off(attempt, clock())
+        else:
+            _try_offerings(attempt, runtime, clock, hold)
+
+
+def may_launch(pool: Pool, now: datetime) -> bool:
+    """Not while the pool is off, stopped by its configuration, or backing off."""
+    if not pool.enabled or pool.stopped_reason:
+        return False
+    return pool.backoff_until is None or pool.backoff_until <= now
+
+
+def attempts_to_redrive(pool: Pool, *, now: datetime, limit: int = 500) -> list[UUID]:
+    """Open attempts whose task may be lost, each put off for twice as long as the last time."""
+    due = LaunchAttempt.objects.filter(slot__pool=pool, outcome=AttemptOutcome.OPEN, due_at__lte=now)
+    by_redrives: dict[int, list[UUID]] = {}
+    for key, redrives in due.order_by("due_at", "pk").values_list("pk", "redrives")[:limit]:
+        by_redrives.setdefault(redrives, []).append(key)
+    for redrives, keys in by_redrives.items():
+        LaunchAttempt.objects.filter(pk__in=keys, redrives=redrives).update(
+            redrives=redrives + 1, due_at=now + redrive_wait(redrives + 1)
+        )
+    return [key for keys in by_redrives.values() for key in keys]
+
+
+def redrive_wait(redrives: int) -> timedelta:
+    """30 s after the first task, then 1, 2, 4, 8, 10, 10 … minutes."""
+    return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), REDRIVE_MOST)
+
+
+def backoff(failures: int) -> timedelta:
+    """5, 10, 20, 30, 30 … minutes."""
+    doubled = BACKOFF_FIRST * int(2 ** min(max(failures - 1, 0), 10))
+    return min(doubled, BACKOFF_MOST)
+
+
+def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: Hold) -> None:
+    refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
+    try:
+        offerings = _offerings_for(attempt, runtime, clock())
+    except RuntimeFailure as error:
+        _failed(attempt, error, clock())
+        return
+    for number, offering in enumerate(offerings, 1):
+        if not hold.renew():
+            return
+        # The intent first: which offering this attempt asks for.
+        LaunchAttempt.objects.filter(pk=attempt.pk).update(offering=offering.name)
+        attempt.offering = offering.name
+        try:
+            instance = runtime.launch(_request(attempt, offering))
+        except AnswerLost as error:
+            # The attempt stays open: it is asked for again, or its instance is found by its token.
+            logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
+            return
+        except RuntimeFailure as error:
+            others = _open_to_others(attempt, runtime, clock())
+            if not _leaves(error, offering, [*offerings[number:], *others]):
+                _failed(attempt, error, clock())
+                return
+            refusal = error
+            _remember(attempt.slot.pool, offering, error, clock())
+        except Exception as error:
+            logger.exception("launch_failed", extra={"slot": attempt.slot.name})
+            _failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
+            return
+        else:
+            record_launch(attempt, instance, now=clock())
+            return
+    _refused(attempt, refusal, clock(), alone=not _open_to_others(attempt, runtime, clock()))
+
+
+def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
+    pool = attempt.slot.pool
+    return open_offerings(pool, runtime, now, asked=attempt.offering, on_demand_only=attempt.on_demand_only)
+
+
+def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
+    """What this attempt may not ask for, but others of the pool may."""
+    return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
+
+
+def _leaves(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
+    """Whether something else may still do: after a refusal always, after a quota in the other market."""
+    if isinstance(error, QuotaExceeded):
+        return any(each.market != offering.market for each in others)
+    return isinstance(error, CapacityRefused)
+
+
+def _remember(pool: Pool, offering: Offering, error: RuntimeFailure, now: datetime) -> None:
+    refuse_offering(pool, offering.name, until=now + REFUSED_FOR)
+    LAUNCHES.labels(pool=pool.name, result=error.category).inc()
+
+
+def record_launch(attempt: LaunchAttempt, instance: Instance, *, now: datetime) -> bool:
+    """The answer to an open attempt: the slot has an instance, which boots."""
+    try:
+        with transaction.atomic():
+            if not _finish(attempt, AttemptOutcome.LAUNCHED, now, instance_id=instance.id):
+                return False
+            moved = _boot(attempt, instance, now)
+    except IntegrityError:
+        _end_unlaunched(attempt, now, f"{instance.id} was given to another slot a moment ago")
+        return False
+    LAUNCHES.labels(pool=attempt.slot.pool.name, result="launched").inc()
+    return moved
+
+
+def _boot(attempt: LaunchAttempt, instance: Instance, now: datetime) -> bool:
+    return move_slot(
+        slot=attempt.slot,
+        to=SlotState.BOOTING,
+        now=now,
+        instance_id=instance.id,
+        endpoint=instance.endpoint,
+        offering=attempt.offering,
+        is_spot=instance.market == Market.SPOT,
+        labels=_labels(attempt.slot.pool, instance),
+    )
+
+
+def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
+    """As the pool's settings have them now; none where they allow no runtime any more."""
+    try:
+        return runtime_for(pool).labels_of(instance.id)
+    except RuntimeFailure:
+        return {}
+
+
+def give_up(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
+    """No answer and no instance in time: the slot is free again, a late instance is an orphan.
+
+    It counts as a failure: a provider that never answers is asked less and less often.
+    """
+    with transaction.atomic():
+        if not _finish(attempt, AttemptOutcome.LOST, now, error=reason):
+            return
+        count_failure(attempt.slot.pool, now)
+        move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
+    LAUNCHES.labels(pool=attempt.slot.pool.name, result="lost").inc()
+
+
+def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
+    """Remember a refusal, so that the next launches ask for something else."""
+    with transaction.atomic():
+        fresh = Pool.objects.select_for_update().get(pk=pool.pk)
+        fresh.refused_offerings = {**fresh.refused_offerings, name: until.isoformat()}
+        fresh.save(update_fields=["refused_offerings"])
+        pool.refused_offerings = fresh.refused_offerings
+
+
+def note_worker(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
+    """Remember that a listed worker did not answer, so that others are tried before it; None forgets it."""
+    if failed_at is None and name not in pool.failed_workers:
+        return
+    with transaction.atomic():
+        fresh = Pool.objects.select_for_update().get(pk=pool.pk)
+        others = {other: at for other, at in fresh.failed_workers.items() if other != name}
+        fresh.failed_workers = {**others, name: failed_at.isoformat()} if failed_at else others
+        fresh.save(update_fields=["failed_workers"])
+        pool.failed_workers = fresh.failed_workers
+
+
+def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, alone: bool) -> None:
+    """Demand stays. Nothing is asked for before an offering may be asked for again.
+
+    Not `alone`: others of the pool may ask for something else meanwhile.
+    """
+    pool = attempt.slot.pool
+    waits = refusals(pool, now).values()
+    with transaction.atomic():
+        if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
+            # The pool before its slot: the deletion of a pool locks them in this order.
+            if alone:
+                _wait_until(pool, min(waits, default=now + REFUSED_FOR), now)
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
+
+
+def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
+    """What a failure means for the pool, by its class."""
+    pool, text = attempt.slot.pool, storable(str(error))[:500]
+    LAUNCHES.labels(pool=pool.name, result=error.category).inc()
+    with transaction.atomic():
+        if not _finish(attempt, AttemptOutcome.FAILED, now, category=error.category, error=text):
+            return
+        if error.category == Category.CONFIGURATION:
+            stop_pool(pool=pool, reason=text, now=now)
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
+        elif error.category == Category.THROTTLED:
+            _wait_until(pool, now + THROTTLED_FOR, now)
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
+        else:
+            until = count_failure(pool, now)
+            move_slot(slot=attempt.slot, to=SlotState.ERROR, now=now, reason=text, state_deadline=until)
+
+
+def count_failure(pool: Pool, now: datetime) -> datetime:
+    """Launch nothing for longer than the last time; launches that fail together are one failure.
+
+    In a transaction.
+    """
+    fresh = Pool.objects.select_for_update().get(pk=pool.pk)
+    if fresh.failures == 0 or fresh.backoff_until is None or fresh.backoff_until <= now:
+        fresh.failures += 1
+    until = max(now + backoff(fresh.failures), fresh.backoff_until or now)
+    pools = Pool.objects.filter(pk=pool.pk)
+    pools.update(failures=fresh.failures, backoff_until=until, backoff_since=_waits_since(now))
+    return until
+
+
+def forget_failures(pool: Pool, now: datetime) -> None:
+    """A worker is ready. One that is while the pool backs off was launched before that: it proves nothing."""
+    over = Q(backoff_until=None) | Q(backoff_until__lte=now)
+    Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
+
+
+def _wait_until(pool: Pool, until: datetime, now: datetime) -> None:
+    """Launch nothing before then; a longer wait stays."""
+    sooner = Q(backoff_until=None) | Q(backoff_until__lt=until)
+    pools = Pool.objects.filter(sooner, pk=pool.pk)
+    pools.update(backoff_until=until, backoff_since=_waits_since(now))
+
+
+def _waits_since(now: datetime) -> Case:
+    """A wait that is made longer began before."""
+    return Case(When(backoff_until__gt=now, then=F("backoff_since")), default=Value(now))
+
+
+def _call_off(attempt: LaunchAttempt, now: datetime) -> None:
+    """The pool has stopped launching since: nothing is asked for, the demand stays."""
+    pool = attempt.slot.pool
+    why = pool.stopped_reason or ("it backs off" if pool.enabled else "it was switched off")
+    _end_unlaunched(attempt, now, f"not asked for: {why}")
+
+
+def _end_unlaunched(attempt: LaunchAttempt, now: datetime, reason: str) -> None:
+    with transaction.atomic():
+        if _finish(attempt, AttemptOutcome.REFUSED, now, error=reason):
+            move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=reason)
+
+
+def _finish(
+    attempt: LaunchAttempt, outcome: AttemptOutcome, now: datetime, *, error: str = "", **fields: str
+) -> bool:
+    """Close an open attempt once; whoever comes second changes nothing."""
+    mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
+    return mine.update(outcome=outcome, finished_at=now, error=storable(error)[:500], **fields) == 1
+
+
+def boot_token(attempt: LaunchAttempt) -> str:
+    """What a worker proves itself with once: the same for an attempt, and not what its tags show."""
+    return salted_hmac("lcm.boot", attempt.token, algorithm="sha256").hexdigest()
+
+
+def _request(attempt: LaunchAttempt, offering: Offering) -> LaunchRequest:
+    slot = attempt.slot
+    others = Slot.objects.filter(pool=slot.pool).exclude(instance_id="").values_list("instance_id", flat=True)
+    return LaunchRequest(
+        token=attempt.token,
+        slot_id=str(slot.pk),
+        slot_name=slot.name,
+        offering=offering,
+        user_data=user_data(
+            slot_id=str(slot.pk), controller_url=settings.CONFIG["PUBLIC_URL"], token=boot_token(attempt)
+        ),
+        worker=attempt.worker,
+        taken=frozenset(others),
+    )

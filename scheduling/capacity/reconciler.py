@@ -1,0 +1,376 @@
+"""Bringing slots and instances together: what the outside says, moved into states, with deadlines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from lcm.domain.storable_text import storable
+from scheduling.capacity.launcher import (
+    backoff,
+    count_failure,
+    forget_failures,
+    give_up,
+    note_worker,
+    record_launch,
+)
+from scheduling.capacity.runtimes.base import (
+    ORPHAN_GRACE,
+    Category,
+    Health,
+    Instance,
+    InstanceState,
+    Interruption,
+    RuntimeAdapter,
+    RuntimeFailure,
+)
+from scheduling.capacity.silent_workers import is_silent, judge_silent, none_answers
+from scheduling.coordination.leases import Hold, lease
+from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
+from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.pools import stop_pool
+from scheduling.services.slots import move_slot, note_interruption
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=10)
+PROBES_AT_ONCE = 32
+
+
+@dataclass
+class World:
+    """One look at a pool: its slots and the instances tagged for it."""
+
+    pool: Pool
+    runtime: RuntimeAdapter
+    now: datetime
+    instances: dict[str, Instance]
+    errors: list[str] = field(default_factory=list)
+
+    def instance_of(self, slot: Slot) -> Instance | None:
+        found = self.instances.get(slot.instance_id) if slot.instance_id else None
+        return found if found and found.state != InstanceState.GONE else None
+
+
+def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]) -> World | None:
+    """One pass over a pool; None when another one is at it. A slot that fails does not stop the others."""
+    with lease(f"reconcile:{pool.pk}", length=LEASE) as hold:
+        if hold is None:
+            return None
+        take_notices(pool, runtime, clock())
+        # Before the outside is asked: an instance that is launched meanwhile is not one that vanished.
+        slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
+        try:
+            instances = {instance.id: instance for instance in runtime.describe()}
+        except Exception as error:
+            _refused("describe_failed", pool, error, clock())
+            world = World(pool, runtime, clock(), {}, [str(error)])
+            _for_each(world, slots, hold, partial(_end_overdue, world))
+            return world
+        world = World(pool, runtime, clock(), instances)
+        # Workers that do not answer take time: what needs none of theirs comes first.
+        binding = [slot for slot in slots if slot.state == SlotState.BINDING]
+        rest = [slot for slot in slots if slot.state != SlotState.BINDING]
+        if _for_each(world, rest, hold, partial(_reconcile_slot, world)) and hold.still_mine():
+            collect_orphans(world)
+            silent = [slot for slot in rest if is_silent(slot, world.now)]
+            health = _probe_all(world, [*binding, *silent], hold)
+            _for_each(world, binding, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
+            _judge_silent(world, silent, health, hold)
+        return world
+
+
+def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot], None]) -> bool:
+    """One slot after the other, each failing alone; False when someone else has taken over.
+
+    A slot that fails again and again still has its deadline.
+    """
+    for slot in slots:
+        if not hold.renew():
+            return False
+        try:
+            work(slot)
+        except Exception as error:
+            logger.exception("reconcile_failed", extra={"slot": slot.name})
+            world.errors.append(f"{slot}: {error}")
+            with suppress(Exception):
+                slot.refresh_from_db(fields=["state", "state_deadline", "lease_count"])
+                _end_overdue(world, slot)
+    return True
+
+
+def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
+    """Write each notice down, then acknowledge it; one that fails comes again, and keeps no other back."""
+    try:
+        for notice in runtime.interruptions():
+            try:
+                _take_notice(notice, now)
+            except Exception as error:
+                _warn("notice_failed", pool, error)
+    except Exception as error:
+        _warn("notices_failed", pool, error)
+
+
+def _take_notice(notice: Interruption, now: datetime) -> None:
+    # Of any pool: pools may share a queue.
+    slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
+    if slot is not None:
+        note_interruption(slot=slot, deadline=notice.deadline, now=now)
+    # An unknown one may belong to a launch that is not written down yet: it comes again.
+    if slot is not None or notice.deadline <= now:
+        notice.acknowledge()
+
+
+def collect_orphans(world: World) -> None:
+    """End this LCM's instances that no slot and no open attempt knows, after a grace period."""
+    if not world.runtime.launches:
+        return
+    claim_own(world)
+    # Awaited before owned: an answer that is written down in between is in one of the two.
+    awaited = set(
+        LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
+            "token", flat=True
+        )
+    )
+    owned = set(
+        Slot.objects.filter(pool=world.pool).exclude(instance_id="").values_list("instance_id", flat=True)
+    )
+    for instance in world.instances.values():
+        known = instance.id in owned or instance.token in awaited
+        is_old = instance.launched_at is None or instance.launched_at <= world.now - ORPHAN_GRACE
+        ends = instance.state in (InstanceState.STOPPING, InstanceState.GONE)
+        lost = instance.claimed and not known and is_old and not ends
+        if lost and not _terminate(world, instance.id):
+            logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
+
+
+def claim_own(world: World) -> None:
+    """Tag instances that do not say whose they are, where an attempt or slot of this LCM knows them.
+
+    The others stay as they are: they may be another's. A refusal stops nothing; the next pass asks again.
+    """
+    nobodys = [instance for instance in world.instances.values() if not instance.claimed]
+    if not nobodys:
+        return
+    tokens = LaunchAttempt.objects.filter(slot__pool=world.pool, token__in=[each.token for each in nobodys])
+    slots = Slot.objects.filter(pool=world.pool, instance_id__in=[each.id for each in nobodys])
+    launched = set(tokens.values_list("token", flat=True))
+    owned = set(slots.values_list("instance_id", flat=True))
+    own = [each.id for each in nobodys if each.token in launched or each.id in owned]
+    if own:
+        try:
+            world.runtime.claim(own)
+        except RuntimeFailure as error:
+            world.errors.append(str(error))
+            _warn("claim_failed", world.pool, error)
+
+
+def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
+    """Ask the workers that are about to be bound, several at a time; the lease is kept meanwhile."""
+    asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
+    found: dict[object, Health] = {}
+    with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
+        for start in range(0, len(asked), PROBES_AT_ONCE):
+            keys, instances = zip(*asked[start : start + PROBES_AT_ONCE], strict=True)
+            found |= zip(keys, threads.map(partial(_probe, world), instances), strict=True)
+            if not hold.renew():
+                break
+    return found
+
+
+def _probe(world: World, instance: Instance) -> Health:
+    try:
+        return world.runtime.probe(instance)
+    except Exception as error:
+        return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
+
+
+def _judge_silent(world: World, slots: list[Slot], health: Mapping[object, Health], hold: Hold) -> None:
+    together = none_answers([health[slot.pk] for slot in slots if slot.pk in health])
+    if together:
+        logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
+
+    def judge(slot: Slot) -> None:
+        gave_up = judge_silent(slot, health.get(slot.pk), together=together, now=world.now)
+        if gave_up and not world.runtime.launches:
+            note_worker(world.pool, slot.instance_id, failed_at=world.now)
+
+    _for_each(world, slots, hold, judge)
+
+
+def _reconcile_slot(world: World, slot: Slot) -> None:
+    match SlotState(slot.state):
+        case SlotState.LAUNCHING:
+            _launching(world, slot)
+        case SlotState.BOOTING:
+            _booting(world, slot)
+        case SlotState.READY:
+            _expect_instance(world, slot)
+        case SlotState.DRAINING:
+            _draining(world, slot)
+        case SlotState.TERMINATING:
+            _terminating(world, slot)
+        case SlotState.ERROR:
+            _end_overdue(world, slot)
+
+
+def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
+    """What has not come to its end in time is ended, whatever the outside says or does not say."""
+    if slot.state_deadline is None or slot.state_deadline > world.now:
+        return
+    match SlotState(slot.state):
+        case SlotState.LAUNCHING:
+            _give_up(world, slot)
+        case SlotState.BOOTING:
+            _end(world, slot, SlotState.TERMINATING, "did not boot in time")
+        case SlotState.BINDING:
+            reason = f"its worker did not answer in time{f': {why}' if why else ''}"
+            _end(world, slot, SlotState.TERMINATING, reason)
+        case SlotState.DRAINING if not slot.lease_count:
+            reason = "nobody is on it and it did not end in time"
+            move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
+        case SlotState.TERMINATING:
+            until = world.now + backoff(1)
+            reason = storable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
+            move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
+        case SlotState.ERROR:
+            if slot.lease_count:
+                lose_sessions(slot=slot, reason="its worker failed", now=world.now)
+            move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
+
+
+def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
+    """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
+
+    Workers that exist already are not launched: to ask them again costs nothing, after the others. Those that
+    are not listed any more are not asked.
+    """
+    is_new = slot.state in (SlotState.BOOTING, SlotState.BINDING) and slot.interruption_deadline is None
+    worker = slot.instance_id
+    with transaction.atomic():
+        moved = move_slot(slot=slot, to=to, now=world.now, reason=reason)
+        if moved and is_new and world.runtime.launches:
+            count_failure(world.pool, world.now)
+        elif moved and is_new and to != SlotState.EMPTY:
+            note_worker(world.pool, worker, failed_at=world.now)
+
+
+def _give_up(world: World, slot: Slot) -> None:
+    attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
+    if attempt is not None:
+        attempt.slot = slot
+        give_up(attempt, now=world.now, reason="no answer to the launch in time")
+
+
+def _launching(world: World, slot: Slot) -> None:
+    """Adopt the instance of an answer that was lost; without one, give up at the deadline."""
+    attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
+    if attempt is None:
+        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="no open attempt")
+        return
+    attempt.slot = slot
+    for instance in world.instances.values():
+        if instance.token == attempt.token and instance.state != InstanceState.GONE:
+            record_launch(attempt, instance, now=world.now)
+            return
+    _end_overdue(world, slot)
+
+
+def _booting(world: World, slot: Slot) -> None:
+    instance = _expect_instance(world, slot)
+    if instance is None:
+        return
+    if instance.state == InstanceState.RUNNING:
+        move_slot(slot=slot, to=SlotState.BINDING, now=world.now, endpoint=instance.endpoint)
+    else:
+        _end_overdue(world, slot)
+
+
+def _binding(world: World, slot: Slot, health: Health | None) -> None:
+    if _expect_instance(world, slot) is None:
+        return
+    if health and health.ready:
+        fields: dict[str, Any] = {
+            "idle_since": world.now,
+            "version": storable(health.version)[:60],
+            "last_heartbeat": world.now,
+        }
+        with transaction.atomic():
+            if move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields):
+                forget_failures(world.pool, world.now)
+                note_worker(world.pool, slot.instance_id, failed_at=None)
+    else:
+        _end_overdue(world, slot, health.reason if health else "")
+
+
+def _draining(world: World, slot: Slot) -> None:
+    """To its end once the leases are gone, or when it is taken away."""
+    if _expect_instance(world, slot) is not None and slot.lease_count == 0:
+        move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
+
+
+def _terminating(world: World, slot: Slot) -> None:
+    """Ask again at every pass until it is gone."""
+    if slot.lease_count:
+        lose_sessions(slot=slot, reason="its worker was ended", now=world.now)
+    instance = world.instance_of(slot)
+    if instance is None or not world.runtime.launches:
+        move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
+        return
+    stopping = instance.state == InstanceState.STOPPING
+    _end_overdue(world, slot, "" if stopping else _terminate(world, instance.id))
+
+
+def _expect_instance(world: World, slot: Slot) -> Instance | None:
+    """The slot's instance; without one, or with one that is switched off, the slot is done with."""
+    instance = world.instance_of(slot)
+    if instance is None:
+        if world.now >= slot.last_state_change + world.runtime.listing_delay:
+            _vanished(world, slot)
+    elif instance.state in (InstanceState.STOPPING, InstanceState.STOPPED):
+        _switched_off(world, slot)
+        return None
+    return instance
+
+
+def _switched_off(world: World, slot: Slot) -> None:
+    lose_sessions(slot=slot, reason="its worker was switched off", now=world.now)
+    _end(world, slot, SlotState.TERMINATING, "its instance was switched off")
+
+
+def _vanished(world: World, slot: Slot) -> None:
+    lose_sessions(slot=slot, reason="its worker vanished", now=world.now)
+    slot.refresh_from_db()
+    _end(world, slot, SlotState.EMPTY, "its instance vanished")
+
+
+def _terminate(world: World, instance_id: str) -> str:
+    """Ask for its end; answers why that was refused, if it was."""
+    try:
+        world.runtime.terminate(instance_id)
+    except RuntimeFailure as error:
+        world.errors.append(f"{instance_id}: {error}")
+        _refused("terminate_failed", world.pool, error, world.now)
+        return str(error)
+    return ""
+
+
+def _refused(event: str, pool: Pool, error: Exception, now: datetime) -> None:
+    """What can never work like this stops the pool: it would launch what nobody can end or see."""
+    _warn(event, pool, error)
+    if isinstance(error, RuntimeFailure) and error.category == Category.CONFIGURATION:
+        stop_pool(pool=pool, reason=str(error), now=now)
+
+
+def _warn(event: str, pool: Pool, error: Exception) -> None:
+    """What the runtime refuses is expected; anything else is a fault with its trace."""
+    trace = None if isinstance(error, RuntimeFailure) else error
+    logger.warning(event, extra={"pool": pool.name, "error": str(error)}, exc_info=trace)

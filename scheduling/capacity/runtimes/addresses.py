@@ -1,0 +1,31 @@
+"""Addresses of workers and of LCM, to be compared and checked."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from lcm.monitoring.scrape_access import ip_address_in
+
+PORTS = {"http": 80, "https": 443}
+
+
+def same_place(address: str) -> str:
+    """Equal for addresses that lead to the same worker, however they are written."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or PORTS.get(parts.scheme.lower(), 0)
+    except ValueError:
+        return address.lower().rstrip("/")
+    return f"{(parts.hostname or '').rstrip('.')}:{port}{parts.path.rstrip('/')}"
+
+
+def is_reachable_from_elsewhere(address: str) -> bool:
+    """Return whether an address names a host, and not the machine of whoever uses it."""
+    try:
+        host = (urlsplit(address).hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if not host or host == "localhost" or host.endswith(".localhost"):
+        return False
+    ip = ip_address_in(host)
+    return ip is None or not (ip.is_loopback or ip.is_unspecified)

@@ -1,0 +1,144 @@
+"""Calls to AWS: clients, and what their errors mean for a pool. boto3 is imported when it is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from scheduling.capacity.runtimes.base import (
+    AnswerLost,
+    CapacityRefused,
+    QuotaExceeded,
+    RuntimeFailure,
+    Throttled,
+    WronglyConfigured,
+)
+
+BOTO3_MISSING = (
+    "The runtime “ec2” needs boto3, which is not installed: in LCM's folder, "
+    ".venv/bin/python -m pip install -c constraints.txt -e '.[aws]'."
+)
+
+# The first pattern that matches the whole code decides; a code that none knows is a plain failure.
+# An offering that a zone does not have (“Unsupported”) or a subnet that is full is refused like one that
+# has run out: the next in the list may do.
+CODES: tuple[tuple[str, type[RuntimeFailure]], ...] = (
+    (
+        r"RequestLimitExceeded|Throttling|ThrottlingException|ThrottledException|RequestThrottled(Exception)?"
+        r"|EC2ThrottledException|TooManyRequestsException|PriorRequestNotComplete|BandwidthLimitExceeded"
+        r"|SlowDown|AWS\.SimpleQueueService\.RequestThrottled",
+        Throttled,
+    ),
+    (
+        r"Insufficient\w*Capacity|InsufficientCapacityOnHost|InsufficientFreeAddressesInSubnet"
+        r"|UnfulfillableCapacity|SpotMaxPriceTooLow|Unsupported",
+        CapacityRefused,
+    ),
+    (r"MaxSpot\w*CountExceeded|SpotInstanceCountExceeded|\w+LimitExceeded", QuotaExceeded),
+    (
+        r"UnauthorizedOperation|AuthFailure|AccessDenied(Exception)?|OptInRequired|Blocked|OperationNotPermitted"
+        r"|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch|IncompleteSignature"
+        r"|MissingAuthenticationToken|ExpiredToken(Exception)?|RequestExpired|InvalidSecurity(Token)?"
+        r"|MissingParameter|UnknownParameter|UnsupportedOperation|ValidationError|VPCIdNotSpecified"
+        r"|QueueDoesNotExist|AWS\.SimpleQueueService\.NonExistentQueue|InvalidAddress"
+        r"|Invalid(Parameter|LaunchTemplate|AMI|Subnet|KeyPair|Group|SecurityGroup|IamInstanceProfile"
+        r"|AvailabilityZone|Zone|InstanceType|UserData|BlockDevice|Snapshot|PlacementGroup|NetworkInterface"
+        r"|Tenancy|Vpc|Tag)[\w.]*",
+        WronglyConfigured,
+    ),
+    (
+        r"Internal(Error|Failure)|(Service|Server)?Unavailable|RequestTimeout|IdempotentParameterMismatch",
+        AnswerLost,
+    ),
+)
+
+
+def is_installed() -> bool:
+    try:
+        import boto3  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def client(service: str, region: str, endpoint_url: str = "") -> Any:
+    """A client of this process, shared by its threads."""
+    with _making_one:
+        return _client(service, region, endpoint_url)
+
+
+@contextmanager
+def calling(what: str) -> Iterator[None]:
+    """Turn what botocore raises into the failure that says what to do next."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    try:
+        yield
+    except ClientError as error:
+        code, message = error_code(error), error.response["Error"].get("Message", "")
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        raise failure_for(code, status)(f"{what}: {code}: {message}") from error
+    except (BotoCoreError, ResponseParserError) as error:
+        raise _failure_of(error)(f"{what}: {error}") from error
+
+
+def error_code(error: Any) -> str:
+    """The code in the service's answer."""
+    return str(error.response["Error"].get("Code", ""))
+
+
+def failure_for(code: str, status: int = 400) -> type[RuntimeFailure]:
+    """What an error code means; a server that broke down may have done what was asked before."""
+    for pattern, failure in CODES:
+        if re.fullmatch(pattern, code):
+            return failure
+    return AnswerLost if status >= 500 else RuntimeFailure
+
+
+_making_one = Lock()
+
+
+@lru_cache(maxsize=32)
+def _client(service: str, region: str, endpoint_url: str) -> Any:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    # No retries here: every call is made again by the next tick, and refusals must not be multiplied.
+    config = Config(
+        connect_timeout=5,
+        read_timeout=20,
+        max_pool_connections=32,
+        retries={"mode": "standard", "total_max_attempts": 1},
+    )
+    try:
+        return boto3.session.Session().client(
+            service, region_name=region, endpoint_url=endpoint_url or None, config=config
+        )
+    except (BotoCoreError, ValueError) as error:
+        raise WronglyConfigured(f"No connection to {service} in {region}: {error}") from error
+
+
+def _failure_of(error: Exception) -> type[RuntimeFailure]:
+    """What an error means that came instead of an answer."""
+    from botocore import exceptions as known
+    from botocore.parsers import ResponseParserError
+
+    never_works = (
+        known.NoCredentialsError,
+        known.PartialCredentialsError,
+        known.ParamValidationError,
+        known.ProfileNotFound,
+        known.InvalidRegionError,
+    )
+    if isinstance(error, never_works):
+        return WronglyConfigured
+    # Those that never arrived there, such as a refused connection, are of another class.
+    if isinstance(error, known.HTTPClientError | ResponseParserError):
+        return AnswerLost
+    return RuntimeFailure

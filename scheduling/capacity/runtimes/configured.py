@@ -1,0 +1,30 @@
+"""Runtimes whose settings are a dataclass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic
+
+from scheduling.capacity.runtimes.base import RuntimeAdapter, WronglyConfigured
+from scheduling.options import Options, Unusable, read_options
+
+
+class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
+    """An adapter whose settings are a dataclass; made only from settings that are right."""
+
+    options_type: ClassVar[type[Any]]
+    options: Options
+
+    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(pool, settings)
+        if problems := self.problems(settings):
+            raise WronglyConfigured(" ".join(problems.values()))
+        self.options = read_options(self.options_type, settings)
+
+    @classmethod
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
+        try:
+            read_options(cls.options_type, settings)
+        except Unusable as error:
+            return error.problems
+        return {}

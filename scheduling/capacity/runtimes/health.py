@@ -1,0 +1,82 @@
+"""Asking a CML worker how it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import time
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from scheduling.capacity.runtimes.base import Health
+
+PATH = "/api/v0/system_information"
+TIMEOUT = 5.0
+LONGEST_ANSWER = 64 * 1024
+
+
+def probe_cml(endpoint: str, ca: str = "", *, timeout: float = TIMEOUT) -> Health:
+    """Whether the CML at this address is ready; every failure is an unhealthy worker with a reason.
+
+    TLS is verified with the certificate file given, otherwise with the system's. Workers are reached
+    directly: proxies in the environment are not used.
+    """
+    if not endpoint:
+        return Health(False, "The worker has no address yet.")
+    try:
+        body = _get(f"{endpoint.rstrip('/')}{PATH}", _tls(endpoint, ca), timeout)
+    except _Unhealthy as error:
+        return Health(False, f"{error}")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        return Health(False, f"{endpoint} cannot be asked: {error or type(error).__name__}"[:500])
+    return _health(endpoint, body)
+
+
+class _Unhealthy(Exception):
+    """An answer that says enough."""
+
+
+def _tls(endpoint: str, ca: str) -> ssl.SSLContext | bool:
+    if not endpoint.startswith("https"):
+        return False
+    return _context(ca, os.stat(ca).st_mtime_ns if ca else 0)
+
+
+@lru_cache(maxsize=64)
+def _context(ca: str, changed: int) -> ssl.SSLContext:
+    """Reading certificates is slow; a file that changed is read again."""
+    return ssl.create_default_context(cafile=ca or None)
+
+
+def _get(url: str, verify: ssl.SSLContext | bool, timeout: float) -> bytes:
+    """The answer's body, within the time and size that a worker in order needs."""
+    deadline = time.monotonic() + timeout
+    body = b""
+    with (
+        httpx.Client(verify=verify, timeout=timeout, trust_env=False) as client,
+        client.stream("GET", url) as response,
+    ):
+        if response.status_code != httpx.codes.OK:
+            raise _Unhealthy(f"{url} answers with status {response.status_code}.")
+        for part in response.iter_bytes():
+            body += part
+            if len(body) > LONGEST_ANSWER:
+                raise _Unhealthy(f"{url} answers with more than {LONGEST_ANSWER} bytes.")
+            if time.monotonic() > deadline:
+                raise _Unhealthy(f"{url} does not answer within {timeout:g} s.")
+    return body
+
+
+def _health(endpoint: str, body: bytes) -> Health:
+    try:
+        answer: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return Health(False, f"{endpoint} does not answer in JSON.")
+    version = answer.get("version") if isinstance(answer, dict) else None
+    if not isinstance(version, str) or "ready" not in answer:
+        return Health(False, f"{endpoint} does not answer like CML.")
+    ready = answer["ready"] is True
+    return Health(ready, "" if ready else "CML says that it is not ready.", version[:60])

@@ -1,0 +1,68 @@
+"""Runtimes by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scheduling.capacity.runtimes.base import RuntimeAdapter, WronglyConfigured
+from scheduling.options import suggestion
+
+if TYPE_CHECKING:
+    from scheduling.models import Pool
+
+Adapter = TypeVar("Adapter", bound=type[RuntimeAdapter])
+
+_BUILT_IN = ("simulated", "static", "ec2")
+_registered: dict[str, type[RuntimeAdapter]] = {}
+
+
+def register_runtime(name: str) -> Callable[[Adapter], Adapter]:
+    """Make an adapter known by a name, which only one can have."""
+
+    def register(adapter: Adapter) -> Adapter:
+        if _registered.setdefault(name, adapter) is not adapter:
+            raise ValueError(f"There is already a runtime “{name}”.")
+        return adapter
+
+    return register
+
+
+def runtime_names() -> list[str]:
+    return sorted(_runtimes())
+
+
+def runtime_for(pool: Pool) -> RuntimeAdapter:
+    """The pool's way to its instances; `WronglyConfigured` where its settings do not allow one."""
+    adapter = _runtimes().get(pool.runtime)
+    if adapter is None:
+        raise WronglyConfigured(_no_runtime(pool.runtime))
+    return adapter(pool.name, pool.runtime_settings)
+
+
+def runtime_class(name: str) -> type[RuntimeAdapter]:
+    """Return the adapter class of this name; the base class if the name is unknown."""
+    return _runtimes().get(name, RuntimeAdapter)
+
+
+def runtime_problems(name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with a choice of runtime: the setting's key (none: the runtime itself) and a sentence."""
+    adapter = _runtimes().get(name)
+    return adapter.problems(settings) if adapter else {"": _no_runtime(name)}
+
+
+def _runtimes() -> Mapping[str, type[RuntimeAdapter]]:
+    _load_built_in()
+    return _registered
+
+
+@cache
+def _load_built_in() -> None:
+    for name in _BUILT_IN:
+        import_module(f"scheduling.capacity.runtimes.{name}")
+
+
+def _no_runtime(name: str) -> str:
+    return f"There is no runtime “{name}”{suggestion(name, _registered)}"

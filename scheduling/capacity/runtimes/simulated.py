@@ -1,0 +1,259 @@
+"""The `simulated` runtime: rows, each with a simulated CML, that can be told to misbehave."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from django.conf import settings as settings_of_django
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from scheduling.capacity.runtimes.base import (
+    CapacityRefused,
+    Health,
+    Instance,
+    InstanceState,
+    Interruption,
+    LaunchRequest,
+    Market,
+    Offering,
+    Throttled,
+    WronglyConfigured,
+)
+from scheduling.capacity.runtimes.configured import ConfiguredRuntime
+from scheduling.capacity.runtimes.health import probe_cml
+from scheduling.capacity.runtimes.registry import register_runtime
+from scheduling.capacity.runtimes.simulators import Simulators
+from scheduling.models import Pool, SimulatedInstance
+from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
+
+NOTICE = timedelta(seconds=120)
+KEPT = timedelta(days=1)
+VERSION = "2.9.1+simulated"
+HEADROOM = 2
+
+
+@dataclass(frozen=True)
+class SimulatedOffering:
+    name: str = text(longest=100)
+    market: Market = choice(Market, Market.ON_DEMAND)  # noqa: RUF009 - it makes a field
+
+
+@dataclass(frozen=True)
+class SimulatedOptions:
+    """How long things take, what is on offer, and which faults to play."""
+
+    launch_seconds: float = number(3, 0, 3600)
+    boot_seconds: float = number(5, 0, 3600)
+    call_seconds: float = number(0, 0, 60)
+    refuse_percent: float = number(0, 0, 100)
+    refuse_offerings: tuple[str, ...] = texts()
+    throttle_percent: float = number(0, 0, 100)
+    broken: bool = flag(False)
+    vanish_after_seconds: float | None = number(None, 0, 86_400)
+    interrupt_after_seconds: float | None = number(None, 0, 86_400)
+    spot: bool = flag(False)
+    labels: Mapping[str, str] = texts_by_name()
+    cml_version: str = text("2.10", expected="2.9 or 2.10", pattern="2.9|2.10")
+    lab_boot_seconds: float = number(5, 0, 3600)
+    cml_latency_seconds: float = number(0, 0, 60)
+    edit_percent: float = number(0, 0, 100)
+    overuse_percent: float = number(0, 0, 100)
+    offerings: tuple[SimulatedOffering, ...] = rows(SimulatedOffering, required=False)
+
+    def problems(self) -> dict[str, str]:
+        names = [each.name for each in self.on_offer()]
+        if len(set(names)) < len(names):
+            return {"offerings": "Two offerings have the same name."}
+        unknown = [name for name in self.refuse_offerings if name not in names]
+        if unknown:
+            return {"refuse_offerings": f"There is no offering “{unknown[0]}” that could be refused."}
+        return {}
+
+    def simulator(self) -> dict[str, object]:
+        """What the CML simulator of an instance is told."""
+        return {
+            "version": self.cml_version,
+            "boot_seconds": self.lab_boot_seconds,
+            "latency_seconds": self.cml_latency_seconds,
+            "edit_percent": self.edit_percent,
+            "overuse_percent": self.overuse_percent,
+        }
+
+    def on_offer(self) -> tuple[SimulatedOffering, ...]:
+        if self.offerings:
+            return self.offerings
+        spot = (SimulatedOffering("sim-large-spot", Market.SPOT),) if self.spot else ()
+        return (*spot, SimulatedOffering("sim-large", Market.ON_DEMAND))
+
+
+@register_runtime("simulated")
+class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
+    """Keeps its instances in the database, so that all processes see the same ones.
+
+    With `SIMULATOR_URL` each runs a CML in the simulator process there; without, instances are rows alone.
+
+    Faults that go by percent depend on the attempt's token and the offering only: the same call has the
+    same answer. `clock` and `sleep` can be replaced to move through time.
+    """
+
+    options_type: ClassVar[type[SimulatedOptions]] = SimulatedOptions
+
+    def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(pool, settings)
+        self.clock: Callable[[], datetime] = timezone.now
+        self.sleep: Callable[[float], None] = time.sleep
+        url = settings_of_django.CONFIG["SIMULATOR_URL"]
+        self.simulators = Simulators(url) if url else None
+
+    def offerings(self) -> Iterable[Offering]:
+        return [Offering(each.name, each.market) for each in self.options.on_offer()]
+
+    def launch(self, request: LaunchRequest) -> Instance:
+        if self.options.call_seconds:
+            self.sleep(self.options.call_seconds)
+        self._play_faults(request)
+        row, _ = SimulatedInstance.objects.get_or_create(
+            token=request.token,
+            defaults={
+                "id": f"sim-{_hash(request.token).hex()[:16]}",
+                "pool": self.pool,
+                "slot_id": request.slot_id,
+                "market": request.offering.market,
+                "launched_at": self.clock(),
+            },
+        )
+        if self.simulators and row.ended_at is None:
+            self.simulators.ensure([row.id], self._simulator())
+        return self._instance(row)
+
+    def describe(self) -> Iterable[Instance]:
+        living = self._living()
+        if self.simulators:
+            # A process that was started without its file has forgotten them: they come back empty.
+            self.simulators.ensure([row.id for row in living], self._simulator())
+        return [self._instance(row) for row in living]
+
+    def terminate(self, instance_id: str) -> None:
+        now = self.clock()
+        if self.simulators and self._rows().filter(pk=instance_id).exists():
+            self.simulators.remove([instance_id])
+        self._rows().filter(pk=instance_id, ended_at=None).update(ended_at=now)
+        self._rows().filter(ended_at__lt=now - KEPT).delete()
+
+    def probe(self, instance: Instance) -> Health:
+        """By what `describe` said of it, without a query: workers are asked from many threads at once."""
+        if instance.launched_at is None or instance.state == InstanceState.GONE:
+            return Health(False, f"{instance.id} is gone.")
+        ready_after = max(self.options.launch_seconds, self.options.boot_seconds)
+        if not self._is_due(instance.launched_at, ready_after):
+            return Health(False, f"{instance.id} is still starting.")
+        if self.simulators:
+            return probe_cml(instance.endpoint)
+        return Health(True, version=VERSION)
+
+    def interruptions(self) -> Iterable[Interruption]:
+        return [
+            Interruption(row.id, row.interrupted_at + NOTICE, partial(self._take_notice, row.id))
+            for row in self._living()
+            if row.interrupted_at and not row.notice_taken
+        ]
+
+    def interrupt(self, instance_id: str) -> None:
+        """Give notice to an instance now: it is taken away two minutes later."""
+        self._rows().filter(pk=instance_id, ended_at=None, interrupted_at=None).update(
+            interrupted_at=self.clock()
+        )
+
+    def _play_faults(self, request: LaunchRequest) -> None:
+        offering = request.offering.name
+        if self.options.broken:
+            raise WronglyConfigured("The simulated runtime is set to “broken”.")
+        if _draw("throttle", request) < self.options.throttle_percent:
+            raise Throttled("The simulated runtime had too many calls.")
+        if (
+            offering in self.options.refuse_offerings
+            or _draw("refuse", request) < self.options.refuse_percent
+        ):
+            raise CapacityRefused(f"There is no {offering} to be had at the moment.")
+
+    def _simulator(self) -> dict[str, object]:
+        """A CML as large as the pool plans with, and a little larger: it is LCM that says when it is full."""
+        size = Pool.objects.filter(name=self.pool).values("cpu_cores", "memory_gb", "storage_gb").first()
+        if size is None:
+            return self.options.simulator()
+        return {
+            **self.options.simulator(),
+            "cpus": float(size["cpu_cores"]) * HEADROOM,
+            "memory_mb": int(size["memory_gb"] * 1024 * HEADROOM),
+            "disk_gb": int(size["storage_gb"] * HEADROOM),
+        }
+
+    def _rows(self) -> QuerySet[SimulatedInstance]:
+        return SimulatedInstance.objects.filter(pool=self.pool)
+
+    def _living(self) -> list[SimulatedInstance]:
+        """This pool's instances, after everything that was due has happened to them."""
+        now = self.clock()
+        rows = list(self._rows().filter(ended_at=None).order_by("launched_at", "id"))
+        over = {row.id for row in rows if self._is_over(row)}
+        if over:
+            self._rows().filter(pk__in=over, ended_at=None).update(ended_at=now)
+            if self.simulators:
+                self.simulators.remove(over)
+        living = [row for row in rows if row.id not in over]
+        noticed = [
+            row
+            for row in living
+            if row.interrupted_at is None
+            and self._is_due(row.launched_at, self.options.interrupt_after_seconds)
+        ]
+        for row in noticed:
+            row.interrupted_at = now
+        if noticed:
+            ids = [row.id for row in noticed]
+            self._rows().filter(pk__in=ids, interrupted_at=None).update(interrupted_at=now)
+        return living
+
+    def _is_over(self, row: SimulatedInstance) -> bool:
+        taken_away = row.interrupted_at and self._is_due(row.interrupted_at, NOTICE.total_seconds())
+        return bool(taken_away) or self._is_due(row.launched_at, self.options.vanish_after_seconds)
+
+    def _is_due(self, since: datetime, seconds: float | None) -> bool:
+        return seconds is not None and self.clock() >= since + timedelta(seconds=seconds)
+
+    def _instance(self, row: SimulatedInstance) -> Instance:
+        if row.ended_at or self._is_over(row):
+            state = InstanceState.GONE
+        elif self._is_due(row.launched_at, self.options.launch_seconds):
+            state = InstanceState.RUNNING
+        else:
+            state = InstanceState.PENDING
+        return Instance(
+            id=row.id,
+            state=state,
+            slot_id=row.slot_id,
+            token=row.token,
+            endpoint=self.simulators.address_of(row.id) if self.simulators else f"https://{row.id}.sim",
+            market=Market(row.market),
+            launched_at=row.launched_at,
+        )
+
+    def _take_notice(self, instance_id: str) -> None:
+        self._rows().filter(pk=instance_id).update(notice_taken=True)
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _draw(fault: str, request: LaunchRequest) -> float:
+    """A number from 0 up to 100 that looks random and is the same for the same call."""
+    drawn = int.from_bytes(_hash(f"{fault}\n{request.token}\n{request.offering.name}")[:4], "big")
+    return drawn * 100 / 2**32

@@ -1,0 +1,88 @@
+"""Notices of EC2 that a spot instance will be taken away, from a queue that EventBridge feeds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, ClassVar
+
+from scheduling.capacity.runtimes import aws
+from scheduling.capacity.runtimes.base import Interruption
+
+logger = logging.getLogger(__name__)
+
+WARNING = "EC2 Spot Instance Interruption Warning"
+NOTICE = timedelta(seconds=120)
+INSTANCE = re.compile(r"i-[0-9a-z]{1,90}")
+
+
+class SpotNotices:
+    """Reads the queue. A notice stays in it until it is acknowledged; what is none of ours is deleted."""
+
+    wait_seconds: ClassVar[int] = 1  # asks all of the queue's servers, where 0 would ask some
+    most_batches: ClassVar[int] = 20
+
+    def __init__(self, client: Any, queue_url: str) -> None:
+        self._client = client
+        self._url = queue_url
+
+    def receive(self) -> Iterator[Interruption]:
+        """The notices there are; one that is not acknowledged comes again."""
+        seen: set[str] = set()
+        for _ in range(self.most_batches):
+            fresh = [message for message in self._batch() if message["MessageId"] not in seen]
+            if not fresh:
+                return
+            seen |= {message["MessageId"] for message in fresh}
+            for message in fresh:
+                notice = self._notice(message)
+                if notice:
+                    yield notice
+
+    def _batch(self) -> list[dict[str, Any]]:
+        with aws.calling(f"read {self._url}"):
+            answer = self._client.receive_message(
+                QueueUrl=self._url, MaxNumberOfMessages=10, WaitTimeSeconds=self.wait_seconds
+            )
+        return list(answer.get("Messages", ()))
+
+    def _notice(self, message: dict[str, Any]) -> Interruption | None:
+        delete = partial(self._delete, message["ReceiptHandle"])
+        try:
+            found = parse_notice(message["Body"])
+        except (ValueError, OverflowError, RecursionError) as error:
+            fields = {"queue": self._url, "body": message["Body"][:500], "reason": f"{error}"}
+            logger.warning("notice_unreadable", extra=fields)
+            found = None
+        if found is None:
+            delete()
+            return None
+        return Interruption(*found, acknowledge=delete)
+
+    def _delete(self, receipt: str) -> None:
+        with aws.calling(f"delete a message of {self._url}"):
+            self._client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt)
+
+
+def parse_notice(body: str) -> tuple[str, datetime] | None:
+    """The instance and when it ends; nothing for an event of another kind, an error for no event."""
+    event: Any = json.loads(body)
+    if not isinstance(event, dict) or not isinstance(event.get("detail-type"), str):
+        raise ValueError("this is no event")
+    if event["detail-type"] != WARNING:
+        return None
+    detail = event.get("detail")
+    instance_id = detail.get("instance-id") if isinstance(detail, dict) else None
+    if not isinstance(instance_id, str) or not INSTANCE.fullmatch(instance_id):
+        raise ValueError("the event names no instance")
+    at = event.get("time")
+    if not isinstance(at, str):
+        raise ValueError("the event has no time")
+    when = datetime.fromisoformat(at)
+    if when.tzinfo is None:
+        raise ValueError("the event's time has no zone")
+    return instance_id, when + NOTICE

@@ -1,0 +1,49 @@
+"""What stands in for a runtime that cannot be made from its pool's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from scheduling.capacity.runtimes.base import (
+    Health,
+    Instance,
+    Interruption,
+    LaunchRequest,
+    Offering,
+    RuntimeAdapter,
+    WronglyConfigured,
+)
+
+
+class UnusableRuntime(RuntimeAdapter):
+    """Every call says why there is no runtime."""
+
+    def __init__(self, pool: str, reason: str) -> None:
+        super().__init__(pool, {})
+        self.reason = reason
+
+    @classmethod
+    def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
+        return {"": "This is no runtime."}
+
+    def offerings(self) -> Iterable[Offering]:
+        self._refuse()
+
+    def launch(self, request: LaunchRequest) -> Instance:
+        self._refuse()
+
+    def describe(self) -> Iterable[Instance]:
+        self._refuse()
+
+    def terminate(self, instance_id: str) -> None:
+        self._refuse()
+
+    def probe(self, instance: Instance) -> Health:
+        return Health(False, self.reason)
+
+    def interruptions(self) -> Iterable[Interruption]:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise WronglyConfigured(self.reason)

@@ -1,0 +1,39 @@
+"""What every step of a tick works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID, uuid4
+
+from scheduling.capacity.runtimes.base import RuntimeAdapter
+from scheduling.models import Pool
+from scheduling.placement.framework.model import Job
+from scheduling.selectors.new_slots import Prospects, prospects_of
+
+
+@dataclass
+class TickContext:
+    """One tick: its pool and moment, what the steps counted, and what placing left over for launching."""
+
+    pool: Pool
+    runtime: RuntimeAdapter
+    now: datetime
+    still_mine: Callable[[], bool]
+    counts: dict[str, int] = field(default_factory=dict)
+    unmet: list[Job] = field(default_factory=list)
+    attempts: list[UUID] = field(default_factory=list)
+    # What decisions refer to; the tick's own row comes when it ends.
+    id: UUID = field(default_factory=uuid4)
+    plugins: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def prospects(self) -> Prospects:
+        return prospects_of(self.pool)
+
+    def count(self, name: str, number: int) -> None:
+        if number:
+            self.counts[name] = self.counts.get(name, 0) + number

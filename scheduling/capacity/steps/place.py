@@ -1,0 +1,95 @@
+"""Step 3: waiting reservations onto READY slots, as the pool's plugins decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from django.db import transaction
+
+from lcm.db.parallel import side_by_side
+from scheduling.capacity.steps.context import TickContext
+from scheduling.models import Phase, Reservation
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.explanation import clipped_text
+from scheduling.placement.framework.garbage_collector import without_collecting
+from scheduling.selectors.snapshots import snapshot_of
+from scheduling.services.assignment import assign
+from scheduling.services.decisions import record_decisions, record_order, remember_verdicts
+from scheduling.services.evictions import displace_for
+
+# The head of the queue that one tick looks at; the rest waits for the next.
+QUEUE_HEAD = 50_000
+COMMIT = 2_000
+
+
+@without_collecting()
+def place_waiting(tick: TickContext) -> None:
+    """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
+    if not Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING).exists():
+        record_order(tick.pool, [], now=tick.now)
+        return
+    configuration = read_configuration(tick.pool.scheduler)
+    snapshot = snapshot_of(tick.pool, configuration, now=tick.now, limit=QUEUE_HEAD)
+    cycle = run_cycle(snapshot, configuration)
+    tick.plugins = _of_plugins(cycle)
+    tick.unmet = cycle.unmet
+    commit_cycle(tick, cycle)
+    tick.count("unmet", len(tick.unmet))
+
+
+def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
+    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
+    changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
+    # By slot, so that two pieces seldom wait for the same one.
+    placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
+    pieces = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
+    works = [partial(_place, tick, piece) for piece in pieces]
+    if changed:
+        works.append(partial(_tell, tick, changed))
+    results, errors = side_by_side(works)
+    for placed_now, told in results:
+        tick.count("placed", placed_now)
+        tick.count("told", told)
+    if errors:
+        raise errors[0]
+    # Whoever has the lease now has plans of their own.
+    if not tick.still_mine():
+        return
+    if cycle.evictions:
+        tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
+    record_order(tick.pool, waiting, now=tick.now)
+
+
+def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
+    """How many got their slot; each is a decision."""
+    if not tick.still_mine():
+        return 0, 0
+    with transaction.atomic():
+        done = assign(tick.pool, piece, now=tick.now)
+        record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
+    return len(done), 0
+
+
+def _tell(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
+    """Of those that wait: how many heard something new."""
+    if not tick.still_mine():
+        return 0, 0
+    with transaction.atomic():
+        told = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
+        remember_verdicts(changed)
+    return 0, told
+
+
+def _of_plugins(cycle: Cycle) -> dict[str, dict[str, float | str]]:
+    """What each plugin cost, and what failed in it."""
+    ssn = cycle.ssn
+    found: dict[str, dict[str, float | str]] = {
+        name: {"ms": round(seconds * 1000, 3)} for name, seconds in sorted(ssn.timings.seconds.items())
+    }
+    for name, error in ssn.failures.by_plugin.items():
+        found.setdefault(name, {}).update(error=error, failures=ssn.failures.count[name])
+    for name, score in ssn.failures.clipped.items():
+        found.setdefault(name, {}).update(warning=clipped_text(score))
+    return found

@@ -1,0 +1,83 @@
+"""Step 6: slots that nobody has used for a while, and idle ones that are in the way."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import QuerySet
+
+from scheduling.capacity.launcher import may_launch
+from scheduling.capacity.steps.context import TickContext
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.demand import slots_needed
+from scheduling.selectors.capacity import SERVING, leaving_places, occupied_places, serving_slots
+from scheduling.selectors.launchable_slots import Stock
+from scheduling.selectors.new_slots import coming_to
+from scheduling.services.slots import move_slot
+
+
+def scale_down(tick: TickContext) -> None:
+    drain_idle(tick)
+    give_way(tick)
+
+
+def drain_idle(tick: TickContext) -> None:
+    """Drain what is idle for too long, never below the minimum and the warm slots, never one with a lease."""
+    pool = tick.pool
+    serving = serving_slots(pool, now=tick.now)
+    surplus = min(serving.ready - pool.floor, serving.idle - pool.warm_slots)
+    if surplus <= 0:
+        return
+    since = tick.now - timedelta(seconds=pool.idle_seconds)
+    for slot in _idle(tick).filter(idle_since__lte=since)[:surplus]:
+        tick.count("drained", _drain(slot, tick, "idle"))
+
+
+def give_way(tick: TickContext) -> None:
+    """Drain idle spot slots in whose places alone a slot could be launched for what cannot be interrupted."""
+    if all(job.preemptible for job in tick.unmet) or not may_launch(tick.pool, tick.now):
+        return
+    cleared = Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING, held_slot__isnull=False)
+    idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
+    if idle:
+        for slot in idle[: _in_the_way(tick, len(idle))]:
+            tick.count("gave_way", _drain(slot, tick, "makes room for what cannot be interrupted"))
+
+
+def _in_the_way(tick: TickContext, idle: int) -> int:
+    """How many idle spot slots have to go, beside what is free or will be by itself."""
+    pool = tick.pool
+    free = pool.max_slots - occupied_places(pool) + leaving_places(pool)
+    most = free + idle
+    if most <= 0:
+        return 0
+    stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
+    needed = slots_needed(tick.unmet, coming_to(tick.prospects, now=tick.now), stock.supplies(), limit=most)
+    lasting = min(sum(not node.spot for node in needed.new[max(free, 0) :]), _to_try(pool, free))
+    return lasting - min(free, 0) if lasting else 0
+
+
+def _to_try(pool: Pool, free: int) -> int:
+    """One, and as many again as were granted on demand a moment ago; less what is being tried already.
+
+    On demand may be refused, and then as few kept slots as possible are gone.
+    """
+    slots = Slot.objects.filter(pool=pool)
+    granted = slots.filter(state__in=(SlotState.BOOTING, SlotState.BINDING), is_spot=False).count()
+    asked = slots.filter(state=SlotState.LAUNCHING).count()
+    return max(1 + granted - asked - max(free, 0), 0)
+
+
+def _idle(tick: TickContext) -> QuerySet[Slot]:
+    """READY without a lease, the highest numbers first."""
+    idle = Slot.objects.select_related("pool").filter(
+        SERVING, pool=tick.pool, state=SlotState.READY, lease_count=0
+    )
+    return idle.order_by("-number")
+
+
+def _drain(slot: Slot, tick: TickContext, reason: str) -> bool:
+    """READY without a lease → DRAINING is one compare-and-set, in which a placement is noticed."""
+    return tick.still_mine() and move_slot(
+        slot=slot, to=SlotState.DRAINING, now=tick.now, reason=reason, unleased=True
+    )

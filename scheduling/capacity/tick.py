@@ -1,0 +1,118 @@
+"""The stateless tick: seven steps in order, each failing alone, one tick a pool at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from lcm.domain.storable_text import storable
+from scheduling.capacity.runtimes.base import RuntimeAdapter
+from scheduling.capacity.steps.context import TickContext
+from scheduling.capacity.steps.expire import expire
+from scheduling.capacity.steps.interrupt import interrupt
+from scheduling.capacity.steps.launch import keep_minimum, launch_for_demand
+from scheduling.capacity.steps.place import place_waiting
+from scheduling.capacity.steps.scale_down import scale_down
+from scheduling.capacity.tick_trigger import inside_tick
+from scheduling.coordination.leases import lease
+from scheduling.metrics import TickMetrics
+from scheduling.models import Pool, TickRun
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=3)
+KEPT_TICKS = timedelta(days=2)
+# What a tick counts that it found and did not do.
+FOUND = {"unmet"}
+
+Step = Callable[[TickContext], None]
+STEPS: tuple[tuple[str, Step], ...] = (
+    ("expire", expire),
+    ("interrupt", interrupt),
+    ("place", place_waiting),
+    ("launch", launch_for_demand),
+    ("keep", keep_minimum),
+    ("scale_down", scale_down),
+)
+
+
+@dataclass(frozen=True)
+class TickReport:
+    """What a tick did: to be shown, measured, and followed up by launching."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    step_ms: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    attempts: list[UUID] = field(default_factory=list)
+    plugins: dict[str, Any] = field(default_factory=dict)
+
+
+def scheduling_tick(
+    pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime], metrics: TickMetrics
+) -> TickReport | None:
+    """One tick of a pool; None when another one is at it. Nothing outside is called."""
+    with lease(f"tick:{pool.pk}", length=LEASE) as hold:
+        if hold is None:
+            return None
+        inside = inside_tick.set(True)
+        try:
+            tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.still_mine)
+            report = _run(tick)
+            with _failing_alone(tick, report, "record"):
+                _record(tick, report)
+        finally:
+            inside_tick.reset(inside)
+    with _failing_alone(tick, report, "metrics"):
+        metrics.observe(pool, report)
+    return report
+
+
+def _run(tick: TickContext) -> TickReport:
+    report = TickReport(counts=tick.counts, attempts=tick.attempts)
+    for name, step in STEPS:
+        begun = time.perf_counter()
+        with _failing_alone(tick, report, name):
+            if not tick.still_mine():
+                report.errors[name] = "the lease was lost"
+                break
+            step(tick)
+        report.step_ms[name] = round((time.perf_counter() - begun) * 1000, 2)
+    report.plugins.update(tick.plugins)
+    return report
+
+
+@contextmanager
+def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+    """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
+    try:
+        yield
+    except Exception as error:
+        logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
+        report.errors[name] = storable(f"{type(error).__name__}: {error}")[:300]
+
+
+def _record(tick: TickContext, report: TickReport) -> None:
+    """A row for each tick that did something; of quiet ones in a row the newest is kept.
+
+    Who was placed or told something is counted, so that no row with decisions is ever written over.
+    """
+    values = {
+        "started_at": tick.now,
+        "duration_ms": round(sum(report.step_ms.values())),
+        "step_ms": report.step_ms,
+        "counts": report.counts,
+        "errors": report.errors,
+        "plugins": report.plugins,
+    }
+    newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
+    quiet = not report.errors and report.counts.keys() <= FOUND
+    if newest and quiet and not newest.errors and newest.counts == report.counts:
+        TickRun.objects.filter(pk=newest.pk).update(**values)
+    else:
+        TickRun.objects.create(pk=tick.id, pool=tick.pool, **values)

@@ -1,0 +1,367 @@
+"""The coordinator: runs lifecycle handlers and observers, one run of each at a time.
+
+Handlers say what happened and the coordinator alone writes transitions; observers only observe and record.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+
+from lcm.db.clock import database_now
+from lcm.domain import lifecycle
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.sessions import move_sessions
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
+from scheduling.coordination.leases import Hold, lease
+from scheduling.coordination.observer import ObserverHandler, ObserverResult, call, check_observer
+from scheduling.metrics import count_run
+from scheduling.models import RunKind
+from scheduling.placement.framework.entry_points import load_installed
+from scheduling.services.observer_runs import clear_failures, count_failures, record_run
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=10)
+PAGE = 500
+# A run whose clock is further ahead of the database's observes nothing: it would charge for time to come.
+MOST_AHEAD = timedelta(minutes=5)
+LEASE_LOST = "the lease was lost, and another run may have begun"
+ENTRY_POINTS = "lcm.observers"
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class HandlerResult:
+    """What a run of a handler came to."""
+
+    success_count: int = 0
+    failure_count: int = 0
+    stale_count: int = 0
+    skipped_count: int = 0
+    error: str = ""
+
+    def __add__(self, other: HandlerResult) -> HandlerResult:
+        return HandlerResult(
+            self.success_count + other.success_count,
+            self.failure_count + other.failure_count,
+            self.stale_count + other.stale_count,
+            self.skipped_count + other.skipped_count,
+            other.error or self.error,
+        )
+
+
+class ScheduleCoordinator:
+    """Holds both kinds of handler by name."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, SessionLifecycleHandler] = {}
+        self.observers: dict[str, ObserverHandler[Any]] = {}
+        # Observers of other packages that cannot run, by entry point: the problem of each.
+        self.refused: dict[str, str] = {}
+        # Observers of other packages by name, with their entry points.
+        self.installed: dict[str, str] = {}
+
+    def register_handler(self, handler: SessionLifecycleHandler) -> None:
+        """Called when an app is ready; a name is taken once, by one of either kind."""
+        self._refuse_other(handler)
+        self.handlers[handler.name()] = handler
+
+    def register_observer(self, observer: ObserverHandler[Any]) -> None:
+        """Register an observer of LCM itself: it takes its name from an observer of another package."""
+        check_observer(observer)
+        if point := self.installed.pop(observer.name(), ""):
+            del self.observers[observer.name()]
+            self._refuse(point, f"“{observer.name()}” is the name of an observer of LCM")
+        self._refuse_other(observer)
+        self.observers[observer.name()] = observer
+
+    def load_observers(self) -> None:
+        """Register the observers of other packages; one that cannot run is named and left out."""
+        self.refused |= load_installed(ENTRY_POINTS, self._register_installed)
+
+    def _register_installed(self, point: str, found: Any) -> None:
+        """An entry point is an observer, its class, or a function that returns one."""
+        observer = check_observer(found() if callable(found) else found)
+        name = observer.name()
+        if name in self.handlers or name in self.observers:
+            raise ValueError(f"there is already an observer or lifecycle handler “{name}”")
+        self.observers[name] = observer
+        self.installed[name] = point
+
+    def _refuse(self, point: str, problem: str) -> None:
+        self.refused[point] = problem
+        logger.error("observer_refused", extra={"entry_point": point, "problem": problem})
+
+    def process_handler(self, name: str, clock: Clock = timezone.now) -> HandlerResult | None:
+        """Run a handler once: None if another run has its lease, an empty result for an unknown name."""
+        handler = self.handlers.get(name)
+        if handler is None:
+            logger.error("unknown_handler", extra={"handler": name})
+            return HandlerResult()
+        result: HandlerResult | None = self._run(
+            RunKind.HANDLER, name, clock, HandlerResult(), self._handler_parts(handler)
+        )
+        return result
+
+    def process_observer(self, name: str, clock: Clock = timezone.now) -> ObserverResult | None:
+        """Run an observer once: None if another run has its lease, an empty result for an unknown name."""
+        observer = self.observers.get(name)
+        if observer is None:
+            logger.error("unknown_observer", extra={"observer": name})
+            return ObserverResult()
+        result: ObserverResult | None = self._run(
+            RunKind.OBSERVER, name, clock, ObserverResult(), self._observer_parts(observer)
+        )
+        return result
+
+    def _run(self, kind: RunKind, name: str, clock: Clock, result: Any, parts: Any) -> Any:
+        """All parts of a run under its lease; losing the lease ends it and is told."""
+        begun = time.perf_counter()
+        with lease(lease_name(name), length=LEASE) as hold:
+            if hold is None:
+                return None
+            now = clock()
+            for part in self._guarded(parts(now, hold), name, hold):
+                result += part if isinstance(part, type(result)) else type(result)(**part)
+            if not result.error and not hold.renew():
+                result = replace(result, error=LEASE_LOST)
+            took = round((time.perf_counter() - begun) * 1000)
+            # A run that was refused for its clock is not listed before those to come.
+            started = min(now, database_now())
+            record_run(kind=kind, name=name, started_at=started, duration_ms=took, result=result)
+        count_run(kind, name, duration_ms=took, result=result)
+        _log_run(kind, name, took, result)
+        return result
+
+    def _guarded(self, parts: Iterator[Any], name: str, hold: Hold) -> Iterator[Any]:
+        """What the parts come to, as long as the lease lasts; what could not even be read is a failure."""
+        while True:
+            if not hold.renew():
+                logger.error("run_outlived_its_lease", extra={"observer": name})
+                yield {"error": LEASE_LOST}
+                return
+            try:
+                yield next(parts)
+            except StopIteration:
+                return
+            except Exception as error:
+                logger.exception("run_failed", extra={"observer": name})
+                yield {"failure_count": 1, "error": _told(error)}
+                return
+
+    def _observer_parts(
+        self, observer: ObserverHandler[Any]
+    ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
+        def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
+            if (ahead := now - database_now()) > MOST_AHEAD:
+                problem = f"the clock of this run is {ahead.total_seconds():,.0f} s ahead of the database's"
+                logger.error("run_refused", extra={"observer": observer.name(), "reason": problem})
+                yield ObserverResult(failure_count=1, error=f"{problem}; nothing was observed")
+                return
+            whole: ObserverResult | None = None
+            for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
+                for part in _observed(observer, targets, now):
+                    whole = part if whole is None else whole + part
+                    yield part
+            # Without an override there is nothing to call, and no event loop to start.
+            if whole is not None and type(observer).post_process is not ObserverHandler.post_process:
+                call(observer.post_process, whole, now=now)
+
+        return parts
+
+    def _handler_parts(
+        self, handler: SessionLifecycleHandler
+    ) -> Callable[[datetime, Hold], Iterator[HandlerResult]]:
+        def parts(now: datetime, hold: Hold) -> Iterator[HandlerResult]:
+            for page in _pages(handler, now):
+                yield _handled(handler, page, hold, now)
+
+        return parts
+
+    def _refuse_other(self, new: SessionLifecycleHandler | ObserverHandler[Any]) -> None:
+        known = self.handlers.get(new.name()) or self.observers.get(new.name())
+        if known is not None and type(known) is not type(new):
+            raise ValueError(f"“{new.name()}” is taken by {type(known).__name__}")
+
+
+def lease_name(name: str) -> str:
+    return f"observer:{name}"
+
+
+def _log_run(kind: RunKind, name: str, took: int, result: ObserverResult | HandlerResult) -> None:
+    """One line a run; a handler that found nothing to do, every ten seconds, is no news."""
+    counts = asdict(result)
+    level = logging.INFO if kind == RunKind.OBSERVER or any(counts.values()) else logging.DEBUG
+    logger.log(level, f"{kind}_ran", extra={kind.value: name, "duration_ms": took, **counts})
+
+
+def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    rest = iter(targets)
+    while page := list(islice(rest, size)):
+        yield page
+
+
+def _observed(
+    observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime
+) -> Iterator[ObserverResult]:
+    """Observe a page of targets; if that fails, each alone, so that a bad target costs only itself."""
+    try:
+        found = call(observer.execute, targets, now=now)
+    except Exception as error:
+        if len(targets) == 1:
+            logger.exception(
+                "observation_failed", extra={"observer": observer.name(), "target": str(targets[0])[:200]}
+            )
+            yield ObserverResult(failure_count=1, error=_told(error))
+            return
+        logger.warning("page_failed", extra={"observer": observer.name(), "error": _told(error)})
+    else:
+        yield _counts(found)
+        return
+    for target in targets:
+        yield from _observed(observer, [target], now)
+
+
+def _counts(found: Any) -> ObserverResult:
+    """The counts of any result with `success_count` and `failure_count`, as whole numbers."""
+    try:
+        counts = max(int(found.success_count), 0), max(int(found.failure_count), 0)
+    except (AttributeError, TypeError, ValueError) as error:
+        return ObserverResult(failure_count=1, error=f"execute returned no ObserverResult: {error}"[:300])
+    return ObserverResult(*counts, str(getattr(found, "error", "") or ""))
+
+
+def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[LabletSession]]:
+    """By key: a session that stays as it is is not looked at twice in a run."""
+    after: UUID | None = None
+    rows = handler.sessions(now).order_by("pk")
+    while page := list((rows if after is None else rows.filter(pk__gt=after))[:PAGE]):
+        yield page
+        after = page[-1].pk
+
+
+def _handled(
+    handler: SessionLifecycleHandler, page: list[LabletSession], hold: Hold, now: datetime
+) -> HandlerResult:
+    """A page of sessions: the handler says what happened, and here is written what follows.
+
+    A run that lost its lease meanwhile writes nothing: another run may have begun.
+    """
+    try:
+        outcome = handler.execute(page, now)
+    except Exception as error:
+        logger.exception("handler_failed", extra={"handler": handler.name()})
+        outcome = HandlerOutcome(failures={session.pk: _told(error) for session in page})
+    if not hold.still_mine():
+        return HandlerResult()
+    decided = outcome.successes.keys() | outcome.failures.keys()
+    left = [session for session in page if session.pk not in decided]
+    stale = {each.pk: handler.stale_reason(each) for each in left if handler.is_stale(each, now)}
+    succeeded = _move(handler, page, outcome.successes, handler.success_status, hold, now)
+    went_stale = _move(handler, page, stale, handler.stale_status, hold, now)
+    _fail(handler, page, outcome.failures, hold, now)
+    return HandlerResult(
+        succeeded,
+        len(outcome.failures),
+        went_stale,
+        len(left) - len(stale),
+        list(outcome.failures.values())[-1] if outcome.failures else "",
+    )
+
+
+def _move(
+    handler: SessionLifecycleHandler,
+    page: Sequence[LabletSession],
+    reasons: Mapping[UUID, str],
+    to: S | None,
+    hold: Hold,
+    now: datetime,
+) -> int:
+    """Set by set; a session on its last attempt is not queued again. Tells how many moved."""
+    if to is None:
+        clear_failures(handler.name(), list(reasons))
+        return len(reasons)
+    moved = 0
+    for (old, reason, last), group in _grouped(handler, page, reasons, hold):
+        goal = give_up_status(old) if last and to == S.PENDING else to
+        text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
+        # The handler decided on the end it read: a session that was extended since is left to the next run.
+        done = move_sessions(
+            sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
+        )
+        clear_failures(handler.name(), [session.pk for session in done])
+        moved += len(done)
+    return moved
+
+
+def _fail(
+    handler: SessionLifecycleHandler,
+    page: Sequence[LabletSession],
+    reasons: Mapping[UUID, str],
+    hold: Hold,
+    now: datetime,
+) -> None:
+    """Count the failure; then another attempt as the handler says, or the end after the last one."""
+    counts = count_failures(handler.name(), reasons, now=now)
+    used_up = {key: reasons[key] for key, count in counts.items() if count >= handler.max_attempts}
+    again = {key: reason for key, reason in reasons.items() if key not in used_up}
+    for (old, reason, _), group in _grouped(handler, page, used_up, hold):
+        text = f"{reason}; given up after attempt {handler.max_attempts}"
+        moved = move_sessions(
+            sessions=group, old=old, to=give_up_status(old), actor=SYSTEM, now=now, reason=text
+        )
+        clear_failures(handler.name(), [session.pk for session in moved])
+    if handler.failure_status is not None:
+        for (old, reason, _), group in _grouped(handler, page, again, hold):
+            move_sessions(
+                sessions=group, old=old, to=handler.failure_status, actor=SYSTEM, now=now, reason=reason
+            )
+
+
+def give_up_status(status: S) -> S:
+    """What the table of the lifecycle lets a hopeless session become: FAILED, where it may."""
+    return next(each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.may_follow(status, each))
+
+
+Group = tuple[tuple[S, str, bool], list[LabletSession]]
+
+
+def _grouped(
+    handler: SessionLifecycleHandler,
+    page: Iterable[LabletSession],
+    reasons: Mapping[UUID, str],
+    hold: Hold,
+) -> Iterator[Group]:
+    """Sessions that take the same step for the same reason, until the lease is lost."""
+    groups: dict[tuple[S, str, bool], list[LabletSession]] = {}
+    for session in page:
+        if session.pk in reasons:
+            last = session.attempt >= handler.max_attempts
+            groups.setdefault((S(session.status), reasons[session.pk], last), []).append(session)
+    for group in groups.items():
+        if not hold.still_mine():
+            return
+        yield group
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]
+
+
+coordinator = ScheduleCoordinator()
+register_handler = coordinator.register_handler
+register_observer = coordinator.register_observer
+process_handler = coordinator.process_handler
+process_observer = coordinator.process_observer

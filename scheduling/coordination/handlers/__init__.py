@@ -1,0 +1,12 @@
+"""What moves sessions on when nobody else does, one handler a file."""
+
+from scheduling.coordination.handlers.end_running import EndRunning
+from scheduling.coordination.handlers.expire_pending import ExpirePending
+from scheduling.coordination.handlers.finish_stopping import FinishStopping
+from scheduling.coordination.handlers.no_show_ready import NoShowReady
+from scheduling.coordination.handlers.requeue_instantiating import RequeueInstantiating
+from scheduling.coordination.handlers.requeue_scheduled import RequeueScheduled
+
+BUILT_IN = (ExpirePending, RequeueScheduled, RequeueInstantiating, NoShowReady, EndRunning, FinishStopping)
+
+__all__ = ["BUILT_IN"]

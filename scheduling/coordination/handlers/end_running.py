@@ -1,0 +1,31 @@
+"""Sessions that run on after their timeslot because no controller ended them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
+
+
+class EndRunning(SessionLifecycleHandler):
+    """Sessions that still run or are collected when their timeslot and the grace are over are stopped."""
+
+    target_statuses = (SessionStatus.RUNNING, SessionStatus.COLLECTING)
+    success_status = SessionStatus.STOPPING
+
+    @classmethod
+    def name(cls) -> str:
+        return "end-running"
+
+    def due(self, now: datetime) -> Q:
+        return Q(ends_at__lte=now - timedelta(seconds=settings.CONFIG["END_GRACE"]))
+
+    def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
+        reason = "its timeslot is over and no controller ended it"
+        return HandlerOutcome(successes={session.pk: reason for session in sessions})

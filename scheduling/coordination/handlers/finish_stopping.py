@@ -1,0 +1,35 @@
+"""Sessions whose end nobody reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler, skip_all
+
+
+class FinishStopping(SessionLifecycleHandler):
+    """Sessions whose end nobody reports in time fail; their place is given back, and their ports once they
+    are seen free.
+    """
+
+    target_statuses = (SessionStatus.STOPPING,)
+    stale_status = SessionStatus.FAILED
+    timeout_setting = "STOPPING_TIMEOUT"
+
+    @classmethod
+    def name(cls) -> str:
+        return "finish-stopping"
+
+    def due(self, now: datetime) -> Q:
+        return Q(status_since__lte=now - (self.timeout or timedelta()))
+
+    def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
+        return skip_all(sessions)
+
+    def stale_reason(self, session: LabletSession) -> str:
+        return f"{super().stale_reason(session)}: nobody reported its end"

@@ -1,0 +1,33 @@
+"""Labs that are ready and that nobody comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Q
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
+
+
+class NoShowReady(SessionLifecycleHandler):
+    """Sessions whose lab is ready and that nobody comes to in time are stopped."""
+
+    target_statuses = (SessionStatus.READY,)
+    success_status = SessionStatus.STOPPING
+
+    @classmethod
+    def name(cls) -> str:
+        return "no-show-ready"
+
+    def due(self, now: datetime) -> Q:
+        latest = now - timedelta(seconds=settings.CONFIG["NO_SHOW_AFTER"])
+        return Q(ends_at__lte=now) | Q(starts_at__lte=latest, status_since__lte=latest)
+
+    def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
+        minutes = settings.CONFIG["NO_SHOW_AFTER"] / 60
+        reason = f"nobody came within {minutes:g} min, or before the timeslot was over"
+        return HandlerOutcome(successes={session.pk: reason for session in sessions})

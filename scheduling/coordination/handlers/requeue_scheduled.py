@@ -1,0 +1,41 @@
+"""Sessions that got a place which no controller took up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler, skip_all
+
+
+class RequeueScheduled(SessionLifecycleHandler):
+    """Sessions that were placed but not started in time go back to the queue, for another worker; after the
+    last attempt they are called off.
+    """
+
+    target_statuses = (SessionStatus.SCHEDULED,)
+    stale_status = SessionStatus.PENDING
+    timeout_setting = "SCHEDULED_TIMEOUT"
+
+    @classmethod
+    def name(cls) -> str:
+        return "requeue-scheduled"
+
+    def due(self, now: datetime) -> Q:
+        latest = now - (self.timeout or timedelta())
+        return Q(status_since__lte=latest, starts_at__lte=latest)
+
+    def execute(self, sessions: Sequence[LabletSession], now: datetime) -> HandlerOutcome:
+        return skip_all(sessions)
+
+    def is_stale(self, session: LabletSession, now: datetime) -> bool:
+        """Nobody needs to take it up before its timeslot starts."""
+        assert self.timeout is not None
+        return max(session.status_since, session.starts_at) <= now - self.timeout
+
+    def stale_reason(self, session: LabletSession) -> str:
+        return f"{super().stale_reason(session)}: no controller took it up"

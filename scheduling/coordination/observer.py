@@ -1,0 +1,155 @@
+"""Observers: they read and record, and change no state of their targets.
+
+The shape is that of Backend.AI's `ObserverHandler`, so that an observer written for it works here.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from inspect import isawaitable, signature
+from typing import Any, ClassVar, Generic, TypeVar
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import Kernel
+from lcm.models.sessions import KernelStatus
+
+T = TypeVar("T")
+
+DEFAULT_INTERVAL = timedelta(minutes=5)
+KERNELS_READ = 1_000
+NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+
+@dataclass
+class ObserverResult:
+    """The number of targets observed and failed, and the last error."""
+
+    success_count: int = 0
+    failure_count: int = 0
+    error: str = ""
+
+    def __add__(self, other: ObserverResult) -> ObserverResult:
+        return ObserverResult(
+            self.success_count + other.success_count,
+            self.failure_count + other.failure_count,
+            other.error or self.error,
+        )
+
+
+class ObserverHandler(ABC, Generic[T]):
+    """A periodic observation.
+
+    A method with a parameter `now` gets the time of the run. Every method may be plain or `async def`.
+    """
+
+    # The setting with the interval, for observers of LCM itself.
+    interval_setting: ClassVar[str] = ""
+    initial_delay: ClassVar[timedelta | None] = timedelta(seconds=5)
+    # The most targets of one call of `execute`.
+    page_size: ClassVar[int] = 500
+
+    @property
+    def interval(self) -> timedelta:
+        """The time from one run to the next; OBSERVER_INTERVALS overrides it."""
+        if not self.interval_setting:
+            return DEFAULT_INTERVAL
+        return timedelta(seconds=settings.CONFIG[self.interval_setting])
+
+    @property
+    def target_statuses(self) -> Collection[SessionStatus]:
+        """Only kernels of sessions with these statuses; empty: no filter."""
+        return ()
+
+    @property
+    def target_kernel_statuses(self) -> Collection[KernelStatus]:
+        """Only kernels with these statuses; empty: no filter."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def name(cls) -> str:
+        """The name on pages, in the schedule, the API and the metrics."""
+
+    def fetch_targets(self, *args: Any, **kwargs: Any) -> Iterable[T] | Awaitable[Iterable[T]]:
+        """The targets, read while the run goes on; kernels with the target statuses unless overridden."""
+        return kernels_of(self)
+
+    @abstractmethod
+    def execute(
+        self, targets: Sequence[T], *args: Any, **kwargs: Any
+    ) -> ObserverResult | Awaitable[ObserverResult]:
+        """Observe some targets and record the result.
+
+        If it raises an exception, it is called again for each target alone. Observing twice must do no harm.
+        """
+
+    def post_process(self, result: ObserverResult, *args: Any, **kwargs: Any) -> Awaitable[None] | None:
+        """Called once after the last target, with the sum of all results; not called without targets."""
+        return _nothing()
+
+    def lag(self, now: datetime) -> timedelta | None:
+        """How far the records are behind; None if they are up to date."""
+        return None
+
+
+def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
+    """Kernels with the observer's target statuses and their sessions, read in pages by key."""
+    rows = Kernel.objects.select_related("session").order_by("pk")
+    if statuses := called(observer.target_statuses):
+        rows = rows.filter(session__status__in=list(statuses))
+    if statuses := called(observer.target_kernel_statuses):
+        rows = rows.filter(status__in=list(statuses))
+    after: UUID | None = None
+    while page := list((rows if after is None else rows.filter(pk__gt=after))[:KERNELS_READ]):
+        yield from page
+        after = page[-1].pk
+
+
+def interval_of(each: Any) -> timedelta:
+    """The interval of an observer or handler: the one set by name, otherwise its own."""
+    interval = settings.CONFIG["OBSERVER_INTERVALS"].get(each.name(), called(each.interval))
+    return interval if isinstance(interval, timedelta) else timedelta(seconds=interval)
+
+
+def check_observer(found: Any) -> ObserverHandler[Any]:
+    """The observer, if the coordinator and beat can run it."""
+    if not isinstance(found, ObserverHandler):
+        raise TypeError(f"{found!r} is not an ObserverHandler")
+    name = found.name()
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"the name must have 1 to 63 letters, digits, “-” or “_”, but is {name!r}")
+    if interval_of(found) <= timedelta(0):
+        raise ValueError(f"the interval must be greater than 0, but is {found.interval}")
+    if not isinstance(found.initial_delay, timedelta | None):
+        raise TypeError(f"initial_delay must be a timedelta, but is {found.initial_delay!r}")
+    if found.page_size < 1:
+        raise ValueError(f"page_size must be at least 1, but is {found.page_size}")
+    return found
+
+
+def called(value: Any) -> Any:
+    """The value of what may be an attribute, a property or a method."""
+    return value() if callable(value) else value
+
+
+def call(method: Any, *values: Any, now: datetime) -> Any:
+    """Call a method of an observer: with the time if it has a parameter for it, and await a coroutine."""
+    named = {"now": now} if "now" in signature(method).parameters else {}
+    found = method(*values, **named)
+    return async_to_sync(_awaited)(found) if isawaitable(found) else found
+
+
+async def _awaited(found: Awaitable[T]) -> T:
+    return await found
+
+
+async def _nothing() -> None:
+    """What `await super().post_process(result)` waits for."""

@@ -1,0 +1,100 @@
+"""What can be done to many claims on capacity at once: those that wait, and those without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from lcm.domain.actors import Actor
+from lcm.services.sessions import cancel_sessions
+from lcm.web.bulk_actions import BulkWork, Handled, one_by_one, register_bulk
+from lcm.web.forms import ReasonForm
+from scheduling.models import ACTIVE_PHASES, Reservation
+from scheduling.pages.lists import RESERVATIONS
+from scheduling.pages.queue_lists import QUEUE
+from scheduling.selectors.capacity import pools_switched_on
+from scheduling.services.pool_transfer import move_to_pool
+from scheduling.services.reservations import cancel_reservation
+
+
+class MoveForm(ReasonForm):
+    """A choice for people; whom the pool will do for is for the service to say."""
+
+    pool = forms.ChoiceField(
+        choices=lambda: [("", "Choose a pool"), *((name, name) for name in pools_switched_on())]
+    )
+    field_order = ("pool", "reason")
+
+
+def _elsewhere(rows: QuerySet[Reservation], given: Mapping[str, Any]) -> QuerySet[Reservation]:
+    """Those that wait in another pool; a job so leaves alone the claims it has made."""
+    return rows.exclude(pool__name=given["pool"])
+
+
+def _move(row: Reservation, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    assert row.session is not None
+    move_to_pool(session=row.session, pool=given["pool"], reason=given["reason"], actor=actor, now=now)
+
+
+def _cancel_one(row: Reservation, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
+    cancel_reservation(reservation=row, reason=given["reason"], actor=actor, now=now)
+
+
+def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
+    """Sessions with their claims, and claims that have none."""
+    sessions = [row.session for row in rows if row.session]
+    cancelled, refused = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
+    bare = one_by_one(_cancel_one)([row for row in rows if not row.session], given, actor, now)
+    return Handled(cancelled + bare.done, refused + bare.refused)
+
+
+MOVE_WAITING = BulkWork(
+    name="move-waiting",
+    page=QUEUE,
+    list_url="queue_list",
+    verb="Move",
+    past="moved",
+    can_be="moved",
+    effect="Their sessions wait in the other pool and take their age and priority with them. "
+    "Those that wait there already stay.",
+    rest="Those without a session stay where they are.",
+    able=lambda rows: rows.filter(session__isnull=False),
+    fitting=_elsewhere,
+    work=one_by_one(_move),
+    form=MoveForm,
+)
+CANCEL_WAITING = BulkWork(
+    name="cancel-waiting",
+    page=QUEUE,
+    list_url="queue_list",
+    verb="Cancel",
+    past="cancelled",
+    can_be="cancelled",
+    effect="They leave the queue, and their sessions are cancelled.",
+    rest="",
+    able=lambda rows: rows,
+    work=_cancel,
+    danger=True,
+)
+CANCEL_BARE = BulkWork(
+    name="cancel-reservations",
+    page=RESERVATIONS,
+    list_url="reservation_list",
+    verb="Cancel",
+    past="cancelled",
+    can_be="cancelled",
+    effect="Their holders lose what they claimed.",
+    rest="Those of sessions end with their session, and those that have ended stay as they are.",
+    able=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
+    work=one_by_one(_cancel_one),
+    danger=True,
+)
+
+
+def register_actions() -> None:
+    for action in (MOVE_WAITING, CANCEL_WAITING, CANCEL_BARE):
+        register_bulk(action)

@@ -1,0 +1,93 @@
+"""What can be done to many slots at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet, Sum
+
+from lcm.domain.actors import Actor
+from lcm.web.bulk_actions import BulkWork, Work, one_by_one, register_bulk
+from lcm.web.wording import counted
+from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
+from scheduling.pages.lists import SLOTS
+from scheduling.services import slots as services
+
+
+def _each(service: Callable[..., Slot], **fixed: Any) -> Work:
+    def do(slot: Slot, given: Mapping[str, Any], actor: Actor, now: datetime) -> Slot:
+        return service(slot=slot, reason=given["reason"], actor=actor, now=now, **fixed)
+
+    return one_by_one(do)
+
+
+def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySet[Slot]]:
+    return lambda rows: rows.filter(state__in=states, **fields)
+
+
+def _leases_on(rows: QuerySet[Slot]) -> str:
+    """“12 leases are in use on them.”"""
+    leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
+    if not leases:
+        return "Nobody is on them."
+    return f"{counted(leases, 'lease')} {'is' if leases == 1 else 'are'} in use on them."
+
+
+CORDON = BulkWork(
+    name="cordon-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Cordon",
+    past="cordoned",
+    can_be="cordoned",
+    effect="They get no more sessions; those on them stay.",
+    extent=_leases_on,
+    rest="Those without a worker and those cordoned already stay as they are.",
+    able=_in(*LIVE, cordoned=False),
+    work=_each(services.cordon_slot, cordoned=True),
+)
+UNCORDON = BulkWork(
+    name="uncordon-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Uncordon",
+    past="uncordoned",
+    can_be="uncordoned",
+    effect="They may get sessions again.",
+    rest="Those that are not cordoned stay as they are.",
+    able=_in(*LIVE, cordoned=True),
+    work=_each(services.cordon_slot, cordoned=False),
+)
+RETRY = BulkWork(
+    name="retry-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Retry",
+    past="set to be used again",
+    can_be="retried",
+    effect="They may be used at once, and the wait of their pools after failures ends.",
+    rest="Only slots in error that have no session can be.",
+    able=_in(SlotState.ERROR, lease_count=0),
+    work=_each(services.retry_slot),
+)
+DRAIN = BulkWork(
+    name="drain-slots",
+    page=SLOTS,
+    list_url="slot_list",
+    verb="Drain",
+    past="set to drain",
+    can_be="drained",
+    effect="Sessions on them run to their end; then the workers are ended.",
+    extent=_leases_on,
+    rest="Only slots that are booting, binding or ready can be.",
+    able=_in(*DRAINABLE),
+    work=_each(services.drain_slot),
+    danger=True,
+)
+
+
+def register_actions() -> None:
+    for action in (CORDON, UNCORDON, RETRY, DRAIN):
+        register_bulk(action)

@@ -1,0 +1,176 @@
+"""A pool's board: each slot as a tile, each empty place as a dashed one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from lcm.web.charts.bars import Share
+from lcm.web.wording import amount_text, duration_text
+from scheduling.capacity.resources import Resources, resources_of
+from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
+from scheduling.pages.texts import countdown, overdue
+from scheduling.selectors.capacity import Use, board_slots, empty_places, use_of
+
+# A tile takes a third of a millisecond to draw, and nobody reads more of them at once.
+MOST_TILES = 60
+
+
+@dataclass(frozen=True)
+class Meter:
+    """How much of something is taken."""
+
+    label: str
+    unit: str
+    taken: Decimal
+    most: Decimal
+    binds: bool = False
+
+    @property
+    def share(self) -> Decimal:
+        return self.taken / self.most if self.most else Decimal(0)
+
+    @property
+    def text(self) -> str:
+        return f"{amount_text(self.taken)} / {amount_text(self.most)}"
+
+    @property
+    def percent(self) -> int:
+        return int(self.share * 100)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One place of the board."""
+
+    name: str
+    look: str
+    word: str
+    pk: UUID | None = None
+    slot: Slot | None = None
+    mark: str = ""
+    title: str = ""
+    text: str = ""
+    countdown: str = ""
+    meters: list[Meter] = field(default_factory=list)
+    stage: Meter | None = None
+    age: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """One page of a pool's places."""
+
+    tiles: list[Tile]
+    page: int
+    first: int
+    total: int
+    # How many of the places have no worker.
+    empty: int
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.tiles) - 1
+
+    @property
+    def next(self) -> int | None:
+        return self.page + 1 if self.last < self.total else None
+
+    @property
+    def previous(self) -> int | None:
+        return self.page - 1 if self.page > 1 else None
+
+
+def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: int = MOST_TILES) -> Board:
+    """A page of a pool's tiles: those that need someone first, empty places last."""
+    total = max(pool.max_slots, occupied)
+    page = max(min(page, -(-total // limit)), 1)
+    start = (page - 1) * limit
+    slots = board_slots(pool, now=now, start=start, limit=limit)
+    uses = use_of(pool, slots)
+    tiles = [slot_tile(slot, uses[slot.pk], now=now) for slot in slots]
+    if len(tiles) < limit:
+        places = empty_places(pool, start=max(start - occupied, 0), limit=limit - len(tiles))
+        tiles += [Tile(f"{pool.name}-{number:02}", SlotState.EMPTY, "Empty", pk) for number, pk in places]
+    return Board(tiles, page, start + 1, total, empty=total - occupied)
+
+
+def states_of(by_state: Mapping[str, int]) -> list[Share]:
+    """How many slots are in each state in which there is a worker, or was meant to be."""
+    return [
+        Share(state.label, by_state.get(state, 0), state) for state in SlotState if state != SlotState.EMPTY
+    ]
+
+
+def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:
+    title, text, left = _trouble(slot, now)
+    mark = ("bad" if slot.state == SlotState.ERROR else "warn") if title else ""
+    return Tile(
+        name=slot.name,
+        look="CORDONED" if slot.cordoned else slot.state,
+        word=f"{slot.get_state_display()}, cordoned" if slot.cordoned else slot.get_state_display(),
+        pk=slot.pk,
+        slot=slot,
+        mark=mark,
+        title=title,
+        text=text,
+        countdown=left,
+        meters=meters_of(slot, use) if slot.state in (SlotState.READY, SlotState.DRAINING) else [],
+        stage=_stage(slot, now) if slot.state in IN_FLIGHT else None,
+        age=duration_text(now - slot.last_state_change, units=1),
+    )
+
+
+def meters_of(slot: Slot, use: Use) -> list[Meter]:
+    """What is taken of a worker; the resource that runs out first is marked."""
+    pool = slot.pool
+    ports = Decimal(pool.last_port - pool.first_port + 1)
+    return with_binding(
+        [*resource_meters(use.taken, resources_of(slot)), Meter("Ports", "", Decimal(use.ports), ports)]
+    )
+
+
+def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
+    meters = [
+        Meter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
+        Meter("Memory", "GB", taken.memory_gb, room.memory_gb),
+        Meter("Storage", "GB", taken.storage_gb, room.storage_gb),
+        Meter("GPU", "", taken.gpu, room.gpu),
+    ]
+    return [meter for meter in meters if meter.most]
+
+
+def with_binding(meters: list[Meter]) -> list[Meter]:
+    fullest = max((meter.share for meter in meters), default=Decimal(0))
+    return [replace(each, binds=each.share == fullest > 0) for each in meters]
+
+
+def fullest(meters: Sequence[Meter]) -> Meter | None:
+    return max(meters, key=lambda meter: meter.share, default=None)
+
+
+def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
+    """What needs someone: a title, a sentence and a countdown; empty when all is well."""
+    if slot.interruption_deadline:
+        left = slot.interruption_deadline - now
+        gone = "Gone in" if left > timedelta(0) else "Its time is over."
+        return "Interrupted by the provider.", gone, countdown(left) if left > timedelta(0) else ""
+    if slot.state == SlotState.ERROR:
+        wait = slot.state_deadline - now if slot.state_deadline else timedelta(0)
+        again = f"Tried again in {duration_text(wait)}" if wait > timedelta(0) else "Tried again soon"
+        return f"{(slot.reason or 'Failed').rstrip('.')}.", again, ""
+    if overdue(slot, now=now) and slot.state_deadline:
+        return f"Overdue by {duration_text(now - slot.state_deadline)}.", "Ended at the next look", ""
+    return "", "", ""
+
+
+def _stage(slot: Slot, now: datetime) -> Meter | None:
+    """How much of the time for this state is gone."""
+    if slot.state_deadline is None:
+        return None
+    whole = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))
+    gone = Decimal(round((now - slot.last_state_change).total_seconds()))
+    return Meter(slot.get_state_display(), "s", max(gone, Decimal(0)), whole)

@@ -1,0 +1,204 @@
+"""What a pool's and a slot's pages say first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from lcm.web.wording import clock_text, counted, duration_text
+from scheduling.capacity.launcher import may_launch
+from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
+from scheduling.pages.supply import Supply
+from scheduling.selectors.capacity import Occupants, PoolFigures
+
+# What ticks count, in the order in which they do it; a database does not keep it.
+DONE = (
+    "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
+    "launched_to_keep", "drained", "gave_way",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something to know about a pool or slot, and what to do about it."""
+
+    tone: str
+    shape: str
+    title: str
+    text: str
+
+
+def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
+    """“**3 slots are ready, 2 more may be launched; 2 sessions wait.** 1 slot is on the way.”"""
+    more = max(pool.max_slots - figures.in_states(OCCUPIED), 0) if may_launch(pool, now) else 0
+    first = f"**{ready_text(figures.ready, more)}; {_queue(figures, now)}.**"
+    coming = figures.in_states(IN_FLIGHT)
+    if coming:
+        first += f" {counted(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
+    return first
+
+
+def ready_text(ready: int, more: int) -> str:
+    """“3 slots are ready, 2 more may be launched”; of slots that nothing would fill now, nothing."""
+    slots = f"{counted(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
+    return f"{slots}, {more:,} {'more ' if ready else ''}may be launched" if more else slots
+
+
+def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notice]:
+    """Why nothing is launched, or not everything that is on offer."""
+    if not pool.enabled:
+        text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
+        yield Notice("warn", "tri", "The pool is switched off.", text)
+    if pool.stopped_reason:
+        why = f"{_sentence(pool.stopped_reason)} Nothing is launched until its settings are changed."
+        yield Notice("bad", "oct", "Stopped by a configuration error.", why)
+    if pool.backoff_until and pool.backoff_until > now:
+        yield _backoff_notice(pool, pool.backoff_until, now)
+    if supply.refused and pool.enabled and not pool.stopped_reason:
+        yield _refusal_notice(supply, now)
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """What a tick did, in its order: “placed 3, told 1 why it waits, launched for demand 1”."""
+    names = [*(name for name in DONE if name in counts), *(name for name in counts if name not in DONE)]
+    return ", ".join(_done(name, counts[name]) for name in names)
+
+
+def _done(name: str, count: int) -> str:
+    done = f"{name.replace('_', ' ')} {count:,}"
+    if name != "told":
+        return done
+    return f"{done} why {'it waits' if count == 1 else 'they wait'}"
+
+
+def place_text(position: int | None, waiting: int, pool: str) -> str:
+    """“It is first of 3 in the queue of cml-eu.”"""
+    if position is None:
+        return f"It waits in {pool}; no tick has looked at it yet."
+    if waiting == 1:
+        return f"It is the only one in the queue of {pool}."
+    place = "first" if position == 1 else f"number {position:,}"
+    return f"It is {place} of {waiting:,} in the queue of {pool}."
+
+
+def slot_sentence(slot: Slot, *, now: datetime) -> str:
+    """What the slot is doing and what happens next."""
+    since = duration_text(now - slot.last_state_change)
+    leases = f"{slot.lease_count} of {counted(slot.max_leases, 'lease')}"
+    used = f"{leases} {'is' if slot.lease_count == 1 else 'are'} in use."
+    match SlotState(slot.state):
+        case SlotState.EMPTY:
+            return f"**No worker is here, for {since}.** The pool launches one when it is needed."
+        case SlotState.LAUNCHING | SlotState.BOOTING | SlotState.BINDING:
+            return f"**A worker is on the way, {slot.get_state_display().lower()} for {since}.**"
+        case SlotState.READY if slot.cordoned:
+            return f"**Ready for {since}, but cordoned: it gets no more sessions.** {used}"
+        case SlotState.READY:
+            return f"**Ready for {since}.** {used}"
+        case SlotState.DRAINING if slot.lease_count:
+            return f"**Draining for {since}.** It ends when the last of {leases} is given back."
+        case SlotState.DRAINING:
+            return f"**Draining for {since}.** It has no lease and is about to end."
+        case SlotState.TERMINATING:
+            return f"**Its worker is being ended, for {since}.**"
+        case _:
+            return f"**In error for {since}.** Nothing is tried here until the wait is over or you retry."
+
+
+def occupants_text(on_it: Occupants) -> str:
+    """“6 sessions are on it, the last until 04:05”; “Nobody is on it”."""
+    if not on_it.count:
+        return "Nobody is on it"
+    noun = "reservation" if on_it.without_session else "session"
+    text = f"{counted(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
+    if on_it.last_end is None:
+        return text
+    return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
+
+
+def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
+    if slot.interruption_deadline:
+        left = slot.interruption_deadline - now
+        when = f"Gone in {countdown(left)}" if left > timedelta(0) else "Its time is over"
+        before = duration_text(timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]))
+        text = (
+            f"{when}. Sessions that have not started return to the queue. Ready sessions stop now. "
+            f"LCM observes and ends running sessions {before} before the worker is gone. "
+            "LCM requests preemptible sessions again for the rest of their timeslot."
+        )
+        yield Notice("warn", "tri", "The provider takes this worker away.", text)
+    if slot.state == SlotState.ERROR:
+        wait = slot.state_deadline - now if slot.state_deadline else None
+        again = f"Tried again in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
+        why = f"{(slot.reason or 'No reason was given').rstrip('.')}."
+        then = "Stop its sessions to be able to retry." if slot.lease_count else "Retry to use it at once."
+        yield Notice("bad", "oct", why, f"{again}{then}")
+    elif overdue(slot, now=now):
+        assert slot.state_deadline is not None
+        late = duration_text(now - slot.state_deadline)
+        text = f"It should not be {slot.get_state_display().lower()} any more and is ended at the next look."
+        yield Notice("warn", "tri", f"Overdue by {late}.", text)
+
+
+def overdue(slot: Slot, *, now: datetime) -> bool:
+    """Past its deadline; one that drains may take as long as its leases."""
+    if slot.state_deadline is None or slot.state_deadline >= now:
+        return False
+    return slot.state != SlotState.ERROR and not (slot.state == SlotState.DRAINING and slot.lease_count)
+
+
+def countdown(left: timedelta) -> str:
+    """`01:42`"""
+    seconds = max(int(left.total_seconds()), 0)
+    return f"{seconds // 60:02}:{seconds % 60:02}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def waiting_noun(figures: PoolFigures) -> str:
+    """What to call those that wait: “sessions”, unless some are for none."""
+    noun = "reservation" if figures.waiting_without_session else "session"
+    return noun if figures.waiting == 1 else f"{noun}s"
+
+
+def _queue(figures: PoolFigures, now: datetime) -> str:
+    ahead = f", {figures.ahead:,} {'is' if figures.ahead == 1 else 'are'} booked ahead"
+    return f"{_waits(figures, now)}{ahead if figures.ahead else ''}"
+
+
+def _waits(figures: PoolFigures, now: datetime) -> str:
+    if not figures.waiting:
+        return "nothing waits"
+    waits = f"{figures.waiting:,} {waiting_noun(figures)} {'waits' if figures.waiting == 1 else 'wait'}"
+    if figures.oldest is None:
+        return waits
+    length = duration_text(max(now - figures.oldest, timedelta(0)))
+    return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
+
+
+def _refusal_notice(supply: Supply, now: datetime) -> Notice:
+    """One for all of them: the table of offerings has each with its time."""
+    soonest = min(each.refused_until for each in supply.refused if each.refused_until)
+    again = f"asked for again in {duration_text(soonest - now)}."
+    if supply.workers:
+        return Notice("warn", "tri", "Every listed worker is in use.", f"One is {again}")
+    names = [each.offering.name for each in supply.refused]
+    title = f"{names[0]} was refused." if len(names) == 1 else f"{len(names)} offerings were refused."
+    text = "There was no capacity for it. It is" if len(names) == 1 else "There was no capacity. The first is"
+    others = "" if supply.all_refused else " Others are tried meanwhile."
+    return Notice("warn", "tri", title, f"{text} {again}{others}")
+
+
+def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> Notice:
+    why = f" after {counted(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
+    left = duration_text(until - now)
+    text = f"It goes on by itself at {timezone.localtime(until):%H:%M:%S}, in {left}."
+    if pool.failures:
+        text += " To go on at once, retry a slot in error or change the settings."
+    return Notice("warn", "clock", f"Nothing is launched{why}.", text)

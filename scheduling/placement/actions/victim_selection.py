@@ -1,0 +1,147 @@
+"""Room by asking others to stop: what reclaim and preempt share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scheduling.placement.framework.candidates import Candidates
+from scheduling.placement.framework.cycle import Cycle, Eviction, Outcome, Verdict
+from scheduling.placement.framework.model import Job
+from scheduling.placement.framework.session import SchedulingSession, VictimFilter
+from scheduling.placement.framework.statement import Statement
+
+Filters = Sequence[tuple[str, VictimFilter]]
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """Who would have to stop on one node."""
+
+    number: int
+    victims: tuple[Job, ...]
+
+    @property
+    def cost(self) -> tuple[int, int, float, int]:
+        """Few victims, of low priority, the newest; then by the order of nodes."""
+        highest = max((victim.priority for victim in self.victims), default=0)
+        oldest = min((victim.created for victim in self.victims), default=0.0)
+        return len(self.victims), highest, -oldest, self.number
+
+
+def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool], why: str) -> None:
+    """For each waiting job the cheapest node that could be cleared of preemptible jobs, all filters agreeing.
+
+    Jobs that spread over nodes wait: nothing is stopped for half a gang.
+    """
+    ssn = cycle.ssn
+    if not filters:
+        return
+    on_node = _preemptible_by_node(cycle)
+    for verdict in cycle.verdicts:
+        if verdict.outcome is not Outcome.WAITING or verdict.stuck is None or not on_node:
+            continue
+        job = verdict.job
+        if job.apart:
+            continue
+        clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
+        # Those behind it may have been given what its queue may have: then nobody stops for it.
+        if clearing is not None and not ssn.refused(job):
+            _clear(cycle, verdict, clearing, why)
+            gone = {id(victim) for victim in clearing.victims}
+            on_node = {
+                number: [each for each in jobs if id(each) not in gone] for number, jobs in on_node.items()
+            }
+
+
+def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
+    """Who could stop, by node: the least important and the newest first."""
+    index = cycle.ssn.nodes.index
+    leaving = {id(eviction.victim) for eviction in cycle.evictions}
+    found: dict[int, list[Job]] = {}
+    for job in sorted(cycle.ssn.snapshot.running, key=lambda job: (job.priority, -job.created, job.id)):
+        if job.preemptible and id(job) not in leaving and not job.leaving:
+            for part in job.parts:
+                if part.node in index:
+                    found.setdefault(index[part.node], []).append(job)
+    return found
+
+
+def _left_over(candidates: Candidates) -> Clearing | None:
+    """Room that those who stop for others leave over."""
+    number = candidates.best()
+    return None if number is None else Clearing(number, ())
+
+
+def _cheapest(
+    ssn: SchedulingSession,
+    job: Job,
+    candidates: Candidates,
+    on_node: dict[int, list[Job]],
+    filters: Filters,
+    eligible: Callable[[Job, Job], bool],
+) -> Clearing | None:
+    open_to = candidates.allowed_if_empty()
+    best: Clearing | None = None
+    for number, jobs in sorted(on_node.items()):
+        among = [victim for victim in jobs if eligible(job, victim)]
+        if among and open_to[number]:
+            found = _clearing(ssn, job, candidates, number, among, filters)
+            if found is not None and (best is None or found.cost < best.cost):
+                best = found
+    return best
+
+
+def _clearing(
+    ssn: SchedulingSession,
+    job: Job,
+    candidates: Candidates,
+    number: int,
+    among: Sequence[Job],
+    filters: Filters,
+) -> Clearing | None:
+    """Rehearse on one node: one victim more until the job fits, then spare whoever need not go."""
+    statement = ssn.statement()
+    victims: list[Job] = []
+    for victim in among:
+        if not ssn.victims(job, filters, [victim]):
+            continue
+        statement.evict(victim)
+        victims.append(victim)
+        if candidates.allows(number):
+            break
+    fits = candidates.allows(number)
+    statement.discard()
+    return Clearing(number, _spared(ssn, candidates, number, victims)) if fits else None
+
+
+def _spared(
+    ssn: SchedulingSession, candidates: Candidates, number: int, victims: list[Job]
+) -> tuple[Job, ...]:
+    """Without those whose going is not needed, the most important of them spared first."""
+    needed = list(victims)
+    for spared in reversed(victims[:-1]):
+        without = [victim for victim in needed if victim is not spared]
+        statement = _evicting(ssn, without)
+        if candidates.allows(number):
+            needed = without
+        statement.discard()
+    return tuple(needed)
+
+
+def _evicting(ssn: SchedulingSession, victims: Sequence[Job]) -> Statement:
+    statement = ssn.statement()
+    for victim in victims:
+        statement.evict(victim)
+    return statement
+
+
+def _clear(cycle: Cycle, verdict: Verdict, clearing: Clearing, why: str) -> None:
+    """The victims are to go, and the space is the job's."""
+    ssn, job = cycle.ssn, verdict.job
+    statement = _evicting(ssn, clearing.victims)
+    part = ssn.part_on(job.whole, clearing.number)
+    statement.allocate(job, part)
+    statement.commit()
+    verdict.outcome, verdict.parts, verdict.stuck = Outcome.HELD, (part,), None
+    cycle.evictions.extend(Eviction(victim, job, f"{why} {job.label}") for victim in clearing.victims)

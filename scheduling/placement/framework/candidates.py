@@ -1,0 +1,232 @@
+"""Where jobs of one shape can go, kept current as nodes fill."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from operator import ge
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.placement.framework.callbacks import PredicateFn, ScoreFn
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.node_order import Ranking
+from scheduling.placement.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
+from scheduling.placement.framework.plugin_calls import NO_MORE, Fixed, allowed, needed, scored, scored_one
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+NEVER = -np.inf
+FEW = 300
+
+
+class Candidates(ABC):
+    """The answers of all plugins for one shape."""
+
+    __slots__ = ("_exhausted", "_fixed", "_needs", "_ssn", "job", "task")
+
+    def __init__(
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+    ) -> None:
+        self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
+        # How much had been given back when nothing was left: until more is, nothing will be.
+        self._exhausted = -1
+
+    def best(self) -> int | None:
+        """The number of the node with the highest score; of equals the first by name."""
+        given_back = self._ssn.given_back
+        if self._exhausted == given_back:
+            return None
+        number = self._best()
+        if number is None:
+            self._exhausted = given_back
+        return number
+
+    @abstractmethod
+    def _best(self) -> int | None: ...
+
+    @abstractmethod
+    def allows(self, number: int) -> bool: ...
+
+    def allowed_if_empty(self) -> Flags:
+        """Nodes that nothing but what is on them keeps the job from."""
+        return self._fixed.open_to
+
+    @abstractmethod
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        """What each plugin gave the node that was found best, as it is now."""
+
+    def score_anew(self, number: int) -> dict[str, float]:
+        """The same, with everyone asked again."""
+        found: dict[str, float] = {}
+        for plugin, scores in self._fixed.by_plugin:
+            found[plugin] = found.get(plugin, 0.0) + scores[number]
+        heard = [fn for fn in self._ssn.scores if not fn.fixed and not fn.left_out]
+        for fn, score in zip(heard, self._asked_anew(heard, number), strict=True):
+            found[fn.plugin] = found.get(fn.plugin, 0.0) + score
+        return found
+
+    def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
+        ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
+        return [scored_one(ssn, fn, self.task, self.job, state) for fn in heard]
+
+
+class RankedCandidates(Candidates):
+    """For shapes whose answers are least amounts and an order of nodes that others share."""
+
+    __slots__ = ("_columns", "_heard", "_ranking")
+
+    def __init__(
+        self,
+        ssn: SchedulingSession,
+        task: Task,
+        job: Job,
+        fixed: Fixed,
+        needs: Sequence[int],
+        ranking: Ranking,
+    ) -> None:
+        super().__init__(ssn, task, job, fixed, needs)
+        self._ranking = ranking
+        # The scores by plugin as the ranking has them, and how far those of this shape are from them.
+        self._columns: list[tuple[str, list[float], float]] = []
+        self._heard: Sequence[ScoreFn] | None = None
+        ranking.admit(needs)
+
+    def _best(self) -> int | None:
+        return self._ranking.first(self._needs)
+
+    def allows(self, number: int) -> bool:
+        enough = all(map(ge, self._ssn.nodes.left[number], self._needs))
+        return enough and bool(self._fixed.open_to[number])
+
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        if self._heard is not self._ranking.heard:
+            self._compare(number)
+        found: dict[str, float] = {}
+        for plugin, scores, apart in self._columns:
+            found[plugin] = found.get(plugin, 0.0) + scores[number] + apart
+        return found
+
+    def _compare(self, number: int) -> None:
+        """How far the scores of this shape are from those of the ranking, seen on one node."""
+        self._heard = heard = self._ranking.heard
+        self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
+        for fn, scores, own in zip(heard, self._ranking.given, self._asked_anew(heard, number), strict=True):
+            self._columns.append((fn.plugin, scores, own - scores[number]))
+
+
+class SurveyedCandidates(Candidates):
+    """For all others: every plugin is asked about every node, and again about those that changed since."""
+
+    __slots__ = ("_asked", "_least", "_left_out", "_scored", "_scores", "_seen")
+
+    def __init__(
+        self,
+        ssn: SchedulingSession,
+        task: Task,
+        job: Job,
+        fixed: Fixed,
+        needs: Sequence[int],
+        asked: Sequence[PredicateFn],
+    ) -> None:
+        super().__init__(ssn, task, job, fixed, needs)
+        self._least: Ints = np.array(needs, np.int64)
+        self._seen = len(ssn.changed)
+        self._asked = asked
+        self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
+        self._left_out = ssn.scores_left_out
+        self._scores: Floats = np.empty(0)
+        self._evaluate(None)
+
+    def _best(self) -> int | None:
+        if not len(self._scores):
+            return None
+        self._refresh()
+        number = int(self._scores.argmax())
+        return None if self._scores[number] == NEVER else number
+
+    def allows(self, number: int) -> bool:
+        self._refresh()
+        return bool(self._scores[number] != NEVER)
+
+    def score_by_plugin(self, number: int) -> dict[str, float]:
+        return self.score_anew(number)
+
+    def _refresh(self) -> None:
+        changed, seen = self._ssn.changed, self._seen
+        self._seen = len(changed)
+        if self._seen != seen:
+            at = np.frombuffer(changed[seen:], np.int64)
+            # A few that changed twice are looked at twice: cheaper than finding out.
+            self._evaluate(at if len(at) <= FEW else _each_once(at, len(self._scores)))
+        if self._left_out != self._ssn.scores_left_out:
+            self._left_out = self._ssn.scores_left_out
+            self._scored = [fn for fn in self._scored if not fn.left_out]
+            self._evaluate(None)
+
+    def _evaluate(self, at: Indexes | None) -> None:
+        ssn, task, job = self._ssn, self.task, self.job
+        nodes, fixed = Nodes(ssn.nodes, at), self._fixed
+        closed: Flags = np.any(nodes.levels < self._least, axis=1)
+        if not fixed.all_open:
+            closed |= ~nodes.of(fixed.open_to)
+        for fn in self._asked:
+            closed |= ~allowed(ssn, fn, task, job, nodes)
+        score: Floats = self._base(nodes)
+        for each in self._scored:
+            score = score + scored(ssn, each, task, job, nodes, closed)
+        np.putmask(score, closed, NEVER)
+        if at is None:
+            self._scores = score
+        else:
+            self._scores[at] = score
+
+    def _base(self, nodes: Nodes) -> Floats:
+        """The part of the score that does not change; one number for all of them where that will do."""
+        fixed = self._fixed
+        if fixed.same_score is None:
+            return nodes.of(fixed.scores) + 0.0
+        if self._scored:
+            return fixed.same_score  # type: ignore[return-value]
+        return np.full(len(nodes), fixed.same_score)
+
+
+def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed) -> Candidates:
+    """Where jobs of this shape can go, found as quickly as what its plugins promise allows."""
+    applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
+    needs = _needs(ssn, applying, task)
+    asked = [fn for fn in applying if fn.need is None]
+    ranking = None if asked else ssn.ranking(task, job, fixed, needs)
+    if ranking is None:
+        return SurveyedCandidates(ssn, task, job, fixed, needs, asked)
+    return RankedCandidates(ssn, task, job, fixed, needs, ranking)
+
+
+def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> bool:
+    """Whether a predicate has anything to say of such a job; one that fails has not, and is named."""
+    try:
+        return fn.when is None or bool(fn.when(task, job))
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return False
+
+
+def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
+    """All least amounts as one row to compare with; of two for one column the larger."""
+    found = [-NO_MORE] * (PORTS + 1)
+    for fn in applying:
+        if fn.need is not None:
+            try:
+                column, amount = needed(fn.need, task)
+                found[column] = max(found[column], amount)
+            except Exception as error:
+                ssn.failures.note(fn.plugin, error)
+    return found
+
+
+def _each_once(numbers: Indexes, length: int) -> Indexes:
+    there = np.zeros(length, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there)

@@ -1,0 +1,290 @@
+"""A pool's scheduler as a document: which actions, which plugins in which order, with which arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from scheduling.options import Unusable, read_options, suggestion
+from scheduling.placement.framework.plugin import Plugin, plugins, unknown_plugin
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+ACTIONS = ("allocate", "reclaim", "preempt")
+# What a commit checks again: a plan made without asking them would be refused, and made again, for ever.
+ENFORCED = ("cordon", "leases", "ports", "resources")
+MAX_CHARACTERS = 20_000
+MAX_DEPTH = 20
+_OPENING = (
+    yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)  # fmt: skip
+_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+
+DEFAULT = """\
+# What happens in a tick, in this order.
+# Reclaim and preempt stop labs of others: off unless named here.
+actions: [allocate]
+
+# Who is asked, in this order.
+# Orders before fairshare make bands, those after it sort within a person's jobs.
+plugins:
+  - name: cordon
+  - name: system
+  - name: labels
+  - name: leases
+  - name: ports
+  - name: resources
+  - name: timeslot
+  - name: quota
+  - name: spot
+  - name: priority
+  - name: fairshare
+  - name: submit_order
+  - name: binpack
+  - name: gpupack
+"""
+
+
+class WrongConfiguration(Exception):
+    """What is wrong with a document: a sentence each, with the line."""
+
+    def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
+        self.problems = sorted(problems)
+        self.sentences = [f"Line {line}: {text}" for line, text in self.problems]
+        super().__init__(" ".join(self.sentences))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plugin by name, with its arguments."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A document that was found right."""
+
+    actions: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+    def plugins(self) -> list[Plugin]:
+        """New ones, as they were chosen."""
+        return [_created(choice) for choice in self.choices]
+
+    def opened(self) -> list[Plugin]:
+        """New ones for a cycle: in front of those that were chosen, what is enforced whoever is asked."""
+        chosen, known = self.plugins(), plugins()
+        named = {plugin.name for plugin in chosen}
+        return [*(known[name]() for name in ENFORCED if name not in named), *chosen]
+
+    def has(self, name: str) -> bool:
+        return any(choice.name == name for choice in self.choices)
+
+
+@dataclass(frozen=True)
+class FailedPlugin(Plugin):
+    """Stands for a plugin that could not be created for a cycle, and fails in its name when it is opened."""
+
+    name: str = ""  # type: ignore[misc]
+    error: Exception | None = None
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        assert self.error is not None
+        raise self.error
+
+
+def _created(choice: Choice) -> Plugin:
+    """The plugin with its arguments; whatever it does when it is created, the cycle goes on."""
+    try:
+        return read_options(plugins()[choice.name], choice.arguments)
+    except Exception as error:
+        return FailedPlugin(choice.name, error)
+
+
+def read_configuration(text: str) -> Configuration:
+    """The document as a configuration; the default one when it is empty."""
+    return _read(text if text.strip() else DEFAULT, tuple(plugins()))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str, known: tuple[str, ...]) -> Configuration:
+    """Reading YAML takes longer than a quiet tick, and documents seldom change; `known` names the plugins."""
+    document = _Document(text)
+    actions = document.actions()
+    choices = document.choices()
+    if document.problems:
+        raise WrongConfiguration(document.problems)
+    return Configuration(tuple(actions), tuple(choices))
+
+
+class _Document:
+    """Reads the parts and remembers what is wrong, each with its line."""
+
+    def __init__(self, text: str) -> None:
+        self.problems: list[tuple[int, str]] = []
+        self.top: dict[str, yaml.Node] = self._keys(
+            self._composed(text), ("actions", "plugins"), "The document"
+        )
+        for name in ("actions", "plugins"):
+            if name not in self.top and not self.problems:
+                self.problems.append((1, f"“{name}” is missing."))
+
+    def actions(self) -> list[str]:
+        found: list[str] = []
+        for node in self._items("actions"):
+            name = str(_plain(node))
+            if name not in ACTIONS:
+                self._wrong(node, f"There is no action “{name}”{suggestion(name, ACTIONS)}")
+            elif name in found:
+                self._wrong(node, f"The action “{name}” is named twice.")
+            found.append(name)
+        if "actions" in self.top and found[:1] != ["allocate"] and not self.problems:
+            self._wrong(self.top["actions"], "“allocate” comes first, whatever follows it.")
+        return found
+
+    def choices(self) -> list[Choice]:
+        found: list[Choice] = []
+        owners: dict[str, str] = {}
+        for node in self._items("plugins"):
+            choice = self._choice(node)
+            if choice is None:
+                continue
+            if any(each.name == choice.name for each in found):
+                self._wrong(node, f"The plugin “{choice.name}” is named twice.")
+            for point in plugins()[choice.name].owns:
+                if point in owners:
+                    self._wrong(
+                        node, f"“{owners[point]}” and “{choice.name}” both decide the {point}; only one can."
+                    )
+                owners.setdefault(point, choice.name)
+            found.append(choice)
+        return found
+
+    def _choice(self, node: yaml.Node) -> Choice | None:
+        name_node, arguments_node = node, None
+        if not isinstance(node, yaml.ScalarNode):
+            keys = self._keys(node, ("name", "arguments"), "A plugin")
+            if "name" not in keys:
+                self._wrong(node, "A plugin needs a name.")
+                return None
+            name_node, arguments_node = keys["name"], keys.get("arguments")
+        name = str(_plain(name_node))
+        kind = plugins().get(name)
+        if kind is None:
+            problem = unknown_plugin(name)
+            unknown = f"There is no plugin “{name}”{suggestion(name, plugins())}"
+            self._wrong(name_node, f"The plugin “{name}” {problem}" if problem else unknown)
+            return None
+        if arguments_node is not None:
+            self._refuse_twins(arguments_node)
+        arguments = _plain(arguments_node) if arguments_node is not None else None
+        arguments = {} if arguments is None else arguments
+        try:
+            read_options(kind, arguments)
+        except Unusable as error:
+            for key, sentence in error.problems.items():
+                self._wrong(_at(arguments_node, key) or node, sentence.replace("setting", "argument"))
+            return None
+        except Exception as error:
+            # A plugin of another package may do anything when it is created.
+            self._wrong(node, f"The plugin “{name}” cannot be created: {type(error).__name__}: {error}.")
+            return None
+        return Choice(name, arguments)
+
+    def _composed(self, text: str) -> yaml.Node | None:
+        if len(text) > MAX_CHARACTERS:
+            self.problems.append((1, f"The document has more than {MAX_CHARACTERS:,} characters."))
+            return None
+        try:
+            problem = _problem_of_tokens(text)
+            if problem is not None:
+                self.problems.append(problem)
+                return None
+            composed: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+            return composed
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            mark = getattr(error, "problem_mark", None)
+            reason = getattr(error, "problem", None) or "it cannot be read"
+            self.problems.append((mark.line + 1 if mark else 1, f"This is not YAML: {reason}."))
+            return None
+
+    def _keys(self, node: yaml.Node | None, known: tuple[str, ...], what: str) -> dict[str, yaml.Node]:
+        if node is None:
+            return {}
+        if not isinstance(node, yaml.MappingNode):
+            self._wrong(node, f"{what} must have {' and '.join(known)}.")
+            return {}
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            name = str(_plain(key))
+            if name not in known:
+                self._wrong(key, f"There is no “{name}” here{suggestion(name, known)}")
+            elif name in found:
+                self._wrong(key, f"“{name}” is there twice.")
+            found[name] = value
+        return found
+
+    def _refuse_twins(self, node: yaml.Node) -> None:
+        """A key that is there twice would count once, and which one is anybody's guess."""
+        if isinstance(node, yaml.MappingNode):
+            self._keys(node, tuple(str(_plain(key)) for key, _ in node.value), "An object")
+        if isinstance(node, yaml.CollectionNode):
+            for each in node.value:
+                self._refuse_twins(each[1] if isinstance(node, yaml.MappingNode) else each)
+
+    def _items(self, name: str) -> list[yaml.Node]:
+        node = self.top.get(name)
+        if node is None:
+            return []
+        if not isinstance(node, yaml.SequenceNode):
+            self._wrong(node, f"“{name}” must be a list.")
+            return []
+        return list(node.value)
+
+    def _wrong(self, node: yaml.Node, sentence: str) -> None:
+        self.problems.append((node.start_mark.line + 1, sentence))
+
+
+def _problem_of_tokens(text: str) -> tuple[int, str] | None:
+    """What cannot be allowed before anything is built: aliases, and nesting that takes long to read."""
+    depth = 0
+    for token in yaml.scan(text):
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if isinstance(token, yaml.AliasToken):
+            return token.start_mark.line + 1, "Aliases (*name) cannot be used here."
+        if depth > MAX_DEPTH:
+            return token.start_mark.line + 1, f"This is nested more than {MAX_DEPTH} deep."
+    return None
+
+
+def _plain(node: yaml.Node) -> Any:
+    """The value of a node; what YAML calls dates stays text."""
+    if isinstance(node, yaml.MappingNode):
+        return {str(_plain(key)): _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    if node.tag.rsplit(":", 1)[-1] in ("int", "float", "bool", "null"):
+        return yaml.safe_load(node.value)
+    return node.value
+
+
+def _at(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    """Where an argument stands (`limits.lab.cpu`, `rows[2].name`), as far as its path can be followed."""
+    if isinstance(node, yaml.MappingNode):
+        # Names may have dots of their own: the longest that fits is meant.
+        for name, value in sorted(node.value, key=lambda pair: -len(str(_plain(pair[0])))):
+            word = str(_plain(name))
+            if key == word or key.startswith((f"{word}.", f"{word}[")):
+                return _at(value, key[len(word) :].removeprefix(".")) or name
+    if isinstance(node, yaml.SequenceNode) and key.startswith("["):
+        number, _, rest = key[1:].partition("]")
+        return _at(node.value[int(number)], rest.removeprefix(".")) or node.value[int(number)]
+    return None

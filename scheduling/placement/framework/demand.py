@@ -1,0 +1,150 @@
+"""How many new slots would help, and of which kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scheduling.placement.framework.model import Gang, Job, Node, Task
+
+# The kinds of slots that suit a job, in the order in which they are taken; as keys, to be looked up.
+Kinds = Mapping[int, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Slots that are alike: one of them with nobody on it, and how many of them there can be."""
+
+    node: Node
+    count: int
+
+
+class Needed(NamedTuple):
+    """How many of the slots on their way the jobs would fill, and the new ones that they need besides."""
+
+    claimed: int
+    new: Sequence[Node]
+
+
+def slots_needed(
+    jobs: Iterable[Job], coming: Iterable[Supply], new: Iterable[Supply] = (), limit: int = 0
+) -> Needed:
+    """What the jobs would fill: slots on their way first, then new ones up to a limit.
+
+    Of one priority those that few slots suit come first, and everyone takes the plainest slot that will do:
+    the same jobs come to the same slots when what was new is on its way. What never fits counts nothing.
+    """
+    filling = _Filling(_plainest_first(coming), _plainest_first(new), limit)
+    for job in _hardest_first(jobs, filling.stock):
+        if not filling.openable:
+            break
+        filling.add(job)
+    return Needed(filling.claimed, filling.new)
+
+
+def _plainest_first(supplies: Iterable[Supply]) -> list[Supply]:
+    """Those that can be taken away before those that cannot, those with few labels before those with many."""
+    return sorted(supplies, key=lambda supply: (not supply.node.spot, len(supply.node.labels), _kind(supply)))
+
+
+def _hardest_first(jobs: Iterable[Job], stock: Iterable[Supply]) -> Iterable[Job]:
+    """By priority, and within one those that few slots suit first; as they are where all slots are alike."""
+    if len({_kind(supply) for supply in stock}) <= 1:
+        return jobs
+    return sorted(jobs, key=lambda job: (-job.priority, job.preemptible, -len(job.labels)))
+
+
+def _kind(supply: Supply) -> tuple[bool, tuple[tuple[str, str], ...]]:
+    return supply.node.spot, tuple(sorted(supply.node.labels.items()))
+
+
+class _Filling:
+    """Slots that are opened as tasks need them."""
+
+    def __init__(self, coming: Sequence[Supply], new: Sequence[Supply], limit: int) -> None:
+        self.stock = [*coming, *new]
+        self.claimed = 0
+        self.new: list[Node] = []
+        self._first_new, self._limit = len(coming), limit
+        self._left = [supply.count for supply in self.stock]
+        self.openable = sum(self._left[: len(coming)]) + min(sum(self._left[len(coming) :]), limit)
+        self._rooms: list[_Room] = []
+        # Rooms only fill up, so tasks of one shape share a pointer: what had no room before has none now.
+        self._pointers: dict[Hashable, int] = {}
+        self._kinds: dict[Hashable, Kinds] = {}
+
+    def add(self, job: Job) -> None:
+        kind = (job.system, job.preemptible, job.labels)
+        suiting = self._kinds.get(kind)
+        if suiting is None:
+            found = (number for number, supply in enumerate(self.stock) if _suits(job, supply.node))
+            suiting = self._kinds[kind] = dict.fromkeys(found)
+        if suiting:
+            for task in job.tasks if job.gang is Gang.SPREAD else (job.whole,):
+                self._put(task, suiting, (task.request, task.ports, kind))
+
+    def _put(self, task: Task, suiting: Kinds, shape: Hashable) -> None:
+        rooms = self._rooms
+        index = self._pointers.get(shape, 0)
+        while index < len(rooms) and not (rooms[index].takes(task) and rooms[index].kind in suiting):
+            index += 1
+        self._pointers[shape] = index
+        if index < len(rooms) or self._open(task, suiting):
+            rooms[index].take(task)
+
+    def _open(self, task: Task, suiting: Kinds) -> bool:
+        """Another slot, of the first kind that is left and can hold the task."""
+        for number in self._in_stock(suiting):
+            room = _Room(number, self.stock[number].node)
+            if room.takes(task):
+                self._left[number] -= 1
+                self.openable -= 1
+                self._rooms.append(room)
+                if number < self._first_new:
+                    self.claimed += 1
+                else:
+                    self.new.append(self.stock[number].node)
+                return True
+        return False
+
+    def _in_stock(self, suiting: Kinds) -> Iterator[int]:
+        end = self._first_new if len(self.new) == self._limit else len(self.stock)
+        return (number for number in suiting if number < end and self._left[number])
+
+
+def _suits(job: Job, node: Node) -> bool:
+    """Whether such a slot is the kind the job asks for, whatever is free on it."""
+    return (
+        job.system in ("", node.system)
+        and (job.preemptible or not node.spot)
+        and all(node.labels.get(key) == value for key, value in job.labels)
+    )
+
+
+class _Room:
+    """What is left of a slot that nobody was on."""
+
+    __slots__ = ("free", "kind", "leases", "ports")
+
+    def __init__(self, kind: int, node: Node) -> None:
+        self.kind = kind
+        self.free: Sequence[int] = node.capacity
+        self.leases, self.ports = node.max_leases, node.ports
+
+    def takes(self, task: Task) -> bool:
+        cpu, memory, storage, gpu = task.request
+        free = self.free
+        return (
+            self.leases >= 1
+            and self.ports >= task.ports
+            and cpu <= free[0]
+            and memory <= free[1]
+            and storage <= free[2]
+            and gpu <= free[3]
+        )
+
+    def take(self, task: Task) -> None:
+        self.free = [left - asked for left, asked in zip(self.free, task.request, strict=True)]
+        self.leases -= 1
+        self.ports -= task.ports

@@ -1,0 +1,170 @@
+"""Why a job found no node: every predicate's answer over every node, put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.placement.framework.callbacks import PredicateFn, Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Flags, Indexes, Nodes, NodeState, verb_for
+from scheduling.placement.framework.plugin_calls import allowed
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+SAMPLES = 3
+FAILED = "plugin-failed"
+CLIPPED = "score-clipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One reason over the nodes: how many, some of them by name, and a sentence for all."""
+
+    code: str
+    plugin: str
+    nodes: int
+    text: str
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All reasons, the one that most nodes give first."""
+
+    nodes: int
+    counts: tuple[Count, ...] = ()
+    impossible: bool = False
+    failures: tuple[Count, ...] = ()
+    # What is taken for granted: “With 1 of its 2 kernels placed, ”.
+    given: str = ""
+    # How much of a gang could be placed, as a sentence.
+    partial: str = ""
+
+    @property
+    def dominant(self) -> str:
+        return self.counts[0].code if self.counts else ("impossible" if self.impossible else "no-slots")
+
+    @property
+    def sentence(self) -> str:
+        """“12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned.”"""
+        return f"{self._reasons} {self.partial}" if self.partial else self._reasons
+
+    @property
+    def _reasons(self) -> str:
+        if not self.counts:
+            return "No slot is ready." if not self.nodes else "Every slot was taken by those ahead."
+        first, *rest = self.counts
+        if not first.nodes:
+            return " ".join(each.text for each in self.counts)
+        only = "the only READY slot" if self.given else "The only READY slot"
+        of = f"{self.given}{f'{first.nodes} of {self.nodes} READY slots' if self.nodes > 1 else only}"
+        others = (f"{each.nodes} {each.text}" for each in rest if each.nodes)
+        return "; ".join([f"{of} {first.text}", *others]) + "."
+
+
+def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
+    """Every predicate over every node, as the nodes are now."""
+    every = Nodes(ssn.nodes)
+    counts = [
+        count
+        for fn in ssn.predicates
+        if (refused := ~allowed(ssn, fn, task, job, every)).any()
+        for count in _counts(ssn, fn, task, job, refused)
+    ]
+    counts.sort(key=lambda count: -count.nodes)
+    return Explanation(len(every), tuple(counts), not possible(ssn, task, job), failed_plugins(ssn))
+
+
+def refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]]) -> Explanation:
+    """Reasons that have nothing to do with nodes, each with the plugin that gave it."""
+    counts = tuple(Count(reason.code, plugin, 0, reason.text) for plugin, reason in reasons)
+    return Explanation(len(ssn.nodes), counts, failures=failed_plugins(ssn))
+
+
+def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:
+    """Everything that speaks against one node."""
+    found = []
+    for fn in ssn.predicates:
+        try:
+            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
+        except Exception as error:
+            ssn.failures.note(fn.plugin, error)
+            reason = Reason(FAILED, f"the plugin {fn.plugin} failed: {error}")
+        if reason is not None:
+            found.append(reason)
+    return found
+
+
+def possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
+    """Whether any node here, or one that would be launched, could take it with nothing else on it."""
+    return bool(allowed_by_all(ssn, task, job, Nodes(ssn.ideal)).any())
+
+
+def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -> Flags:
+    found = nodes.all(True)
+    for fn in ssn.predicates:
+        found &= allowed(ssn, fn, task, job, nodes)
+    return found
+
+
+def failed_plugins(ssn: SchedulingSession) -> tuple[Count, ...]:
+    """Plugins that failed, and those whose scores were clipped."""
+    failed = (
+        Count(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
+        for plugin, error in sorted(ssn.failures.by_plugin.items())
+    )
+    clipped = (
+        Count(CLIPPED, plugin, 0, f"The plugin {plugin}: {clipped_text(score)}")
+        for plugin, score in sorted(ssn.failures.clipped.items())
+    )
+    return (*failed, *clipped)
+
+
+def clipped_text(score: float) -> str:
+    return f"a score of {score:g} was clipped; scores are from 0 to 1."
+
+
+def _counts(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags) -> Iterator[Count]:
+    """One count for each code; a predicate that is registered with a code has only that one."""
+    numbers = np.flatnonzero(refused)
+    by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
+    rows = ssn.nodes.rows
+    for code, some in by_code.items():
+        sample = tuple(rows[number].name for number in some[:SAMPLES])
+        yield Count(code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample)
+
+
+def _by_code(
+    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, numbers: Indexes
+) -> dict[str, Indexes]:
+    """The refused nodes by the code of the reason; by the name of the plugin where it gives none."""
+    found: dict[str, list[int]] = {}
+    for number in numbers.tolist():
+        try:
+            reason = fn.scalar(task, job, NodeState(ssn.nodes, number))
+        except Exception as error:
+            ssn.failures.note(fn.plugin, error)
+            reason = None
+        code = reason.code if isinstance(reason, Reason) else ""
+        found.setdefault(code or fn.plugin, []).append(number)
+    return {code: np.array(some) for code, some in found.items()}
+
+
+def _text(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Nodes) -> str:
+    try:
+        if fn.summary is not None:
+            return fn.summary(task, job, refused)
+        assert refused.at is not None
+        reason = fn.scalar(task, job, NodeState(ssn.nodes, int(refused.at[0])))
+    except Exception as error:
+        ssn.failures.note(fn.plugin, error)
+        return f"{verb_for(refused, 'is', 'are')} refused by {fn.plugin}"
+    verb = verb_for(refused, "is", "are")
+    if isinstance(reason, Reason):
+        return f"{verb} refused: {reason.text}"
+    return f"{verb} refused by {fn.plugin}"

@@ -1,0 +1,193 @@
+"""Jobs that spread: each task where it is best, all of them or none."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from scheduling.placement.framework.candidates import Candidates
+from scheduling.placement.framework.explanation import Explanation, allowed_by_all, explain, failed_plugins
+from scheduling.placement.framework.model import Job, Node, Part, Task
+from scheduling.placement.framework.nodes import Nodes, kind_of
+from scheduling.placement.framework.statement import Statement
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+ENDLESS = 1 << 40
+# How many kernels of a partial placement are named.
+SHOWN = 5
+
+
+@dataclass
+class _OnNode:
+    """Tasks of one job that came to one node."""
+
+    tasks: list[Task] = field(default_factory=list)
+    devices: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Tried:
+    """Where the tasks of a job came to, and the one that found no node."""
+
+    found: dict[str, _OnNode] = field(default_factory=dict)
+    # What each plugin gave the nodes, all tasks together.
+    scores: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    stuck: Candidates | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(
+            Part(node, tuple(here.tasks), tuple(sorted(here.devices.items())))
+            for node, here in self.found.items()
+        )
+
+    def add(self, task: Task, part: Part) -> None:
+        here = self.found.setdefault(part.node, _OnNode())
+        here.tasks.append(task)
+        for device, amount in part.devices:
+            here.devices[device] = here.devices.get(device, 0) + amount
+
+
+def try_apart(ssn: SchedulingSession, job: Job, statement: Statement, *, keep_scores: bool = False) -> Tried:
+    """Task by task, until one finds no node; what the statement did is the caller's to undo."""
+    tried = Tried()
+    for task in ssn.tasks_in_order(job):
+        candidates = ssn.candidates(task, job)
+        number = candidates.best()
+        if number is None:
+            tried.stuck = candidates
+            break
+        if keep_scores:
+            for plugin, score in candidates.score_by_plugin(number).items():
+                tried.scores[plugin] += score
+        part = ssn.part_on(task, number)
+        statement.allocate(job, part, leases=0)
+        tried.add(task, part)
+    return tried
+
+
+def first_refusing(ssn: SchedulingSession, job: Job) -> Candidates | None:
+    """The first task that finds no node even when the others are not there."""
+    for task in ssn.tasks_in_order(job):
+        candidates = ssn.candidates(task, job)
+        if candidates.best() is None:
+            return candidates
+    return None
+
+
+def shape_of(ssn: SchedulingSession, job: Job) -> Hashable:
+    """Equal where all tasks have the same answers."""
+    return tuple(id(ssn.candidates(task, job)) for task in ssn.tasks_in_order(job))
+
+
+@contextmanager
+def as_far_as_it_goes(ssn: SchedulingSession, job: Job) -> Iterator[tuple[Candidates | None, int]]:
+    """The task that finds no node, and how many before it have their places meanwhile.
+
+    None of them has, where the task finds no node even without the others.
+    """
+    statement = ssn.statement()
+    try:
+        stuck = first_refusing(ssn, job) or try_apart(ssn, job, statement).stuck
+        yield stuck, len(statement.operations)
+    finally:
+        statement.discard()
+
+
+def explain_apart(ssn: SchedulingSession, job: Job) -> Explanation:
+    """Why a task finds no node: alone where that will do, otherwise with those before it in their places."""
+    with as_far_as_it_goes(ssn, job) as (stuck, placed):
+        if stuck is None:
+            why = Explanation(len(ssn.nodes), failures=failed_plugins(ssn))
+        else:
+            why = explain(ssn, stuck.task, job)
+    given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
+    impossible = why.impossible or not could_hold(ssn, job)
+    partial = best_partial(ssn, job) if impossible else ""
+    return replace(why, given=given, impossible=impossible, partial=partial)
+
+
+def best_partial(ssn: SchedulingSession, job: Job) -> str:
+    """The most tasks that find a node together, and where; empty if none does."""
+    order = ssn.tasks_in_order(job)
+    # The largest first leave room for few: the smallest first are often more.
+    places = max((_places(ssn, job, tasks) for tasks in (order, order[::-1])), key=len)
+    if not places:
+        return ""
+    shown = ", ".join(f"{task.name or 'a kernel'} on {node}" for task, node in places[:SHOWN])
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    verb = "fits" if len(places) == 1 else "fit"
+    return f"At best {len(places)} of its {len(job.tasks)} kernels {verb}: {shown}{more}."
+
+
+def _places(ssn: SchedulingSession, job: Job, tasks: Iterable[Task]) -> list[tuple[Task, str]]:
+    """The tasks that find a node one after the other, each with its node; nothing stays placed."""
+    statement = ssn.statement()
+    found = []
+    for task in tasks:
+        number = ssn.candidates(task, job).best()
+        if number is not None:
+            statement.allocate(job, ssn.part_on(task, number), leases=0)
+            found.append((task, ssn.nodes.rows[number].name))
+    statement.discard()
+    return found
+
+
+def could_hold(ssn: SchedulingSession, job: Job) -> bool:
+    """Whether as many empty nodes as there can be have enough for all tasks.
+
+    A bound: where it says no there is no way, where it says yes there may be none.
+    """
+    snapshot = ssn.snapshot
+    kinds = Counter(kind_of(node) for node in snapshot.nodes)
+    most = len(snapshot.nodes)
+    more = {kind_of(node) for node in (*snapshot.coming, *snapshot.templates)}
+    if more:
+        if snapshot.max_nodes is None:
+            return True
+        most = max(most, snapshot.max_nodes)
+        kinds.update(dict.fromkeys(more, most))
+    rows = [(node, kinds[kind_of(node)]) for node in ssn.ideal.rows]
+    asked = [sum(amounts) for amounts in zip(*map(_asked, job.tasks), strict=True)]
+    for which, amount in enumerate(asked):
+        if _best(most, ((_there(node)[which], count) for node, count in rows)) < amount:
+            return False
+    return all(
+        _best(most, _rooms(ssn, task, job, rows)) >= count
+        for task, count in Counter(replace(task, name="") for task in job.tasks).items()
+    )
+
+
+def _rooms(
+    ssn: SchedulingSession, task: Task, job: Job, rows: list[tuple[Node, int]]
+) -> Iterable[tuple[int, int]]:
+    """How many such tasks each kind of node holds at most, and how many nodes of it there can be."""
+    open_to = allowed_by_all(ssn, task, job, Nodes(ssn.ideal)).tolist()
+    return [(_times(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits]
+
+
+def _times(task: Task, node: Node) -> int:
+    pairs = zip(_there(node), _asked(task), strict=True)
+    return min((there // asked for there, asked in pairs if asked), default=ENDLESS)
+
+
+def _there(node: Node) -> tuple[int, ...]:
+    return (*node.capacity, node.ports)
+
+
+def _asked(task: Task) -> tuple[int, ...]:
+    return (*task.request, task.ports)
+
+
+def _best(most: int, rooms: Iterable[tuple[int, int]]) -> int:
+    """What the best nodes have together, so many of them at most."""
+    found = 0
+    for room, count in sorted(rooms, reverse=True):
+        found += room * min(count, most)
+        most -= min(count, most)
+    return found

@@ -1,0 +1,141 @@
+"""One order of the nodes for all shapes that rank them alike, put right node by node as they fill."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from itertools import islice
+from operator import ge
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
+from scheduling.placement.framework.plugin_calls import Fixed, scored, scored_one
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+# Looked at one by one before all are looked at together.
+HEAD = 48
+# With more nodes to put right than this, ranking all of them anew costs less.
+MANY = 500
+NO_ROOM = -np.inf
+Entry = tuple[float, int]
+
+
+class Ranking:
+    """Nodes as one task ranks them, for all tasks whose scores differ from its own by the same everywhere.
+
+    Nodes without room for even the least that anyone here needs are left out, as most full ones are.
+    """
+
+    __slots__ = (
+        "_base", "_entries", "_fixed", "_job", "_least", "_left_out", "_open", "_order", "_own", "_scores",
+        "_seen", "_ssn", "_task", "given", "heard",
+    )  # fmt: skip
+
+    def __init__(
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+    ) -> None:
+        self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
+        # The scores that change with what is placed, without those that are no numbers.
+        self.heard = [fn for fn in ssn.scores if not fn.fixed and not fn.left_out]
+        self._left_out = ssn.scores_left_out
+        # What each of them gave to every node.
+        self.given: list[list[float]] = [[] for _ in self.heard]
+        self._base: list[float] = fixed.scores.tolist()
+        self._open: list[bool] = fixed.open_to.tolist()
+        # What its own task needs, and the least that any task here needs.
+        self._own, self._least = list(needs), list(needs)
+        self._seen = 0
+        # The best node last, where the list is changed most; the number is negative for the sake of equals.
+        self._order: list[Entry] = []
+        self._entries: list[Entry | None] = []
+        self._rank()
+
+    def admit(self, needs: Sequence[int]) -> None:
+        """Share it with a shape; one that needs less may find room where nobody did before."""
+        least = [min(pair) for pair in zip(self._least, needs, strict=True)]
+        if least != self._least:
+            self._least = least
+            self._rank()
+
+    def first(self, needs: Sequence[int]) -> int | None:
+        """The number of the best node with so much left; of equals the first by name."""
+        if self._seen != len(self._ssn.changed):
+            self._put_right()
+        if self._left_out != self._ssn.scores_left_out:
+            self._leave_out_wrong_scores()
+        cpu, memory, storage, gpu, leases, ports = needs
+        rows = self._ssn.nodes.left
+        for _, negative in islice(reversed(self._order), HEAD):
+            row = rows[-negative]
+            if (
+                row[0] >= cpu
+                and row[1] >= memory
+                and row[2] >= storage
+                and row[3] >= gpu
+                and row[4] >= leases
+                and row[5] >= ports
+            ):
+                return -negative
+        return self._first_of_all(needs) if len(self._order) > HEAD else None
+
+    def _first_of_all(self, needs: Sequence[int]) -> int | None:
+        fits: Flags = (self._ssn.nodes.levels >= needs).all(axis=1) & self._fixed.open_to
+        number = int(np.where(fits, self._scores, NO_ROOM).argmax())
+        return number if fits[number] else None
+
+    def _put_right(self) -> None:
+        changed, seen = self._ssn.changed, self._seen
+        self._seen = len(changed)
+        numbers = changed[seen:] if self._seen == seen + 1 else set(changed[seen:])
+        if len(numbers) > MANY:
+            self._rank()
+            return
+        for number in numbers:
+            self._move(number)
+
+    def _move(self, number: int) -> None:
+        """To its place as it is now; out of the order when there is no room left on it."""
+        order, entry = self._order, self._entries[number]
+        if entry is not None:
+            del order[bisect_left(order, entry)]
+            self._entries[number] = None
+        if self._open[number] and all(map(ge, self._ssn.nodes.left[number], self._least)):
+            score = self._score(number)
+            self._scores[number] = score
+            self._entries[number] = entry = (score, -number)
+            insort(order, entry)
+
+    def _score(self, number: int) -> float:
+        found, state = self._base[number], NodeState(self._ssn.nodes, number)
+        for fn, given in zip(self.heard, self.given, strict=True):
+            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state, shared=True)
+            found += score
+        return found
+
+    def _rank(self) -> None:
+        """All of them anew."""
+        nodes = Nodes(self._ssn.nodes)
+        self._seen = len(self._ssn.changed)
+        self._scores = scores = self._fixed.scores + 0.0
+        closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
+        for fn, column in zip(self.heard, self.given, strict=True):
+            given = scored(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
+            column[:] = given.tolist()
+            scores += given
+        there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)
+        self._order = sorted(zip(scores[there].tolist(), (-there).tolist(), strict=True))
+        self._entries = [None] * len(nodes)
+        for entry in self._order:
+            self._entries[-entry[1]] = entry
+
+    def _leave_out_wrong_scores(self) -> None:
+        """Go on without the scores that were no numbers, here or elsewhere."""
+        self._left_out = self._ssn.scores_left_out
+        self.heard = [fn for fn in self.heard if not fn.left_out]
+        self.given = [[] for _ in self.heard]
+        self._rank()

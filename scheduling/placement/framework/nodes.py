@@ -1,0 +1,244 @@
+"""The nodes as arrays: what is left of each, changed by every virtual placement."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
+from scheduling.placement.framework.model import FOREVER, Job, Node, Part
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Indexes = NDArray[np.intp]
+Number = TypeVar("Number", bound=np.generic)
+NO_DEVICE = -1
+ANY = -(1 << 62)
+# Columns of what is left of a node, after the resources.
+LEASES, PORTS = 4, 5
+
+
+class NodeTable:
+    """All nodes of a cycle, by name; `levels` go down with what is placed.
+
+    A row of `levels` is what is left of a node: one column a resource, then leases, then ports. `left` is the
+    same in plain numbers, which is quicker for one node.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.rows = sorted(nodes, key=lambda node: (node.name, node.key))
+        rows = self.rows
+        self.index = {node.key: number for number, node in enumerate(rows)}
+        self.capacity: Ints = np.array([node.capacity for node in rows], np.int64).reshape(len(rows), 4)
+        self.levels: Ints = np.empty((len(rows), PORTS + 1), np.int64)
+        taken = np.array([node.taken for node in rows], np.int64).reshape(len(rows), 4)
+        self.levels[:, :LEASES] = self.capacity - taken
+        self.levels[:, LEASES] = [node.max_leases - node.taken_leases for node in rows]
+        self.levels[:, PORTS] = [node.ports - node.leaked for node in rows]
+        self.left: list[list[int]] = self.levels.tolist()
+        self.free: Ints = self.levels[:, :LEASES]
+        self.free_leases: Ints = self.levels[:, LEASES]
+        self.free_ports: Ints = self.levels[:, PORTS]
+        self.free_devices: Ints = _devices(rows)
+        self.cordoned: Flags = np.array([node.cordoned for node in rows], np.bool_)
+        self.spot: Flags = np.array([node.spot for node in rows], np.bool_)
+        self.until: Floats = np.array([node.until for node in rows], np.float64)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def total(self) -> Amounts:
+        """What all nodes have together."""
+        cpu, memory, storage, gpu = (int(value) for value in self.capacity.sum(axis=0))
+        return cpu, memory, storage, gpu
+
+    def take(self, part: Part, *, leases: int = 1) -> int:
+        """Put a part of a job onto its node; answers the node's number."""
+        return self._add(part, leases, -1)
+
+    def give_back(self, part: Part, *, leases: int = 1) -> int:
+        return self._add(part, leases, 1)
+
+    def _add(self, part: Part, leases: int, sign: int) -> int:
+        number = self.index[part.node]
+        cpu, memory, storage, gpu = part.request
+        row = self.left[number]
+        row[0] += sign * cpu
+        row[1] += sign * memory
+        row[2] += sign * storage
+        row[3] += sign * gpu
+        row[4] += sign * leases
+        row[5] += sign * part.ports
+        self.levels[number] = row
+        for device, amount in part.devices:
+            self.free_devices[number, device] += sign * amount
+        return number
+
+    def settle(self, jobs: Iterable[Job]) -> None:
+        """Take off what is running; parts on nodes that are not here any more count nowhere."""
+        for job in jobs:
+            for part in job.parts:
+                if part.node in self.index:
+                    self.take(part)
+
+
+class Nodes:
+    """Some of the nodes, as a batch callback sees them: every attribute is an array over them."""
+
+    __slots__ = ("_levels", "at", "table")
+
+    def __init__(self, table: NodeTable, at: Indexes | None = None) -> None:
+        self.table = table
+        self.at = at
+        self._levels: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.table) if self.at is None else len(self.at)
+
+    def of(self, values: NDArray[Number]) -> NDArray[Number]:
+        """The rows of an array over all nodes that these nodes have."""
+        return values if self.at is None else values.take(self.at, axis=0)
+
+    @property
+    def levels(self) -> Ints:
+        """What is left: one row a node, one column a resource, then leases, then ports."""
+        if self._levels is None:
+            self._levels = self.of(self.table.levels)
+        return self._levels
+
+    @property
+    def free(self) -> Ints:
+        """One row a node, one column a resource."""
+        return self.levels[:, :LEASES]
+
+    @property
+    def capacity(self) -> Ints:
+        return self.of(self.table.capacity)
+
+    @property
+    def free_leases(self) -> Ints:
+        return self.levels[:, LEASES]
+
+    @property
+    def free_ports(self) -> Ints:
+        return self.levels[:, PORTS]
+
+    @property
+    def free_devices(self) -> Ints:
+        return self.of(self.table.free_devices)
+
+    @property
+    def cordoned(self) -> Flags:
+        return self.of(self.table.cordoned)
+
+    @property
+    def spot(self) -> Flags:
+        return self.of(self.table.spot)
+
+    @property
+    def until(self) -> Floats:
+        return self.of(self.table.until)
+
+    @property
+    def rows(self) -> Sequence[Node]:
+        """The nodes themselves, for what no array holds."""
+        return self.table.rows if self.at is None else [self.table.rows[number] for number in self.at]
+
+    def all(self, value: bool) -> Flags:
+        """The same answer for every node."""
+        return np.full(len(self), value, np.bool_)
+
+
+def verb_for(nodes: Nodes, one: str, several: str) -> str:
+    """“1 is cordoned”, “2 are cordoned”."""
+    return one if len(nodes) == 1 else several
+
+
+class NodeState:
+    """One node, as a scalar callback sees it: what it is and what is left of it now."""
+
+    __slots__ = ("_number", "_table", "node")
+
+    def __init__(self, table: NodeTable, number: int) -> None:
+        self.node = table.rows[number]
+        self._table = table
+        self._number = number
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def capacity(self) -> Amounts:
+        return self.node.capacity
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        return tuple(self._table.left[self._number][:LEASES])
+
+    @property
+    def free_leases(self) -> int:
+        return self._table.left[self._number][LEASES]
+
+    @property
+    def free_ports(self) -> int:
+        return self._table.left[self._number][PORTS]
+
+    @property
+    def free_devices(self) -> tuple[int, ...]:
+        """What is left of each GPU."""
+        left = self._table.free_devices[self._number].tolist()
+        return tuple(left[: len(self.node.gpus())])
+
+
+def kind_of(node: Node) -> Hashable:
+    """Equal for nodes that could hold the same when empty."""
+    labels = tuple(sorted(node.labels.items()))
+    return node.capacity, node.system, labels, node.spot, node.max_leases, node.ports, node.devices
+
+
+def ideal(nodes: Iterable[Node]) -> NodeTable:
+    """The kinds of nodes there are, each as if nothing were on it or wrong with it."""
+    kinds: dict[Hashable, Node] = {}
+    for node in nodes:
+        kind = kind_of(node)
+        if kind not in kinds:
+            kinds[kind] = replace(
+                node, cordoned=False, until=FOREVER, leaked=0, taken=NOTHING, taken_leases=0, taken_devices=()
+            )
+    return NodeTable(kinds.values())
+
+
+def _devices(rows: Sequence[Node]) -> Ints:
+    """One row a node, one column a GPU; `NO_DEVICE` where a node has fewer than others."""
+    gpus = [node.gpus() if node.capacity[GPU] or node.devices else () for node in rows]
+    widest = max((len(each) for each in gpus), default=0)
+    table = np.full((len(rows), widest), NO_DEVICE, np.int64)
+    for number, each in enumerate(gpus):
+        table[number, : len(each)] = each
+        for device, amount in rows[number].taken_devices:
+            if device < len(each):
+                table[number, device] -= amount
+    return table
+
+
+def at_least(asked: int) -> int:
+    """The least that must be left for what is asked; for nothing it may even be less than nothing."""
+    return asked or ANY
+
+
+def fits_devices(free: Ints, amount: int) -> Flags:
+    """Which nodes have the whole GPUs asked for untouched, and one more with room for the rest."""
+    whole, rest = divmod(amount, UNIT)
+    untouched = (free >= UNIT).sum(axis=1)
+    if not rest:
+        return np.asarray(untouched >= whole, np.bool_)
+    # Devices with room for the rest include the untouched ones: one more of them than the whole part uses.
+    return np.asarray((untouched >= whole) & ((free >= rest).sum(axis=1) > whole), np.bool_)

@@ -1,0 +1,129 @@
+"""Plugins by name: what they are, and how they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from scheduling.placement.framework.entry_points import installed_names, load_installed
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+ENTRY_POINTS = "lcm.scheduler_plugins"
+BUILT_IN = (
+    "resources", "system", "ports", "labels", "cordon", "leases", "quota", "priority", "fairshare",
+    "submit_order", "timeslot", "binpack", "spread", "spot", "gpupack", "gpuspread",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Made anew for every cycle from its arguments, which are the fields of the dataclass."""
+
+    name: ClassVar[str] = ""
+    # Extension points that only one plugin of a configuration can own.
+    owns: ClassVar[tuple[str, ...]] = ()
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        """Register callbacks."""
+
+    def on_session_close(self, ssn: SchedulingSession) -> None:
+        """Clean up, measure."""
+
+
+Kind = TypeVar("Kind", bound=type[Plugin])
+_registered: dict[str, type[Plugin]] = {}
+_refused: dict[str, str] = {}
+
+
+def register_plugin(name: str) -> Callable[[Kind], Kind]:
+    """Make a plugin known by a name, which only one can have."""
+
+    def register(kind: Kind) -> Kind:
+        if _registered.setdefault(name, kind) is not kind:
+            raise ValueError(f"There is already a plugin “{name}”.")
+        kind.name = name
+        return kind
+
+    return register
+
+
+def plugins() -> Mapping[str, type[Plugin]]:
+    """All that are known: the built-in ones and those of installed packages."""
+    _load()
+    return _registered
+
+
+def refused_plugins() -> Mapping[str, str]:
+    """Installed plugins that cannot be used, with the problem of each."""
+    _load()
+    return _refused
+
+
+def unknown_plugin(name: str) -> str:
+    """Why a plugin cannot be used and what to do, as the end of a sentence; empty if it is not installed."""
+    if name in refused_plugins():
+        return f"cannot be used: {_refused[name]}"
+    if name in installed_names(ENTRY_POINTS):
+        return "was installed after LCM started. Restart the web, worker and beat processes to use it."
+    return ""
+
+
+@cache
+def _load() -> None:
+    for name in BUILT_IN:
+        import_module(f"scheduling.placement.plugins.{name}")
+    _refused.update(load_installed(ENTRY_POINTS, _register_installed))
+
+
+def _register_installed(name: str, found: Any) -> None:
+    """An entry point is a plugin class, or a function that returns a plugin."""
+    register_plugin(name)(found if _is_plugin_class(found) else _from_builder(name, found))
+
+
+def _is_plugin_class(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, Plugin)
+
+
+@dataclass(frozen=True)
+class BuiltPlugin(Plugin):
+    """A plugin that a function builds; its arguments are the parameters of the function."""
+
+    builder: ClassVar[Callable[..., Plugin]]
+
+    def __post_init__(self) -> None:
+        built = type(self).builder(**{each.name: getattr(self, each.name) for each in fields(self)})
+        if not isinstance(built, Plugin):
+            raise TypeError(f"the function returned {built!r}, which is not a plugin")
+        object.__setattr__(self, "_built", built)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        self._built.on_session_open(ssn)  # type: ignore[attr-defined]
+
+    def on_session_close(self, ssn: SchedulingSession) -> None:
+        self._built.on_session_close(ssn)  # type: ignore[attr-defined]
+
+
+def _from_builder(name: str, builder: Any) -> type[Plugin]:
+    """A plugin class for a function; it is called once with its defaults, to see what it builds."""
+    if isinstance(builder, type) or not callable(builder):
+        raise TypeError(f"{builder!r} is neither a plugin class nor a function that returns a plugin")
+    parameters = [
+        each for each in signature(builder).parameters.values() if each.kind is not each.VAR_KEYWORD
+    ]
+    if any(each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL) for each in parameters):
+        raise TypeError("the parameters of the function must have names")
+    declared = [
+        (each.name, Any, field(default=MISSING if each.default is each.empty else each.default, kw_only=True))
+        for each in parameters
+    ]
+    members = {"builder": staticmethod(builder), "__doc__": builder.__doc__ or ""}
+    kind = make_dataclass(name, declared, bases=(BuiltPlugin,), namespace=members, frozen=True)
+    if all(each.default is not each.empty for each in parameters):
+        kind.owns = kind()._built.owns  # type: ignore[attr-defined]
+    return kind

@@ -1,0 +1,384 @@
+"""One cycle's session: the nodes as they would be, and what the plugins registered."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
+from operator import attrgetter
+from time import perf_counter
+from typing import Any
+
+from scheduling.placement.framework.amounts import GPU, UNIT
+from scheduling.placement.framework.callbacks import (  # fmt: skip
+    Band,
+    BatchPredicate,
+    BatchScore,
+    CompareJobs,
+    CompareQueues,
+    CompareTasks,
+    EventHandler,
+    Failures,
+    Need,
+    OrderFn,
+    Predicate,
+    PredicateFn,
+    RanksBy,
+    Reason,
+    Score,
+    ScoreFn,
+    ShapeOf,
+    Summary,
+    Timings,
+    When,
+    order_key,
+)
+from scheduling.placement.framework.candidates import Candidates, candidates_for
+from scheduling.placement.framework.model import Job, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.node_order import Ranking
+from scheduling.placement.framework.nodes import NodeState, NodeTable, ideal
+from scheduling.placement.framework.plugin import Plugin
+from scheduling.placement.framework.plugin_calls import MOST, Fixed, fixed_answers, wrong_score
+from scheduling.placement.framework.statement import Statement
+
+PrePredicate = Callable[[Task, Job], Reason | None]
+OverCapacity = Callable[[Job], Reason | None]
+VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
+GpuOrder = Callable[[Task, NodeState, int], float]
+OnChange = Callable[[Job, Part], None]
+
+# How many rankings a node can be in, on average: with every change of it all of them are put right.
+RANKINGS = 32
+
+
+class SchedulingSession:
+    """What plugins see: they register when it opens, answer while actions run, clean up when it closes."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.now = snapshot.now
+        self.queues = snapshot.queues
+        self.nodes = NodeTable(snapshot.nodes)
+        self.nodes.settle(snapshot.running)
+        self.predicates: list[PredicateFn] = []
+        self.pre_predicates: list[tuple[str, PrePredicate]] = []
+        self.scores: list[ScoreFn] = []
+        self.gpu_orders: list[tuple[str, GpuOrder]] = []
+        self.orders: list[OrderFn] = []
+        self.reclaimable: list[tuple[str, VictimFilter]] = []
+        self.preemptable: list[tuple[str, VictimFilter]] = []
+        self.over_capacity: tuple[str, OverCapacity] | None = None
+        self.failures = Failures()
+        self.timings = Timings()
+        # The number of the node of every placement and of everything given back, one after the other.
+        self.changed = array("q")
+        self.given_back = 0
+        # How many scores are not heard any more: whoever added them up does so again.
+        self.scores_left_out = 0
+        self._handlers: list[EventHandler] = []
+        self._shapes: list[tuple[str, ShapeOf]] = []
+        self._candidates: dict[Hashable, Candidates] = {}
+        self._fixed: dict[Hashable, Fixed] = {}
+        self._alike: dict[Hashable, Fixed] = {}
+        self._rankings: dict[Hashable, Ranking] = {}
+        self._ranked = 0
+        self._plugins: list[Plugin] = []
+        self._opening = ""
+
+    def open(self, plugins: Iterable[Plugin]) -> None:
+        """Let each plugin register; one that cannot is left out and named."""
+        for plugin in plugins:
+            self._opening = plugin.name
+            if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
+                self._plugins.append(plugin)
+            else:
+                self._forget(plugin.name)
+        self._opening = ""
+
+    def _forget(self, plugin: str) -> None:
+        """What a plugin registered before it failed goes with it."""
+        callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
+        for named in callbacks:
+            named[:] = [each for each in named if each.plugin != plugin]
+        pairs: tuple[list[Any], ...] = (
+            self.pre_predicates, self.gpu_orders, self.reclaimable, self.preemptable, self._shapes,
+        )  # fmt: skip
+        for named in pairs:
+            named[:] = [pair for pair in named if pair[0] != plugin]
+        if self.over_capacity is not None and self.over_capacity[0] == plugin:
+            self.over_capacity = None
+
+    def close(self) -> None:
+        for plugin in self._plugins:
+            self._guarded(plugin.name, plugin.on_session_close, self)
+
+    @cached_property
+    def ideal(self) -> NodeTable:
+        """Every kind of node that is here, on its way or could be launched, with nothing on it."""
+        snapshot = self.snapshot
+        return ideal((*snapshot.nodes, *snapshot.coming, *snapshot.templates))
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    # What plugins register.
+
+    def add_predicate_fn(
+        self,
+        fn: Predicate,
+        *,
+        batch: BatchPredicate | None = None,
+        code: str = "",
+        summary: Summary | None = None,
+        fixed: bool = False,
+        when: When | None = None,
+        need: Need | None = None,
+    ) -> None:
+        """May this task of this job be on this node?
+
+        `code`: the code of all its reasons; without it each `Reason` is counted by its own code.
+        `fixed`: the answer depends on the node and the job's system, labels and preemptible alone, not on
+        what is placed or asked for. `when`: for which tasks it is asked at all. `need`: it is the same as a
+        least amount in a column of what is left, which is quicker than a batch.
+        """
+        self.predicates.append(PredicateFn(self._opening, code, fn, batch, summary, fixed, when, need))
+
+    def add_pre_predicate_fn(self, fn: PrePredicate) -> None:
+        """May this job be placed at all now, wherever?"""
+        self.pre_predicates.append((self._opening, fn))
+
+    def add_node_order_fn(
+        self,
+        fn: Score,
+        *,
+        batch: BatchScore | None = None,
+        band: Band = Band.PLACEMENT,
+        weight: float = 1.0,
+        fixed: bool = False,
+        ranks_by: RanksBy | None = None,
+    ) -> None:
+        """How good is this node for this task, from 0 to 1?
+
+        `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
+        it is equal have scores that differ by the same amount on every node, and share one order.
+        """
+        if not abs(weight) * band < MOST:
+            raise ValueError(f"a weight of {weight:g} is out of bounds")
+        self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
+
+    def add_gpu_order_fn(self, fn: GpuOrder) -> None:
+        """Which GPU of the chosen node?"""
+        self.gpu_orders.append((self._opening, fn))
+
+    def add_queue_order_fn(
+        self, compare: CompareQueues | None = None, *, key: Callable[[Queue], Any] | None = None
+    ) -> None:
+        """Whose turn is it? May change with what the queue, or one above or below it, got in this cycle."""
+        self.orders.append(OrderFn(self._opening, "queue", order_key(self._safe(compare), key)))
+
+    def add_job_order_fn(
+        self, compare: CompareJobs | None = None, *, key: Callable[[Job], Any] | None = None
+    ) -> None:
+        """Which job first? Asked once a cycle. Before any queue order it makes bands, after one it sorts."""
+        self.orders.append(OrderFn(self._opening, "job", order_key(self._safe(compare), key)))
+
+    def add_task_order_fn(
+        self, compare: CompareTasks | None = None, *, key: Callable[[Task], Any] | None = None
+    ) -> None:
+        """Which task of a job that spreads first?"""
+        self.orders.append(OrderFn(self._opening, "task", order_key(self._safe(compare), key)))
+
+    def add_reclaimable_fn(self, fn: VictimFilter) -> None:
+        """Whom of other queues may this job displace?"""
+        self.reclaimable.append((self._opening, fn))
+
+    def add_preemptable_fn(self, fn: VictimFilter) -> None:
+        """Whom of its own queue may this job displace?"""
+        self.preemptable.append((self._opening, fn))
+
+    def add_job_over_capacity_fn(self, fn: OverCapacity) -> None:
+        """Would this job take its queue over what it may have? Only one plugin can say."""
+        if self.over_capacity is not None:
+            raise ValueError(f"The quota gate is taken by “{self.over_capacity[0]}”.")
+        self.over_capacity = (self._opening, fn)
+
+    def add_event_handler(self, *, allocate: OnChange, deallocate: OnChange) -> None:
+        """Hear of every virtual change and its undo."""
+        self._handlers.append(EventHandler(self._opening, allocate, deallocate))
+
+    def add_shape_fn(self, fn: ShapeOf) -> None:
+        """What else of a job the plugin's answers depend on.
+
+        Jobs of one shape share predicates and scores: same request, ports, system, labels, preemptible.
+        """
+        self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
+
+    def leave_out(self, fn: ScoreFn, score: float) -> None:
+        """Go on without a score that is no number, wherever it was heard, and name whose it is."""
+        self.failures.note(fn.plugin, wrong_score(score))
+        if not fn.left_out:
+            fn.left_out = True
+            self.scores_left_out += 1
+
+    # What actions ask.
+
+    def candidates(self, task: Task, job: Job) -> Candidates:
+        """Where jobs of this shape can go."""
+        more = tuple(self._guarded(plugin, fn, job) for plugin, fn in self._shapes) if self._shapes else ()
+        kind = (job.system, job.labels, job.preemptible, more)
+        shape = (task.request, task.ports, kind)
+        found = self._candidates.get(shape)
+        if found is None:
+            fixed = self._fixed.get(kind)
+            if fixed is None:
+                answers = fixed_answers(self, task, job)
+                fixed = self._fixed[kind] = self._alike.setdefault(answers.content, answers)
+            found = self._candidates[shape] = candidates_for(self, task, job, fixed)
+        return found
+
+    def ranking(self, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]) -> Ranking | None:
+        """The order of nodes that tasks like this share; None where there is none."""
+        key: list[Hashable] = [id(fixed)]
+        for fn in self.scores:
+            if not fn.fixed:
+                unknown = fn.ranks_by is None or fn.clipped
+                ranked = _FAILED if unknown else self._guarded(fn.plugin, _hashable, fn.ranks_by, task)
+                if ranked is _FAILED:
+                    return None
+                key.append(ranked)
+        found = self._rankings.get(tuple(key))
+        if found is None and self._ranked < RANKINGS * len(self.nodes):
+            self._ranked += int(fixed.open_to.sum())
+            found = Ranking(self, task, job, fixed, needs)
+            if any(fn.clipped for fn in found.heard):
+                return None
+            self._rankings[tuple(key)] = found
+        return found
+
+    def refused(self, job: Job) -> list[tuple[str, Reason]]:
+        """All that stands against the job wherever it goes, with the plugin that says so."""
+        found: list[tuple[str, Reason]] = []
+        if self.over_capacity is not None:
+            plugin, fn = self.over_capacity
+            reason = self._guarded(plugin, fn, job)
+            if isinstance(reason, Reason):
+                found.append((plugin, reason))
+        for plugin, check in self.pre_predicates:
+            reason = self._guarded(plugin, check, job.whole, job)
+            if isinstance(reason, Reason):
+                found.append((plugin, reason))
+        return found
+
+    def victims(
+        self, job: Job, filters: Sequence[tuple[str, VictimFilter]], among: Sequence[Job]
+    ) -> list[Job]:
+        """Those all filters agree on; none when a filter fails."""
+        agreed = list(among)
+        for plugin, fn in filters:
+            kept = self._guarded(plugin, _ids, fn, job, agreed)
+            if kept is _FAILED:
+                return []
+            agreed = [each for each in agreed if id(each) in kept]
+        return agreed
+
+    def tasks_in_order(self, job: Job) -> list[Task]:
+        """The first task first; an order that fails is left out."""
+        tasks = sorted(job.tasks, key=attrgetter("name"))
+        for order in reversed([order for order in self.orders if order.kind == "task"]):
+            found = self._guarded(order.plugin, _sorted_by, order.key, tasks)
+            tasks = tasks if found is _FAILED else found
+        return tasks
+
+    def part_on(self, task: Task, number: int) -> Part:
+        """The task on a node, with the GPUs it gets there."""
+        devices = self._choose_devices(task, number) if task.request[GPU] else ()
+        return Part(self.nodes.rows[number].key, (task,), devices)
+
+    def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
+        """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""
+        state = NodeState(self.nodes, number)
+        free = state.free_devices
+        ranked = sorted(
+            range(len(free)),
+            key=lambda device: (
+                -sum(self._gpu_score(order, task, state, device) for order in self.gpu_orders),
+                device,
+            ),
+        )
+        whole, rest = divmod(task.request[GPU], UNIT)
+        chosen = [(device, UNIT) for device in ranked if free[device] >= UNIT][:whole]
+        taken = {device for device, _ in chosen}
+        if rest:
+            chosen += [(device, rest) for device in ranked if free[device] >= rest and device not in taken][
+                :1
+            ]
+        return tuple(sorted(chosen))
+
+    def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
+        score = self._guarded(order[0], lambda: float(order[1](task, state, device)))
+        if score is _FAILED or -MOST < score < MOST:
+            return 0.0 if score is _FAILED else score
+        self.failures.note(order[0], wrong_score(score))
+        return 0.0
+
+    def change(self, job: Job, part: Part, leases: int, *, taking: bool) -> None:
+        """A part comes to its node or leaves it; whoever asked to hear of it does."""
+        if taking:
+            number = self.nodes.take(part, leases=leases)
+        else:
+            number = self.nodes.give_back(part, leases=leases)
+            self.given_back += 1
+        self.changed.append(number)
+        begun = perf_counter()
+        for handler in self._handlers:
+            try:
+                (handler.allocate if taking else handler.deallocate)(job, part)
+            except Exception as error:
+                self.failures.note(handler.plugin, error)
+            # One look at the clock a handler: its end is the beginning of the next.
+            ended = perf_counter()
+            self.timings.seconds[handler.plugin] += ended - begun
+            begun = ended
+
+    def _safe(self, compare: Callable[[Any, Any], int] | None) -> Callable[[Any, Any], int] | None:
+        """A comparison that fails finds both equal."""
+        if compare is None:
+            return None
+        plugin, ask = self._opening, compare
+
+        def safe(left: Any, right: Any) -> int:
+            answer = self._guarded(plugin, _compared, ask, left, right)
+            return 0 if answer is _FAILED else answer
+
+        return safe
+
+    def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
+        begun = perf_counter()
+        try:
+            return fn(*values)
+        except Exception as error:
+            self.failures.note(plugin, error)
+            return _FAILED
+        finally:
+            self.timings.seconds[plugin] += perf_counter() - begun
+
+
+_FAILED: Any = object()
+
+
+def _compared(compare: Callable[[Any, Any], int], left: Any, right: Any) -> int:
+    return int(compare(left, right))
+
+
+def _sorted_by(key: Callable[[Task], Any], tasks: list[Task]) -> list[Task]:
+    return sorted(tasks, key=key)
+
+
+def _ids(fn: VictimFilter, job: Job, victims: Sequence[Job]) -> set[int]:
+    return {id(each) for each in fn(job, victims)}
+
+
+def _hashable(fn: Callable[[Any], Hashable], of: Job | Task) -> Hashable:
+    found = fn(of)
+    hash(found)
+    return found

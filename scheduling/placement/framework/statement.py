@@ -1,0 +1,68 @@
+"""What an action would do, step by step, so that it can be undone to any point or handed over for commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from scheduling.placement.framework.model import Job, Part
+
+if TYPE_CHECKING:
+    from scheduling.placement.framework.session import SchedulingSession
+
+
+class Kind(StrEnum):
+    ALLOCATE = "allocate"
+    EVICT = "evict"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One virtual change: a part of a job comes to a node, or leaves it."""
+
+    kind: Kind
+    job: Job
+    part: Part
+    leases: int
+
+
+class Statement:
+    """An operation log over a session; nothing outside the session changes before commit."""
+
+    def __init__(self, ssn: SchedulingSession) -> None:
+        self._ssn = ssn
+        self.operations: list[Operation] = []
+
+    def allocate(self, job: Job, part: Part, *, leases: int = 1) -> None:
+        """Put a part of a job onto its node."""
+        self._do(Operation(Kind.ALLOCATE, job, part, leases))
+
+    def evict(self, job: Job) -> None:
+        """Take a running job off all its nodes."""
+        for part in job.parts:
+            if part.node in self._ssn.nodes.index:
+                self._do(Operation(Kind.EVICT, job, part, 1))
+
+    def checkpoint(self) -> int:
+        return len(self.operations)
+
+    def rollback(self, checkpoint: int) -> None:
+        """Undo everything since the checkpoint, the newest first."""
+        while len(self.operations) > checkpoint:
+            operation = self.operations.pop()
+            taking = operation.kind is Kind.EVICT
+            self._ssn.change(operation.job, operation.part, operation.leases, taking=taking)
+
+    def discard(self) -> None:
+        self.rollback(0)
+
+    def commit(self) -> list[Operation]:
+        """Hand the operations over; the session keeps their effect."""
+        done, self.operations = self.operations, []
+        return done
+
+    def _do(self, operation: Operation) -> None:
+        self.operations.append(operation)
+        taking = operation.kind is Kind.ALLOCATE
+        self._ssn.change(operation.job, operation.part, operation.leases, taking=taking)

@@ -1,0 +1,172 @@
+"""Who has used less than their share goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduling.options import number
+from scheduling.placement.framework.amounts import NOTHING, Amounts, add, negative
+from scheduling.placement.framework.model import ROOT, Job, Part, Queue, competes_below
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+MAX_EXPONENT = 100.0
+# Charges are counted in this part of the pool.
+FINE = 1 << 40
+
+
+@register_plugin("fairshare")
+@dataclass(frozen=True)
+class FairSharePlugin(Plugin):
+    """Queues by their factor, lowered by what they get in this cycle; reclaims from those over their share.
+
+    `charge` says how much a placement of the whole pool would count against a queue with all of the pool as
+    its share: with 1 it halves its factor.
+    """
+
+    charge: float = number(1, 0, 100)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        standing = _Standing(ssn, self.charge)
+        ssn.add_queue_order_fn(standing.compare, key=standing.key)
+        ssn.add_event_handler(allocate=standing.charge, deallocate=standing.refund)
+        ssn.add_reclaimable_fn(standing.reclaimable)
+
+
+class _Account:
+    """A queue's factor, with what was placed for it and those below it in this cycle."""
+
+    __slots__ = ("base", "charged", "factor", "share")
+
+    def __init__(self, factor: float) -> None:
+        self.base = self.factor = factor
+        # A whole number, so that a charge and its refund leave nothing behind.
+        self.charged = 0
+        self.share = 1.0
+
+
+class _Standing:
+    """The factors of a cycle, with what was placed in it charged provisionally."""
+
+    def __init__(self, ssn: SchedulingSession, rate: float) -> None:
+        self._ssn, self._rate = ssn, rate
+        self._queues = ssn.queues
+        self._total = ssn.nodes.total
+        self._accounts = {name: _Account(queue.factor) for name, queue in ssn.queues.items()}
+        self._charged: dict[str, tuple[_Account, ...]] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._dominant: dict[Amounts, float] = {}
+        self._costs: dict[Amounts, int] = {}
+        self._held: dict[str, Amounts] = {}
+        # What happened that is not in `_held` yet: only reclaim asks for it.
+        # Who was asked to stop holds nothing any more.
+        self._log: list[tuple[Job, Part, int]] = [
+            (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
+        ]
+
+    def key(self, queue: Queue) -> float:
+        return -self._accounts[queue.name].factor
+
+    def compare(self, left: Queue, right: Queue) -> int:
+        ours, theirs = self.key(left), self.key(right)
+        return (ours > theirs) - (ours < theirs)
+
+    def charge(self, job: Job, part: Part) -> None:
+        self._change(job, part, 1)
+
+    def refund(self, job: Job, part: Part) -> None:
+        self._change(job, part, -1)
+
+    def _change(self, job: Job, part: Part, sign: int) -> None:
+        leaf, request = job.leaf, part.request
+        amount = sign * (self._costs.get(request) or self._cost_of(request))
+        for account in self._charged.get(leaf) or self._accounts_of(leaf):
+            account.charged = charged = account.charged + amount
+            # Between -MAX_EXPONENT and MAX_EXPONENT: a refund to a queue with a tiny share must not overflow.
+            exponent = charged / account.share if account.share else charged
+            exponent = max(-MAX_EXPONENT, min(exponent, MAX_EXPONENT))
+            account.factor = account.base * 2.0**-exponent
+        self._log.append((job, part, sign))
+
+    def _accounts_of(self, leaf: str) -> tuple[_Account, ...]:
+        """Those a placement for this queue is charged to: its own and those above it."""
+        found = []
+        for name in self._path(leaf):
+            account = self._accounts[name]
+            account.share = FINE * self.entitled[name]
+            found.append(account)
+        return self._charged.setdefault(leaf, tuple(found))
+
+    def _cost_of(self, amounts: Amounts) -> int:
+        found = self._costs[amounts] = round(self._rate * self._share_of(amounts) * FINE)
+        return found
+
+    def reclaimable(self, job: Job, victims: Sequence[Job]) -> list[Job]:
+        """Those whose queues stay at or over their share without them, the job's staying within its own."""
+        return [victim for victim in victims if self._may_take(job, victim)]
+
+    def _may_take(self, job: Job, victim: Job) -> bool:
+        """Compared where their queues part: projects of one domain, or domains."""
+        ours, theirs = self._path(job.leaf), self._path(victim.leaf)
+        for mine, other in zip(reversed(ours), reversed(theirs), strict=False):
+            if mine != other:
+                with_it = add(self.held(mine), job.request)
+                without = add(self.held(other), negative(victim.request))
+                return (
+                    self._share_of(with_it) <= self.entitled[mine]
+                    and self._share_of(without) >= self.entitled[other]
+                )
+        return False
+
+    @cached_property
+    def entitled(self) -> dict[str, float]:
+        """Each queue's share of the whole: its weight among its siblings, down the tree."""
+        sums: dict[str, float] = {}
+        for queue in self._queues.values():
+            if not queue.joins:
+                above = competes_below(queue.name, self._queues)
+                sums[above] = sums.get(above, 0.0) + queue.weight
+        found: dict[str, float] = {}
+        for name in self._queues:
+            share = 1.0
+            for part in self._path(name):
+                queue = self._queues[part]
+                if not queue.joins:
+                    among = sums[competes_below(part, self._queues)]
+                    share *= queue.weight / among if queue.weight else 0.0
+            found[name] = share
+        return found
+
+    def held(self, queue: str) -> Amounts:
+        """What a queue holds now, with all below it."""
+        for job, part, sign in self._log:
+            cpu, memory, storage, gpu = part.request
+            change = (sign * cpu, sign * memory, sign * storage, sign * gpu)
+            for name in self._path(job.leaf):
+                self._held[name] = add(self._held.get(name, NOTHING), change)
+        self._log.clear()
+        return self._held.get(queue, NOTHING)
+
+    def _share_of(self, amounts: Amounts) -> float:
+        """The largest part of anything the pool has."""
+        found = self._dominant.get(amounts)
+        if found is None:
+            found = max(
+                (asked / there for asked, there in zip(amounts, self._total, strict=True) if there),
+                default=0.0,
+            )
+            self._dominant[amounts] = found
+        return found
+
+    def _path(self, leaf: str) -> tuple[str, ...]:
+        """The queue and those above it."""
+        found = self._paths.get(leaf)
+        if found is None:
+            names, name = [], leaf
+            while name != ROOT and name in self._queues:
+                names.append(name)
+                name = competes_below(name, self._queues)
+            found = self._paths[leaf] = tuple(names)
+        return found

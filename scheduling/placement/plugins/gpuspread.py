@@ -1,0 +1,49 @@
+"""Keep GPUs evenly used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.options import number
+from scheduling.placement.framework.amounts import GPU
+from scheduling.placement.framework.callbacks import Band
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Floats, Nodes, NodeState
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+from scheduling.placement.plugins.gpus import (
+    asks_for_gpus,
+    device_in_use,
+    in_use,
+    in_use_all,
+    without,
+    without_all,
+)
+
+
+@register_plugin("gpuspread")
+@dataclass(frozen=True)
+class GpuSpreadPlugin(Plugin):
+    """Fractions go to the GPU and the slot that are in use least; work without GPUs to slots without them."""
+
+    weight: float = number(1, 0, 100)
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        if not any(node.capacity[GPU] for node in ssn.snapshot.nodes):
+            return
+        ssn.add_node_order_fn(
+            score, batch=score_batch, band=Band.RESOURCE_TYPE, weight=self.weight, ranks_by=asks_for_gpus
+        )
+        ssn.add_gpu_order_fn(device_score)
+
+
+def score(task: Task, job: Job, node: NodeState) -> float:
+    return 1.0 - in_use(node) if task.request[GPU] else without(task, node)
+
+
+def score_batch(task: Task, job: Job, nodes: Nodes) -> Floats:
+    return 1.0 - in_use_all(nodes) if task.request[GPU] else without_all(task, nodes)
+
+
+def device_score(task: Task, node: NodeState, device: int) -> float:
+    return 1.0 - device_in_use(node, device)

@@ -1,0 +1,31 @@
+"""No more jobs on a slot than its pool allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import LEASES, Nodes, NodeState, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("leases")
+@dataclass(frozen=True)
+class LeasesPlugin(Plugin):
+    """One lease a job and slot."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), code="leases", summary=none_left)
+
+
+def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if node.free_leases >= 1:
+        return None
+    most = node.node.max_leases
+    return Reason("leases", "its only lease is taken" if most == 1 else f"all {most} leases are taken")
+
+
+def none_left(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'has', 'have')} no lease left"

@@ -1,0 +1,33 @@
+"""Enough ports of the worker's range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import PORTS, Nodes, NodeState, at_least, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("ports")
+@dataclass(frozen=True)
+class PortsPlugin(Plugin):
+    """All ports of a job must be free; leaked ones are not."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(
+            enough, need=(PORTS, lambda task: at_least(task.ports)), code="ports", summary=lacking
+        )
+
+
+def enough(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if not task.ports or task.ports <= node.free_ports:
+        return None
+    return Reason("ports", f"ports: {task.ports} asked, {max(node.free_ports, 0)} free")
+
+
+def lacking(task: Task, job: Job, nodes: Nodes) -> str:
+    most = max(int(nodes.free_ports.max()), 0)
+    return f"{verb_for(nodes, 'lacks', 'lack')} ports: {task.ports} asked, at most {most} free"

@@ -1,0 +1,28 @@
+"""Higher priority first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduling.placement.framework.model import Job
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("priority")
+@dataclass(frozen=True)
+class PriorityPlugin(Plugin):
+    """Bands of priority; only lower ones can be preempted."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_job_order_fn(compare, key=lambda job: -job.priority)
+        ssn.add_preemptable_fn(strictly_lower)
+
+
+def compare(left: Job, right: Job) -> int:
+    return (left.priority < right.priority) - (left.priority > right.priority)
+
+
+def strictly_lower(job: Job, victims: Sequence[Job]) -> list[Job]:
+    return [victim for victim in victims if victim.priority < job.priority]

@@ -1,0 +1,89 @@
+"""Enough of every resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from scheduling.placement.framework.amounts import CPU, GPU, MEMORY, RESOURCES, STORAGE, UNIT, WORDS, said
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("resources")
+@dataclass(frozen=True)
+class ResourcesPlugin(Plugin):
+    """CPU, memory and storage must be free; GPUs must be free as devices, whole ones whole."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        for which in (CPU, MEMORY, STORAGE):
+            ssn.add_predicate_fn(
+                partial(enough, which),
+                need=(which, partial(asked_of, which)),
+                code=RESOURCES[which],
+                summary=partial(lacking, which),
+            )
+        ssn.add_predicate_fn(
+            enough_gpus, batch=enough_gpus_batch, code="gpu", summary=lacking_gpus, when=asks_for_gpus
+        )
+        ssn.add_task_order_fn(key=biggest_first)
+
+
+def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
+    asked, free = task.request[which], node.free[which]
+    if not asked or asked <= free:
+        return None
+    name = RESOURCES[which]
+    return Reason(name, f"{WORDS[name]}: {said(asked, name)} asked, {said(max(free, 0), name)} free")
+
+
+def asked_of(which: int, task: Task) -> int:
+    return at_least(task.request[which])
+
+
+def asks_for_gpus(task: Task, job: Job) -> bool:
+    return task.request[GPU] > 0
+
+
+def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
+    name = RESOURCES[which]
+    most = max(int(nodes.free[:, which].max()), 0)
+    asked, lack = said(task.request[which], name), verb_for(nodes, "lacks", "lack")
+    return f"{lack} {WORDS[name]}: {asked} asked, at most {said(most, name)} free"
+
+
+def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:
+    asked = task.request[GPU]
+    whole, rest = divmod(asked, UNIT)
+    free = node.free_devices
+    untouched = sum(1 for device in free if device >= UNIT)
+    with_room = sum(1 for device in free if device >= rest) if rest else len(free)
+    if untouched >= whole and (not rest or with_room > whole):
+        return None
+    return Reason("gpu", f"GPU: {asked / UNIT:g} asked, {_devices_said(free)}")
+
+
+def enough_gpus_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
+    return fits_devices(nodes.free_devices, task.request[GPU])
+
+
+def lacking_gpus(task: Task, job: Job, nodes: Nodes) -> str:
+    untouched = int((nodes.free_devices >= UNIT).sum(axis=1).max(initial=0))
+    part = int(nodes.free_devices.max(initial=0))
+    there = (
+        f"{untouched} whole {'one' if untouched == 1 else 'ones'}" if untouched else f"{part / UNIT:g} of one"
+    )
+    lack = verb_for(nodes, "lacks", "lack")
+    return f"{lack} GPUs: {task.request[GPU] / UNIT:g} asked, at most {there} free"
+
+
+def biggest_first(task: Task) -> tuple[int, ...]:
+    """Large tasks of a gang first: the small ones find room more easily."""
+    return tuple(-amount for amount in task.request)
+
+
+def _devices_said(free: tuple[int, ...]) -> str:
+    return "free of each: " + ", ".join(f"{device / UNIT:g}" for device in free) if free else "none here"

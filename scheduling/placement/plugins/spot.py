@@ -1,0 +1,45 @@
+"""Spot slots can be taken away: not for work that cannot be interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.placement.framework.callbacks import Band, Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("spot")
+@dataclass(frozen=True)
+class SpotPlugin(Plugin):
+    """Keep work that cannot be interrupted off spot slots, and prefer other slots for the rest."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(allows, batch=allows_batch, code="spot", summary=can_go, fixed=True)
+        ssn.add_node_order_fn(score, batch=score_batch, band=Band.SPOT, fixed=True)
+
+
+def allows(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if job.preemptible or not node.node.spot:
+        return None
+    return Reason("spot", "a spot slot, and this session cannot be interrupted")
+
+
+def can_go(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'is a spot slot', 'are spot slots')}, and it cannot be interrupted"
+
+
+def allows_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
+    return nodes.all(True) if job.preemptible else ~nodes.spot
+
+
+def score(task: Task, job: Job, node: NodeState) -> float:
+    return 0.0 if node.node.spot else 1.0
+
+
+def score_batch(task: Task, job: Job, nodes: Nodes) -> Floats:
+    return np.where(nodes.spot, 0.0, 1.0)

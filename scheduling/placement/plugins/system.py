@@ -1,0 +1,38 @@
+"""The right kind of worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.model import Job, Task
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+
+@register_plugin("system")
+@dataclass(frozen=True)
+class SystemPlugin(Plugin):
+    """A job that names a system goes only to slots of that system."""
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        ssn.add_predicate_fn(matches, batch=matches_batch, code="system", summary=others, fixed=True)
+
+
+def matches(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if not job.system or node.node.system == job.system:
+        return None
+    return Reason("system", f"runs {node.node.system or 'another system'}, not {job.system}")
+
+
+def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
+    if not job.system:
+        return nodes.all(True)
+    return np.array([node.system == job.system for node in nodes.rows], np.bool_)
+
+
+def others(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'does', 'do')} not run {job.system}"

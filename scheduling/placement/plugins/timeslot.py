@@ -1,0 +1,66 @@
+"""Jobs are placed near the start of their timeslot, where they can stay until its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scheduling.options import number
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.model import FOREVER, Job, Task
+from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, verb_for
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.placement.framework.session import SchedulingSession
+
+# The code of a reason to wait that is no trouble.
+TOO_EARLY = "too-early"
+
+
+@register_plugin("timeslot")
+@dataclass(frozen=True)
+class TimeslotPlugin(Plugin):
+    """Not before the lead time, not after the end, not on a slot that goes before the end."""
+
+    lead_minutes: float = number(15, 0, 1440)
+
+    @property
+    def turn(self) -> str:
+        if not self.lead_minutes:
+            return "when its timeslot begins"
+        minutes = "1 minute" if self.lead_minutes == 1 else f"{self.lead_minutes:g} minutes"
+        return f"{minutes} before its timeslot"
+
+    def on_session_open(self, ssn: SchedulingSession) -> None:
+        now, lead = ssn.now, self.lead_minutes * 60
+        # The same for all who booked ahead, without the moment: pages and the API tell that of each.
+        early = Reason(TOO_EARLY, f"It is booked ahead; its turn comes {self.turn}.")
+
+        def in_time(task: Task, job: Job) -> Reason | None:
+            if job.starts - lead > now:
+                return early
+            return Reason("too-late", "Its timeslot is over.") if job.ends <= now else None
+
+        ssn.add_pre_predicate_fn(in_time)
+        limits = sorted({node.until for node in ssn.snapshot.nodes if node.until != FOREVER})
+        if limits:
+            ssn.add_shape_fn(lambda job: sum(1 for limit in limits if limit < job.ends))
+            ssn.add_predicate_fn(stays, batch=stays_batch, code="timeslot", summary=goes, fixed=True)
+
+
+def stays(task: Task, job: Job, node: NodeState) -> Reason | None:
+    if node.node.until >= job.ends:
+        return None
+    return Reason("timeslot", f"goes at {_clock(node.node.until)}, before the end of the timeslot")
+
+
+def goes(task: Task, job: Job, nodes: Nodes) -> str:
+    return f"{verb_for(nodes, 'goes', 'go')} before its end"
+
+
+def stays_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
+    found: Flags = nodes.until >= job.ends
+    return found
+
+
+def _clock(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

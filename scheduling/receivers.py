@@ -1,0 +1,52 @@
+"""How sessions get and lose their capacity: receivers of what happens to sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.dispatch import receiver
+
+from lcm.domain.lifecycle import FINAL, SessionStatus
+from lcm.events.signals import session_created, sessions_moved
+from lcm.models import LabletSession
+from scheduling.models import Phase
+from scheduling.services.port_allocation import abandon_ports
+from scheduling.services.reservations import end_for_sessions, reserve_again, reserve_for_session
+
+S = SessionStatus
+HAD_A_LAB = (S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING)
+
+
+@receiver(session_created)
+def reserve(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
+    reserve_for_session(session=session, now=now)
+
+
+@receiver(sessions_moved)
+def follow(
+    sender: Any,
+    session_ids: list[UUID],
+    old: SessionStatus,
+    new: SessionStatus,
+    now: datetime,
+    lab_is_gone: bool,
+    **kwargs: Any,
+) -> None:
+    """Final sessions give back what they hold; those that return to the queue claim anew.
+
+    Ports of a lab that may still be on its worker are nobody's until it was looked for.
+    """
+    if not lab_is_gone and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
+        abandon_ports(session_ids, now=now)
+    if new in FINAL:
+        pending = Phase.EXPIRED if new == SessionStatus.EXPIRED else Phase.CANCELLED
+        end_for_sessions(
+            session_ids=session_ids, pending=pending, now=now, reason=f"session {new.label.lower()}"
+        )
+    elif new == SessionStatus.PENDING:
+        end_for_sessions(
+            session_ids=session_ids, pending=Phase.CANCELLED, now=now, reason="back to the queue"
+        )
+        reserve_again(session_ids=session_ids, now=now)

@@ -1,0 +1,67 @@
+"""What is taken of slots: a query or two for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from django.db.models import BigIntegerField, Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Cast, Round
+
+from scheduling.capacity.resources import NAMES
+from scheduling.models import Phase, Pool, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts, add
+
+# Slots by their ids, or as a query where there may be thousands.
+Slots: TypeAlias = "Sequence[UUID] | QuerySet[Slot]"
+
+
+def amounts_by_slot(slots: Slots) -> dict[UUID, Amounts]:
+    """What active reservations hold, by slot; those that are spread by their parts."""
+    found: dict[UUID, Amounts] = {}
+    whole, parts = (
+        rows.order_by().values_list("slot_id").annotate(**whole_units(Sum)) for rows in _held_on(slots)
+    )
+    for slot_id, cpu, memory, storage, gpu in whole.union(parts, all=True):
+        found[slot_id] = add(found.get(slot_id, NOTHING), (cpu, memory, storage, gpu))
+    return found
+
+
+def whole_units(of: Callable[[str], Any] = F) -> dict[str, Cast]:
+    """The amounts of rows, or sums of them, as the scheduler counts: no Decimal is made."""
+    return {f"{name}_units": Cast(Round(of(name) * UNIT), BigIntegerField()) for name in NAMES}
+
+
+def devices_by_slot(slots: Slots) -> dict[UUID, dict[int, int]]:
+    """How much of each GPU is held, by slot."""
+    found: dict[UUID, dict[int, int]] = {}
+    for rows in _held_on(slots):
+        for slot_id, devices in rows.filter(gpu__gt=0).values_list("slot_id", "devices"):
+            held = found.setdefault(slot_id, {})
+            for device, amount in devices:
+                held[device] = held.get(device, 0) + amount
+    return found
+
+
+def ports_by_slot(pool: Pool | None, slots: Slots, *, leaked_only: bool = False) -> dict[UUID, int]:
+    """How many ports of the pool's range are taken, by slot; slots of several pools by the range of each."""
+    first, last = (
+        (pool.first_port, pool.last_port)
+        if pool
+        else (F("slot__pool__first_port"), F("slot__pool__last_port"))
+    )
+    rows = PortAllocation.objects.filter(_among(slots), port__gte=first, port__lte=last)
+    if leaked_only:
+        rows = rows.filter(leaked=True)
+    counts: Any = rows.order_by().values_list("slot_id").annotate(Count("pk"))
+    return dict(counts)
+
+
+def _held_on(slots: Slots) -> tuple[Any, Any]:
+    whole = Reservation.objects.filter(_among(slots), phase=Phase.READY, spread=False)
+    return whole, ReservationPart.objects.filter(_among(slots))
+
+
+def _among(slots: Slots) -> Q:
+    return Q(slot__in=slots.values("pk")) if isinstance(slots, QuerySet) else Q(slot_id__among=slots)

@@ -1,0 +1,190 @@
+"""A dry run: the next cycle of a pool as it is, and with something changed. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import cycle, islice
+from uuid import UUID
+
+from lcm.domain.allocation import divide
+from lcm.domain.errors import InvalidInput
+from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.amounts import RESOURCES, UNIT, amounts_of
+from scheduling.placement.framework.configuration import Configuration, WrongConfiguration, read_configuration
+from scheduling.placement.framework.cycle import Cycle, Eviction, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.explanation import Count, failed_plugins
+from scheduling.placement.framework.model import Job, Snapshot, Task
+from scheduling.selectors.snapshots import snapshot_of
+
+
+def with_requirements(job: Job, amounts: Mapping[str, Decimal]) -> Job:
+    """What is not named stays. The tasks of a job that spreads divide the new amounts as they did the old."""
+    columns = [[task.request[which] for task in job.tasks] for which in range(len(RESOURCES))]
+    for which, name in enumerate(RESOURCES):
+        if name in amounts:
+            parts = divide(amounts[name], [Decimal(each) for each in columns[which]])
+            columns[which] = [int(part * UNIT) for part in parts]
+    rows = zip(*columns, strict=True)
+    return replace(job, tasks=tuple(_resized(task, row) for task, row in zip(job.tasks, rows, strict=True)))
+
+
+def _resized(task: Task, amounts: tuple[int, ...]) -> Task:
+    values = {name: Decimal(amount) / UNIT for name, amount in zip(RESOURCES, amounts, strict=True)}
+    return replace(task, request=amounts_of(values))
+
+
+# The head of the queue that is rehearsed.
+QUEUE_LOOKED_AT = 10_000
+MOST_NEW_SLOTS = 1_000
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Other amounts for the waiting sessions of a definition, or for one session."""
+
+    amounts: Mapping[str, Decimal]
+    definition: UUID | None = None
+    session: UUID | None = None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What would be different."""
+
+    drain: Sequence[UUID] = ()
+    add_slots: int = 0
+    requirements: Sequence[Requirement] = ()
+    # Another scheduler document; None leaves the pool's own.
+    scheduler: str | None = None
+
+
+@dataclass(frozen=True)
+class Move:
+    """Someone whose lot would change: where to, now and then, and why not."""
+
+    reservation: UUID
+    position: int
+    before: str
+    after: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Two cycles, compared."""
+
+    waiting: int
+    placed_before: int
+    placed_after: int
+    newly_placed: Sequence[Move] = ()
+    no_longer_placed: Sequence[Move] = ()
+    moved: Sequence[Move] = ()
+    stopped_before: int = 0
+    stopped_after: int = 0
+    failures: Sequence[Count] = field(default_factory=tuple)
+
+
+def rehearse(pool: Pool, what_if: WhatIf, *, now: datetime) -> Rehearsal:
+    """Both cycles run on the code that decides; wrong input is refused before anything runs."""
+    ours = _configuration(pool.scheduler)
+    theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
+    drained = _drained(pool, what_if.drain)
+    if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
+        raise InvalidInput({"add_slots": f"From 0 to {MOST_NEW_SLOTS:,} slots can be added."})
+    before = snapshot_of(pool, ours, now=now, limit=QUEUE_LOOKED_AT)
+    after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=QUEUE_LOOKED_AT)
+    after = _with_slots(after, drained, what_if.add_slots)
+    after = replace(after, jobs=[*_changed(pool, after, what_if), *after.running])
+    return _compared(
+        before,
+        run_cycle(before, ours, keep_scores=False),
+        after,
+        run_cycle(after, theirs, keep_scores=False),
+    )
+
+
+def _configuration(text: str) -> Configuration:
+    try:
+        return read_configuration(text)
+    except WrongConfiguration as error:
+        raise InvalidInput({"scheduler": error.sentences}) from error
+
+
+def _drained(pool: Pool, keys: Sequence[UUID]) -> set[str]:
+    known = set(
+        Slot.objects.filter(pool=pool, state=SlotState.READY, pk__in=keys).values_list("pk", flat=True)
+        if keys
+        else ()
+    )
+    unknown = [str(key) for key in keys if key not in known]
+    if unknown:
+        raise InvalidInput({"drain": f"{', '.join(unknown)} is no READY slot of {pool}."})
+    return {key.hex for key in known}
+
+
+def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
+    """Without some of its slots, and with new ones: of each kind in turn."""
+    kinds = islice(cycle(snapshot.templates), count)
+    more = [
+        replace(new, name=f"new slot {number}", id=f"new-{number:04}") for number, new in enumerate(kinds, 1)
+    ]
+    return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
+
+
+def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list[Job]:
+    """The waiting jobs, each with the last requirement that names it."""
+    amounts: dict[UUID, Mapping[str, Decimal]] = {}
+    waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
+    for requirement in what_if.requirements:
+        rows = waiting.filter(session=requirement.session) if requirement.session else waiting
+        if requirement.definition:
+            rows = rows.filter(session__definition=requirement.definition)
+        amounts |= dict.fromkeys(rows.values_list("pk", flat=True), requirement.amounts)
+    return [
+        with_requirements(job, amounts[UUID(job.id)]) if UUID(job.id) in amounts else job
+        for job in snapshot.waiting
+    ]
+
+
+def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Rehearsal:
+    names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
+    lots = {verdict.job.id: verdict for verdict in now.verdicts}
+    moves: dict[str, list[Move]] = {"new": [], "lost": [], "moved": []}
+    for verdict in then.verdicts:
+        for kind, move in _move(lots.get(verdict.job.id), verdict, names):
+            moves[kind].append(move)
+    return Rehearsal(
+        waiting=len(then.verdicts),
+        placed_before=len(now.placed),
+        placed_after=len(then.placed),
+        newly_placed=moves["new"],
+        no_longer_placed=moves["lost"],
+        moved=moves["moved"],
+        stopped_before=_victims(now.evictions),
+        stopped_after=_victims(then.evictions),
+        failures=failed_plugins(then.ssn),
+    )
+
+
+def _move(before: Verdict | None, after: Verdict, names: Mapping[str, str]) -> Iterator[tuple[str, Move]]:
+    was, will = (_where(before, names) if before else ""), _where(after, names)
+    if was == will:
+        return
+    kind = "new" if not was else "moved" if will else "lost"
+    why = after.why.sentence if after.why else ""
+    yield kind, Move(UUID(after.job.id), after.position, was, will, why)
+
+
+def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
+    """The slots someone gets; room that is yet to be made is said so."""
+    if verdict.outcome not in (Outcome.PLACED, Outcome.HELD):
+        return ""
+    found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))
+    return found if verdict.outcome is Outcome.PLACED else f"{found}, once room is made"
+
+
+def _victims(evictions: Sequence[Eviction]) -> int:
+    return len({eviction.victim.id for eviction in evictions})

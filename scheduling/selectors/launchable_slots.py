@@ -1,0 +1,84 @@
+"""What could be launched now, and what each launch is meant to be."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+
+from scheduling.capacity.offerings import open_offerings
+from scheduling.capacity.runtimes.base import ListedWorker, RuntimeAdapter
+from scheduling.placement.framework.demand import Supply
+from scheduling.placement.framework.model import Node
+from scheduling.selectors.new_slots import Prospects, free_workers
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a launch is meant for."""
+
+    # What cannot be interrupted.
+    on_demand_only: bool = False
+    # The worker of a list that exists already, and its place in that list.
+    worker: str = ""
+    number: int = 0
+
+
+ANY = Intent()
+
+
+class Stock:
+    """New slots of each kind: as many as may be had, or as there are free workers of a list."""
+
+    def __init__(self, prospects: Prospects, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
+        self._prospects, self._most = prospects, most
+        self._chooses = len(prospects.markets) > 1
+        # While all of it is refused nothing is asked for on demand: what may be interrupted goes on.
+        self._on_demand = self._chooses and bool(
+            open_offerings(prospects.pool, runtime, now, on_demand_only=True)
+        )
+        self._listed = free_workers(prospects)
+        self._free: dict[tuple[tuple[str, str], ...], deque[tuple[int, ListedWorker]]] = {}
+        for number, worker in self._listed:
+            self._free.setdefault(_key(worker.labels), deque()).append((number, worker))
+
+    @property
+    def lacks_on_demand(self) -> bool:
+        """The pool may have it, and all of it was refused a moment ago."""
+        return self._chooses and not self._on_demand
+
+    def supplies(self, *, refused: bool = False) -> list[Supply]:
+        """What may be asked for now; with `refused` also what was refused a moment ago."""
+        found = []
+        for node in self._prospects.templates:
+            most = self._most
+            if self._prospects.workers:
+                most = min(most, len(self._free.get(_key(node.labels), ())))
+            found += [Supply(each, most) for each in self._markets(node, self._on_demand or refused)]
+        return found
+
+    def _markets(self, node: Node, on_demand: bool) -> Iterable[Node]:
+        """What may be taken away, and what is not; one of them where there is no choice."""
+        if not self._chooses:
+            return [node]
+        spot, lasting = replace(node, spot=True), replace(node, spot=False)
+        return [spot, lasting] if on_demand else [spot]
+
+    def for_node(self, node: Node) -> Intent:
+        """A launch that makes such a slot, which is then gone from the stock."""
+        on_demand_only = self._chooses and not node.spot
+        if not self._prospects.workers:
+            return Intent(on_demand_only)
+        number, worker = self._free[_key(node.labels)].popleft()
+        return Intent(on_demand_only, worker.name, number)
+
+    def of_any_kind(self, count: int) -> list[Intent]:
+        if not self._prospects.workers:
+            return [ANY] * min(count, self._most)
+        return [Intent(worker=worker.name, number=number) for number, worker in islice(self._listed, count)]
+
+
+def _key(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))

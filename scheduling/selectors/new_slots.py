@@ -1,0 +1,190 @@
+"""What new slots of a pool will be: those that could be launched, and those on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from django.db.models import BooleanField, Case, Count, F, FilteredRelation, Q, QuerySet, Value, When
+
+from scheduling.capacity.offerings import markets_of
+from scheduling.capacity.resources import resources_of
+from scheduling.capacity.runtimes.base import ListedWorker, Market, RuntimeFailure
+from scheduling.capacity.runtimes.registry import runtime_for
+from scheduling.models import LIVE, OCCUPIED, AttemptOutcome, Pool, Slot, SlotState
+from scheduling.models.slots import readable_labels
+from scheduling.placement.framework.amounts import amounts_of
+from scheduling.placement.framework.demand import Supply
+from scheduling.placement.framework.model import Node
+from scheduling.selectors.allocated_resources import whole_units
+from scheduling.selectors.capacity import is_on_its_way, on_their_way
+
+Labels = Mapping[str, str]
+AnyPool = TypeVar("AnyPool", bound=Pool)
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What a pool's settings make of a new slot."""
+
+    pool: Pool
+    # Every set of labels that one can have.
+    labels: Sequence[Labels]
+    # Those that are on offer and allowed, the first choice first.
+    markets: Sequence[Market]
+    # Those that exist already; none where instances are started.
+    workers: Sequence[ListedWorker] = ()
+
+    @property
+    def spot_only(self) -> bool:
+        return Market.ON_DEMAND not in self.markets
+
+    @cached_property
+    def templates(self) -> list[Node]:
+        """A slot of each kind that nobody is on; where there is a choice, one that is not taken away."""
+        new = Node(
+            name=f"{self.pool.name}-new",
+            capacity=amounts_of(vars(resources_of(self.pool))),
+            system=self.pool.system,
+            spot=self.spot_only,
+            max_leases=self.pool.max_leases,
+            ports=self.pool.port_count,
+        )
+        return [
+            replace(new, name=f"{new.name}-{number}" if number > 1 else new.name, labels=labels)
+            for number, labels in enumerate(self.labels, 1)
+        ]
+
+    def launching(self, *, on_demand_only: bool, worker: str) -> Node:
+        """What comes of a launch that is meant like this: taken for spot as long as it may be."""
+        labels = self._by_worker.get(worker, self.labels[0])
+        return replace(
+            self.templates[0], labels=labels, spot=Market.SPOT in self.markets and not on_demand_only
+        )
+
+    @cached_property
+    def _by_worker(self) -> dict[str, Labels]:
+        return {worker.name: worker.labels for worker in self.workers}
+
+
+def prospects_of(pool: Pool) -> Prospects:
+    """By the pool's settings as they are now, as far as they say something where they allow no runtime."""
+    markets = markets_of(pool)
+    try:
+        runtime = runtime_for(pool)
+        on_offer = {offering.market for offering in runtime.offerings()}
+        workers = list(runtime.workers())
+    except RuntimeFailure:
+        return Prospects(pool, [_labels_in(pool.runtime_settings)], markets)
+    if len(markets) > 1:
+        markets = tuple(market for market in markets if market in on_offer) or markets
+    labels = _distinct(worker.labels for worker in workers) or [runtime.labels_of("")]
+    return Prospects(pool, labels, markets, workers)
+
+
+def _labels_in(settings: Any) -> Labels:
+    labels = settings.get("labels") if isinstance(settings, dict) else None
+    return labels if isinstance(labels, dict) else {}
+
+
+def _distinct(labels: Iterable[Labels]) -> list[Labels]:
+    return list({tuple(sorted(each.items())): each for each in labels}.values())
+
+
+def is_spot_only(pool: Pool) -> bool:
+    """Nothing that it launches is there to stay: by its policy, or because nothing else is on offer."""
+    markets = markets_of(pool)
+    return markets == (Market.SPOT,) or (len(markets) > 1 and prospects_of(pool).spot_only)
+
+
+def pools_with_labels(pools: Sequence[AnyPool], labels: Labels) -> list[AnyPool]:
+    """Those that launch slots with all the labels, or have one."""
+    if not labels:
+        return list(pools)
+    sets = {pool.pk: list(prospects_of(pool).labels) for pool in pools}
+    slots = Slot.objects.filter(pool__in=pools, state__in=LIVE).order_by()
+    for pool_id, own in slots.values_list("pool_id", "labels").distinct():
+        sets[pool_id].append(readable_labels(own))
+    return [pool for pool in pools if any(labels.items() <= own.items() for own in sets[pool.pk])]
+
+
+def coming_to(prospects: Prospects, *, now: datetime) -> list[Supply]:
+    """The slots on their way, alike ones together, as they will be: with nobody on them."""
+    slots = with_intent(Slot.objects.filter(on_their_way(now), pool=prospects.pool)).annotate(
+        launching=_is_launching(), **whole_units()
+    )
+    columns = ("launching", "on_demand_only", "meant_for", "labels", "is_spot", "max_leases", *whole_units())
+    rows: Any = slots.order_by().values_list(*columns).annotate(Count("pk"))
+    return [
+        Supply(
+            replace(_coming(prospects, *kind), capacity=(cpu, memory, storage, gpu), max_leases=max_leases),
+            count,
+        )
+        for *kind, max_leases, cpu, memory, storage, gpu, count in rows
+    ]
+
+
+def slots_that_move(pool: Pool) -> list[Any]:
+    """Slots that are neither READY nor empty, with what is meant for them, the first to be due first."""
+    moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
+    return list(with_intent(moving).order_by("state_deadline", "number"))
+
+
+def nodes_on_the_way(prospects: Prospects, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
+    """Those of the slots (`with_intent`) that will be READY, as they will be then: with nobody on them."""
+    return [(slot, _node(prospects, slot)) for slot in slots if is_on_its_way(slot, now)]
+
+
+def _node(prospects: Prospects, slot: Any) -> Node:
+    launching = slot.state == SlotState.LAUNCHING
+    return replace(
+        _coming(prospects, launching, slot.on_demand_only, slot.meant_for, slot.labels, slot.is_spot),
+        name=f"{prospects.pool.name}-{slot.number:02}",
+        id=slot.pk.hex,
+        capacity=amounts_of(vars(resources_of(slot))),
+        max_leases=slot.max_leases,
+    )
+
+
+def _coming(
+    prospects: Prospects,
+    launching: bool,
+    on_demand_only: bool | None,
+    worker: str | None,
+    labels: Labels,
+    spot: bool,
+) -> Node:
+    # What is still being asked for outside has neither labels nor a market yet: what is meant counts.
+    if launching:
+        return prospects.launching(on_demand_only=bool(on_demand_only), worker=worker or "")
+    return replace(prospects.templates[0], labels=readable_labels(labels), spot=spot)
+
+
+def with_intent(slots: QuerySet[Slot]) -> QuerySet[Any]:
+    """Slots with what the open attempt is meant to fill those with that are launching."""
+    attempt = FilteredRelation("attempts", condition=Q(attempts__outcome=AttemptOutcome.OPEN))
+    return slots.annotate(
+        attempt=attempt, on_demand_only=F("attempt__on_demand_only"), meant_for=F("attempt__worker")
+    )
+
+
+def _is_launching() -> Case:
+    launching = When(state=SlotState.LAUNCHING, then=Value(True))
+    return Case(launching, default=Value(False), output_field=BooleanField())
+
+
+def free_workers(prospects: Prospects) -> list[tuple[int, ListedWorker]]:
+    """Listed workers, with their place in the list, that no slot has and no launch is meant to get.
+
+    Those that did not answer come last, the one that was tried longest ago first.
+    """
+    if not prospects.workers:
+        return []
+    slots = with_intent(Slot.objects.filter(pool=prospects.pool).exclude(state=SlotState.EMPTY))
+    taken = {name for names in slots.values_list("instance_id", "meant_for") for name in names}
+    free = [pair for pair in enumerate(prospects.workers, 1) if pair[1].name not in taken]
+    failed = prospects.pool.failed_workers
+    return sorted(free, key=lambda pair: failed.get(pair[1].name, ""))

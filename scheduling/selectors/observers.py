@@ -1,0 +1,204 @@
+"""What there is of observers and lifecycle handlers, and how they do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import Max, Min, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from lcm.domain.errors import NotFound
+from lcm.web.wording import duration_text
+from scheduling.coordination.coordinator import coordinator, lease_name
+from scheduling.coordination.observer import DEFAULT_INTERVAL, ObserverHandler, interval_of
+from scheduling.models import Lease, ObserverRun, RunKind
+
+logger = logging.getLogger(__name__)
+
+# A run may be this many intervals late before someone should look.
+LATE_AFTER = 2
+SLACK = timedelta(seconds=30)
+BEFORE_ALL = datetime(1970, 1, 1, tzinfo=UTC)
+STATES = ("well", "running", "late", "failed", "never ran")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One observer or handler with its last run."""
+
+    name: str
+    kind: RunKind
+    text: str
+    interval: timedelta
+    last: ObserverRun | None
+    running: bool
+    lag: timedelta | None
+    now: datetime
+
+    @property
+    def is_late(self) -> bool:
+        """Nothing ran for two intervals, or its records are that far behind."""
+        allowed = LATE_AFTER * self.interval + SLACK
+        if self.last is None or self.now - self.last.started_at > allowed:
+            return True
+        return self.lag is not None and self.lag > allowed + self.interval
+
+    @property
+    def state(self) -> str:
+        if self.running:
+            return "running"
+        if self.last is None:
+            return "never ran"
+        if self.last.error or self.last.failure_count:
+            return "failed"
+        return "late" if self.is_late else "well"
+
+    @property
+    def interval_text(self) -> str:
+        seconds = self.interval.total_seconds()
+        return f"{seconds:g} s" if seconds < 60 else duration_text(self.interval)
+
+
+def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Observed]:
+    """All of them, or some; the number of queries does not depend on how often they ran."""
+    kinds: list[tuple[RunKind, dict[str, Any]]] = [
+        (RunKind.OBSERVER, coordinator.observers),
+        (RunKind.HANDLER, coordinator.handlers),
+    ]
+    wanted = None if names is None else set(names)
+    last = _last_runs()
+    running = set(Lease.objects.filter(expires_at__gt=now).values_list("name", flat=True))
+    return [
+        Observed(
+            name=name,
+            kind=kind,
+            text=" ".join((type(each).__doc__ or "").strip().split("\n\n")[0].split()),
+            interval=_interval(each),
+            last=last.get(name),
+            running=lease_name(name) in running,
+            lag=_lag(each, now) if kind == RunKind.OBSERVER else None,
+            now=now,
+        )
+        for kind, registered in kinds
+        for name, each in registered.items()
+        if wanted is None or name in wanted
+    ]
+
+
+def _interval(each: Any) -> timedelta:
+    """The interval; the default for an observer of another package that fails to say."""
+    try:
+        return interval_of(each)
+    except Exception as error:
+        logger.warning("interval_unknown", extra={"observer": each.name(), "error": str(error)})
+        return DEFAULT_INTERVAL
+
+
+def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
+    """The lag; None for an observer of another package that fails to say."""
+    try:
+        return each.lag(now)
+    except Exception as error:
+        logger.warning("lag_unknown", extra={"observer": each.name(), "error": str(error)})
+        return None
+
+
+@dataclass(frozen=True)
+class TroubledRun:
+    """An observer or handler that is late, or whose newest run failed.
+
+    `since` is its last run, or the first of those that failed in a row; None when it never ran.
+    """
+
+    name: str
+    interval: timedelta
+    since: datetime | None
+    error: str = ""
+
+
+def troubled_runs(now: datetime) -> list[TroubledRun]:
+    """Who failed or did not run for two intervals, in a query, or two when someone failed."""
+    known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
+    intervals = {name: _interval(each) for name, each in known.items()}
+    if not intervals:
+        return []
+    newest = _newest_runs(intervals)
+    late = [
+        TroubledRun(name, interval, newest[name].started_at if name in newest else None)
+        for name, interval in intervals.items()
+        if name not in newest or now - newest[name].started_at > LATE_AFTER * interval + SLACK
+    ]
+    others = newest.keys() - {run.name for run in late}
+    failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
+    since = _failing_since(failed) if failed else {}
+    failing = [
+        TroubledRun(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
+        for name, run in failed.items()
+        # Who is not among them has run well a moment ago.
+        if name in since
+    ]
+    return failing + late
+
+
+def _newest_runs(names: Iterable[str]) -> dict[str, ObserverRun]:
+    """One query that finds each by index, however long ago it ran and however often."""
+    found = Q()
+    for name in names:
+        newest = runs_of(name).values("started_at")[:1]
+        found |= Q(observer=name, started_at=Subquery(newest))
+    return {row.observer: row for row in ObserverRun.objects.filter(found).order_by("started_at", "pk")}
+
+
+def last_successes(names: Iterable[str]) -> dict[str, datetime]:
+    """The start of the last run without a failure of each, in one query; none for those without one."""
+    found = Q()
+    for name in names:
+        newest = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at=Subquery(newest))
+    if not found:
+        return {}
+    rows = ObserverRun.objects.filter(found).exclude(has_failed()).order_by()
+    return dict(rows.values_list("observer", "started_at"))
+
+
+def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
+    """The first run that failed after the last one that did not, which is looked for once for each name."""
+    found = Q()
+    for name in names:
+        well = runs_of(name).exclude(has_failed()).values("started_at")[:1]
+        found |= Q(observer=name, started_at__gt=Coalesce(Subquery(well), Value(BEFORE_ALL)))
+    rows = ObserverRun.objects.filter(found).order_by()
+    return dict(rows.values_list("observer").annotate(Min("started_at")))
+
+
+def observed_one(name: str, now: datetime) -> Observed:
+    found = observed(now, names=[name])
+    if not found:
+        raise NotFound(f"There is no observer or lifecycle handler “{name}”.")
+    return found[0]
+
+
+def observer_names() -> list[str]:
+    """All observers and lifecycle handlers there are."""
+    return sorted([*coordinator.observers, *coordinator.handlers])
+
+
+def has_failed() -> Q:
+    """A run with an error, or with some of what it looked at."""
+    return ~Q(error="") | Q(failure_count__gt=0)
+
+
+def runs_of(name: str) -> QuerySet[ObserverRun]:
+    return ObserverRun.objects.filter(observer=name).order_by("-started_at", "-pk")
+
+
+def _last_runs() -> dict[str, ObserverRun]:
+    newest = ObserverRun.objects.order_by().values_list("observer").annotate(Max("started_at"))
+    found = Q()
+    for name, at in newest:
+        found |= Q(observer=name, started_at=at)
+    return {row.observer: row for row in ObserverRun.objects.filter(found)} if found else {}

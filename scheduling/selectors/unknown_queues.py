@@ -1,0 +1,38 @@
+"""The queues that a scheduler document names, held against those there are."""
+
+from __future__ import annotations
+
+from lcm.models import Project, User
+from lcm.models.people import Domain
+from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.selectors.snapshots import BARE
+
+
+def unknown_queues(scheduler: str) -> list[str]:
+    """Queues with a limit that no domain, project or person has: a limit that limits nobody."""
+    try:
+        choices = read_configuration(scheduler).choices
+    except WrongConfiguration:
+        return []
+    limits = (choice.arguments.get("limits") for choice in choices if choice.name == "quota")
+    named = {str(queue) for each in limits if each for queue in each}
+    if not named:
+        return []
+    known = {BARE, *Domain.objects.filter(name__in=named).values_list("name", flat=True)}
+    paths = [project.path for project in Project.objects.select_related("domain")]
+    people = set(User.objects.filter(username__in=_last(named)).values_list("username", flat=True))
+    known |= {*paths, *(f"{path}/{person}" for path in paths for person in people)}
+    return sorted(named - known)
+
+
+def unknown_queues_text(names: list[str]) -> str:
+    """The same sentence for the message, the notice and the API; empty when all are known."""
+    if not names:
+        return ""
+    listed = ", ".join(f"“{name}”" for name in names)
+    there = "There is no queue" if len(names) == 1 else "There are no queues"
+    return f"{there} {listed}: such a limit limits nobody."
+
+
+def _last(names: set[str]) -> set[str]:
+    return {name.rsplit("/", 1)[-1] for name in names}

@@ -1,0 +1,175 @@
+"""Why a session waits: asked of the code that decides, over the pool as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from uuid import UUID
+
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from scheduling.models import Phase, Reservation
+from scheduling.placement.framework.configuration import Configuration, WrongConfiguration, read_configuration
+from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.explanation import Count, failed_plugins, reasons_on
+from scheduling.placement.framework.gangs import as_far_as_it_goes
+from scheduling.placement.framework.model import Job, Snapshot, Task
+from scheduling.placement.framework.session import SchedulingSession
+from scheduling.selectors.capacity import is_leaving
+from scheduling.selectors.new_slots import nodes_on_the_way, prospects_of, slots_that_move
+from scheduling.selectors.next_steps import NextStep, Rehearsed, next_steps
+from scheduling.selectors.queue import order_of
+from scheduling.selectors.snapshots import snapshot_of
+
+# A queue up to this long is rehearsed whole, to tell who gets what is on its way.
+QUEUE_LOOKED_AT = 500
+SLOTS_SHOWN = 200
+
+
+@dataclass(frozen=True)
+class SlotReasons:
+    """Everything that speaks against one slot."""
+
+    id: UUID
+    name: str
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What keeps a session waiting, and what happens next."""
+
+    reservation: Reservation
+    outcome: str
+    sentence: str
+    position: int | None
+    waiting: int
+    ordered_at: datetime | None
+    slots: int = 0
+    reasons: Sequence[Count] = ()
+    failures: Sequence[Count] = ()
+    steps: Sequence[NextStep] = ()
+    by_slot: Sequence[SlotReasons] = field(default_factory=list)
+
+    @property
+    def ahead(self) -> int | None:
+        return self.position - 1 if self.position else None
+
+    @property
+    def judged(self) -> bool:
+        """Whether slots were held against it at all: not when it may be placed nowhere now."""
+        return self.outcome != Outcome.REFUSED
+
+
+def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> Explained:
+    """Refused for a session that does not wait."""
+    claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
+    claim = claims.filter(session=session, phase=Phase.PENDING).first()
+    if session.status != SessionStatus.PENDING or claim is None:
+        word = SessionStatus(session.status).label.lower()
+        raise StateConflict(f"Session {session.short_id} is {word}: it waits for no slot.")
+    order = order_of(claim.pool)
+    place = (order.position_of(claim.pk), len(order), order.at)
+    try:
+        configuration = read_configuration(claim.pool.scheduler)
+    except WrongConfiguration as error:
+        text = f"The scheduler of {claim.pool} cannot be used, so nothing is placed. {error}"
+        return Explained(claim, Outcome.WAITING, text, *place)
+    return _explained(claim, configuration, place, now=now, by_slot=by_slot)
+
+
+def _explained(
+    claim: Reservation,
+    configuration: Configuration,
+    place: tuple[int | None, int, datetime | None],
+    *,
+    now: datetime,
+    by_slot: bool,
+) -> Explained:
+    whole = place[1] <= QUEUE_LOOKED_AT
+    moving = slots_that_move(claim.pool)
+    coming = nodes_on_the_way(prospects_of(claim.pool), moving, now=now)
+    snapshot = snapshot_of(
+        claim.pool,
+        configuration,
+        now=now,
+        limit=QUEUE_LOOKED_AT,
+        only=None if whole else claim.pk,
+        coming=[node for _, node in coming],
+    )
+    job = next((each for each in snapshot.waiting if UUID(each.id) == claim.pk), None)
+    if job is None:
+        raise StateConflict("The session was placed or has ended a moment ago.")
+    alone = replace(snapshot, jobs=[job, *snapshot.running])
+    cycle = run_cycle(alone, configuration, keep_scores=False)
+    (verdict,) = cycle.verdicts
+    rehearsed = Rehearsed(
+        claim,
+        job,
+        verdict,
+        cycle,
+        alone,
+        snapshot if whole else None,
+        configuration,
+        coming,
+        occupied=len(moving) + len(snapshot.nodes),
+        leaving=sum(is_leaving(slot) for slot in moving),
+    )
+    why = verdict.why
+    return Explained(
+        claim,
+        verdict.outcome.value,
+        _sentence(claim, verdict, cycle, ahead=(place[0] or place[1] + 1) - 1),
+        *place,
+        slots=len(snapshot.nodes),
+        reasons=why.counts if why else (),
+        failures=why.failures if why else failed_plugins(cycle.ssn),
+        steps=next_steps(rehearsed, now=now),
+        by_slot=_by_slot(cycle, verdict, job) if by_slot else [],
+    )
+
+
+def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int) -> str:
+    if verdict.outcome is Outcome.PLACED:
+        where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
+        if ahead:
+            those = "The one ahead of it comes" if ahead == 1 else f"The {ahead:,} ahead of it come"
+            return f"There is room for it on {where}. {those} first."
+        return f"There is room for it on {where}: the next tick places it."
+    if verdict.outcome is Outcome.HELD:
+        if claim.held_slot is not None:
+            return f"Room is being made for it on {claim.held_slot}: sessions there were asked to stop."
+        return f"The next tick asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
+    assert verdict.why is not None
+    text = verdict.why.sentence
+    if verdict.stuck is not None and verdict.job.apart:
+        text = f"Its node {verdict.stuck.task.name} finds no place: {text[:1].lower()}{text[1:]}"
+    return text
+
+
+def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
+    """For the task that finds no node, as the sentence says it: with those before it in their places."""
+    ssn = cycle.ssn
+    if verdict.stuck is None:
+        return _reasons_by_slot(ssn, job.whole, job)
+    if not job.apart:
+        return _reasons_by_slot(ssn, verdict.stuck.task, job)
+    with as_far_as_it_goes(ssn, job) as (stuck, _):
+        return _reasons_by_slot(ssn, (stuck or verdict.stuck).task, job)
+
+
+def _reasons_by_slot(ssn: SchedulingSession, task: Task, job: Job) -> list[SlotReasons]:
+    return [
+        SlotReasons(UUID(node.id), node.name, [reason.text for reason in reasons_on(ssn, task, job, number)])
+        for number, node in enumerate(ssn.nodes.rows[:SLOTS_SHOWN])
+    ]
+
+
+def node_name(snapshot: Snapshot, key: str) -> str:
+    return next((node.name for node in snapshot.nodes if node.key == key), "a slot that is gone")
+
+
+def _sessions(count: int) -> str:
+    return "a session" if count == 1 else f"{count:,} sessions"

@@ -1,0 +1,56 @@
+"""Asking running sessions to stop for those the scheduler gave their space to."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.sessions import move_sessions
+from scheduling.models import Phase, Pool, Reservation
+from scheduling.placement.framework.cycle import Cycle, Outcome
+
+# How long space is held for someone before it is anybody's again.
+HOLD = timedelta(minutes=15)
+STEPS = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.STOPPING, S.READY: S.STOPPING, S.RUNNING: S.STOPPING}
+
+
+def displace_for(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
+    """Hold the space for whom it was given to, then ask the victims to stop; answers how many were asked.
+
+    The hold ends by itself: whoever dies between the two costs a while, not a slot.
+    """
+    asked = 0
+    held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD}
+    by_job: dict[str, list[tuple[UUID, str]]] = {}
+    for eviction in cycle.evictions:
+        by_job.setdefault(eviction.for_job.id, []).append((UUID(eviction.victim.id), eviction.reason))
+    for job_id, verdict in held.items():
+        slot = verdict.parts[0].node
+        if slot == verdict.job.held_on:
+            continue
+        claim = Reservation.objects.filter(
+            _still_held_on(verdict.job.held_on, now), pk=UUID(job_id), phase=Phase.PENDING
+        )
+        if claim.update(held_slot_id=UUID(slot), held_until=now + HOLD):
+            asked += sum(_stop(victim, reason, now) for victim, reason in by_job.get(job_id, ()))
+    return asked
+
+
+def _still_held_on(slot: str, now: datetime) -> Q:
+    """As the cycle saw it: what another tick has held since is not taken away again."""
+    return Q(held_slot_id=UUID(slot)) if slot else Q(held_slot=None) | Q(held_until__lte=now)
+
+
+def _stop(reservation_id: UUID, reason: str, now: datetime) -> int:
+    """Through the normal life of a session: one that has not started goes back to the queue."""
+    for old, to in STEPS.items():
+        sessions = list(LabletSession.objects.filter(reservations=reservation_id, status=old))
+        if sessions:
+            moved = move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
+            return len(moved)
+    return 0

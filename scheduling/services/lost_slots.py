@@ -1,0 +1,117 @@
+"""When a slot is taken away or vanishes: what becomes of the sessions on it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.services.sessions import create_session, move_sessions
+from scheduling.models import Phase, Reservation, Slot
+from scheduling.services.reservations import end_reservations
+
+NOT_STARTED = (S.SCHEDULED, S.INSTANTIATING)
+STARTED = (S.READY, S.RUNNING, S.COLLECTING)
+# A session that an interruption ends in one of these is requested again. Collecting sessions end anyway.
+CUT_SHORT = (S.READY, S.RUNNING)
+
+
+def warn_sessions(*, slot: Slot, deadline: datetime, reason: str, now: datetime) -> int:
+    """Move the sessions away from a slot that goes at the deadline; return how many moved.
+
+    Sessions that have not started return to the queue, and those that are ready stop. Running sessions use
+    the time that is left: they are collected, and so observed, when just enough is left for the teardown.
+
+    A transaction for each status: one that has given back leases and then locks more sessions would wait for
+    a cancellation that waits for it.
+    """
+    moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(
+        slot, (S.READY,), S.STOPPING, reason, now
+    )
+    if now >= deadline - timedelta(seconds=settings.CONFIG["INTERRUPTION_TEARDOWN"]):
+        moved += _move(slot, (S.RUNNING,), S.COLLECTING, reason, now)
+    return moved
+
+
+def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
+    """The slot is gone, with all that was on it: nothing is left to stop."""
+    moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
+    _move(slot, (S.STOPPING,), S.FAILED, reason, now)
+    bare = Reservation.objects.filter(slot=slot, phase=Phase.READY, session=None)
+    end_reservations(
+        bare.values_list("pk", flat=True),
+        ready=Phase.FAILED,
+        pending=Phase.FAILED,
+        now=now,
+        reason=reason,
+    )
+    return moved
+
+
+def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime) -> int:
+    moved = 0
+    for old in statuses:
+        sessions = list(LabletSession.objects.filter(pk__in=_sessions_on(slot), status=old))
+        move = partial(move_sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
+        if not sessions:
+            continue
+        if slot.interruption_deadline is None or old not in CUT_SHORT:
+            moved += len(move(sessions=sessions))
+            continue
+        # One transaction for each session: LCM requests it again exactly once. A transaction for several
+        # would lock their definitions and memberships in an order that can deadlock with other requests.
+        for session in sessions:
+            with transaction.atomic():
+                for interrupted in move(sessions=[session]):
+                    _request_again(interrupted, lost_at=slot.interruption_deadline, now=now)
+                    moved += 1
+    return moved
+
+
+def _request_again(session: LabletSession, *, lost_at: datetime, now: datetime) -> None:
+    """Request the rest of an interrupted session's timeslot, if its definition may be interrupted.
+
+    The lifecycle has no way back from a lab that was used, so this is a new session. Its claim is as old as
+    that of the interrupted one, which keeps the place in the queue.
+    """
+    # Read again: the session may have been extended after it was read, until it was moved.
+    session.refresh_from_db(fields=["ends_at"])
+    if not session.definition.preemptible or session.ends_at <= max(lost_at, now):
+        return
+    held = Reservation.objects.filter(session=session, phase=Phase.READY).order_by("-attempt").first()
+    try:
+        again = create_session(
+            definition=session.definition,
+            owner=session.owner,
+            project=session.project,
+            starts_at=now,
+            ends_at=session.ends_at,
+            priority=session.priority,
+            pool=session.pool,
+            actor=SYSTEM,
+            now=now,
+            reason=f"for the rest of the timeslot of {session}, which was interrupted",
+        )
+    except InvalidInput as error:
+        message = f"{session} was interrupted and cannot be requested again: {error.message}"
+    else:
+        message = f"{session} was interrupted and is requested again as {again}"
+        if held is not None:
+            claim = Reservation.objects.filter(session=again)
+            claim.update(created_at=held.created_at, turn_at=held.turn_at)
+    log_change(session, actor=SYSTEM, event="session_interrupted", message=message, now=now)
+
+
+def _sessions_on(slot: Slot) -> list[UUID]:
+    """Those with anything on the slot: a session that is spread goes as a whole."""
+    here = Reservation.objects.filter(Q(slot=slot) | Q(parts__slot=slot), phase=Phase.READY)
+    return [key for key in here.values_list("session_id", flat=True).distinct() if key]

@@ -1,0 +1,68 @@
+"""Having a session that waits do so in another pool."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.changelog import log_change
+from lcm.services.validation import need_reason
+from scheduling.models import Phase
+from scheduling.services.reservations import claim_for_session, end_for_sessions, pool_for_session
+
+
+def move_to_pool(
+    *, session: LabletSession, pool: str, reason: str, actor: Actor, now: datetime
+) -> LabletSession:
+    """A new claim in the other pool, as old and as urgent as the one it had; only while it is PENDING.
+
+    Rows are locked in the order session, reservation: the order in which a placement takes them.
+    """
+    need_reason(reason)
+    if session.status != SessionStatus.PENDING:
+        raise _refused(session)
+    old = session.pool
+    if not pool:
+        raise InvalidInput({"pool": "Name the pool it should wait in."})
+    if pool == old:
+        raise InvalidInput({"pool": f"It waits in {pool} already."})
+    target = pool_for_session(session, name=pool, now=now)
+    with transaction.atomic():
+        moved = LabletSession.objects.filter(
+            pk=session.pk, status=SessionStatus.PENDING, attempt=session.attempt, pool=old
+        ).update(pool=pool)
+        if not moved:
+            raise _refused(session)
+        session.pool = pool
+        end_for_sessions(
+            session_ids=[session.pk], pending=Phase.CANCELLED, now=now, reason=f"moved to pool {pool}"
+        )
+        claim_for_session(session, target)
+        log_change(
+            session,
+            actor=actor,
+            event="session_moved_to_pool",
+            message=f"{session} moved from pool {old} to {pool}",
+            reason=reason,
+            before={"pool": old},
+            after={"pool": pool},
+            now=now,
+        )
+    return session
+
+
+def _refused(session: LabletSession) -> StateConflict:
+    """As it is now: whoever came first may have placed it, called it off or moved it."""
+    status, pool = LabletSession.objects.values_list("status", "pool").get(pk=session.pk)
+    if status == SessionStatus.PENDING:
+        return StateConflict(f"{session} was changed a moment ago; look at it again.", details={"pool": pool})
+    label = SessionStatus(status).label.lower()
+    return StateConflict(
+        f"{session} is {label}; only one that is pending can be moved to another pool.",
+        details={"status": status},
+    )
