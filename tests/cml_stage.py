@@ -8,16 +8,18 @@ from typing import Any, TypeVar
 
 import httpx
 
-from lcm.cml.client.caller import CallRecord, Patience
+from lcm.cml.client.caller import CallRecord, RetryPolicy
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.simulator import ControllerOptions, SimulatedController, SimulatorApp
 
 T = TypeVar("T")
 
 AT_ONCE = dict.fromkeys(("queue_seconds", "starting_seconds", "boot_seconds", "stop_seconds"), 0)
 QUICK = {"token_seconds": 1e9, **AT_ONCE}
-HASTY = Patience(exchange_seconds=5, call_seconds=10, first_pause=0.001, longest_pause=0.01, draw=lambda: 0.5)
+HASTY = RetryPolicy(
+    exchange_seconds=5, call_seconds=10, first_pause=0.001, longest_pause=0.01, draw=lambda: 0.5
+)
 
 TWO_ROUTERS = """
 lab: {title: Two routers, description: d, notes: n, version: 0.2.2}
@@ -93,11 +95,11 @@ class Worked(CmlClient):
     """A client of a controller in-process that remembers its exchanges."""
 
     def __init__(
-        self, controller: SimulatedController, *, patience: Patience = HASTY, password: str = "simulated"
+        self, controller: SimulatedController, *, patience: RetryPolicy = HASTY, password: str = "simulated"
     ):
         self.records: list[CallRecord] = []
         super().__init__(
-            Worker("w1", "http://cml.test", "admin", password),
+            CmlEndpoint("w1", "http://cml.test", "admin", password),
             patience=patience,
             on_call=self.records.append,
             transport=httpx.ASGITransport(SimulatorApp(controller)),

@@ -21,7 +21,7 @@ from fairshare.models import (
     UsageRecord,
 )
 from lcm.domain.roles import Role
-from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, LabletSession, User
+from lcm.models import FeedEntry, FeedHead, Heartbeat, IdempotentResponse, Job, LabletSession, User
 from observations.models import (
     DriftReview,
     ObservationRequest,
@@ -37,10 +37,10 @@ from scheduling.models import (
     Installation,
     LastVerdict,
     LaunchAttempt,
-    Lease,
     ObserverRun,
     Pool,
     PortAllocation,
+    ProcessLease,
     QueueOrder,
     Reservation,
     ReservationPart,
@@ -68,7 +68,7 @@ def client_of_fixer(fixer: User) -> Client:
 @pytest.fixture
 def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str, Model]:
     """One object of every registered model, by model name."""
-    IdempotentAnswer.objects.create(principal="person x", key="key-1", fingerprint="f", status=201, body={})
+    IdempotentResponse.objects.create(principal="person x", key="key-1", fingerprint="f", status=201, body={})
     Heartbeat.objects.create(name="beat", at=now)
     Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now)
@@ -93,7 +93,7 @@ def make_capacity(session: LabletSession, now: datetime) -> None:
     LaunchAttempt.objects.create(slot=slot, token="t1", requested_at=now)
     PortAllocation.objects.create(slot=slot, port=2000, name="r1_serial", leaked=True)
     TickRun.objects.create(pool=pool, started_at=now, duration_ms=7)
-    Lease.objects.create(name=f"tick:{pool.pk}", holder="worker-1", expires_at=now)
+    ProcessLease.objects.create(name=f"tick:{pool.pk}", holder="worker-1", expires_at=now)
     make_decision(pool, slot, session.reservations.get(), now)
     Installation.objects.create()
     SimulatedInstance.objects.create(id="sim-1", pool=pool.name, slot_id="1", token="t1", launched_at=now)

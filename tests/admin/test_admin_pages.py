@@ -15,7 +15,7 @@ from tests.admin.browsing import add_url, change_url, delete_url, list_url
 from tests.factories import make_person
 
 MODELS = sorted(django_admin.site._registry, key=lambda model: model._meta.label)
-WRITTEN_ONCE = ["definitionrevision", "sessiontransition", "changelog", "idempotentanswer"]
+WRITTEN_ONCE = ["definitionrevision", "sessiontransition", "changelog", "idempotentresponse"]
 MADE_ELSEWHERE = [*WRITTEN_ONCE, "labletdefinition", "labletsession", "kernel", "apitoken", "heartbeat"]
 
 by_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)

@@ -6,7 +6,7 @@ import pytest
 from django.apps import apps
 
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import ApiToken, IdempotentAnswer, LabletSession, SessionTransition
+from lcm.models import ApiToken, IdempotentResponse, LabletSession, SessionTransition
 from tests.factories import make_person_token
 
 SESSIONS = "/api/lablet-sessions/"
@@ -60,7 +60,7 @@ def test_without_a_key_the_same_request_makes_two(api, operator, asked):
     for _ in range(2):
         assert client.post(SESSIONS, asked).status_code == 201
     assert LabletSession.objects.count() == 2
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
 
 
 def test_another_key_makes_another(api, operator, asked):
@@ -120,14 +120,14 @@ def test_an_error_is_not_kept_and_the_same_request_may_succeed_later(api, operat
     client = api(operator)
     type(active_definition).objects.update(status="draft")
     assert post(client, SESSIONS, asked).status_code == 400
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
     type(active_definition).objects.update(status="active")
     assert post(client, SESSIONS, asked).status_code == 201
 
 
 def test_a_request_that_is_not_allowed_keeps_nothing(api, viewer, asked):
     assert post(api(viewer), SESSIONS, asked).status_code == 403
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
 
 
 def test_an_answer_without_a_body_is_repeated_too(api, admin, project, stranger):
@@ -148,7 +148,7 @@ def test_a_get_takes_no_notice_of_a_key(api, viewer):
     client = api(viewer)
     for path in (SESSIONS, "/api/domains/"):
         assert client.get(path, HTTP_IDEMPOTENCY_KEY="key-1").status_code == 200
-    assert not IdempotentAnswer.objects.exists()
+    assert not IdempotentResponse.objects.exists()
 
 
 def test_the_key_of_a_new_token_is_not_kept_for_a_repeat(api, admin):

@@ -20,7 +20,7 @@ from django.utils import timezone
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from fairshare.models import FairShare
-from lcm.demo.loader import count_usage, load_demo
+from lcm.demo.loader import load_demo, run_observers
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
 from lcm.models import ApiToken, ChangeLog, Domain, LabletDefinition, LabletSession, Project, User
@@ -100,7 +100,7 @@ def admin_key(kept_connection: None, settings: Any) -> str:
     rates = dict.fromkeys(("API_RATE", "CONTROLLER_RATE", "API_LOGIN_RATE"), "1000000/min")
     settings.CONFIG = {**settings.CONFIG, **rates}
     load_demo(now=timezone.now())
-    count_usage()
+    run_observers()
     return make_person_token(make_person("ada", Role.ADMIN)).key
 
 

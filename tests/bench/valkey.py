@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lcm.supervisor import valkey
-from lcm.supervisor.child_process import Child
+from lcm.supervisor.child_process import ChildProcess
 from lcm.supervisor.supervisor import Supervisor
 from tests.bench.errors import Missing
 
@@ -19,7 +19,9 @@ def valkey_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="lcm-valkey-", dir="/tmp") as name:
         socket = Path(name) / "valkey.sock"
         try:
-            child = Child("valkey", valkey.command(valkey.find_server(), socket, socket.parent), os.environ)
+            child = ChildProcess(
+                "valkey", valkey.command(valkey.find_server(), socket, socket.parent), os.environ
+            )
             supervisor.start(child)
             valkey.wait_for(socket, lambda: child.is_running)
             yield f"unix://{socket}"

@@ -94,7 +94,7 @@ def main() -> None:
 
     from lcm.domain.roles import Role
     from observations.livestats.live_stats import query_kernel_live_stats
-    from observations.livestats.prometheus_settings import Options
+    from observations.livestats.prometheus_settings import PrometheusSettings
     from observations.livestats.promql import Queries
     from tests.factories import make_person
 
@@ -105,7 +105,9 @@ def main() -> None:
     with exporter(exposition(ids)) as address:
         job = {"job_name": "bench", "static_configs": [{"targets": [address]}]}
         with prometheus_server([job], scrape_seconds=SCRAPE_SECONDS) as server:
-            options = Options(url=server.url, window=WINDOW, scrape_interval=SCRAPE_SECONDS, timeout=60)
+            options = PrometheusSettings(
+                url=server.url, window=WINDOW, scrape_interval=SCRAPE_SECONDS, timeout=60
+            )
             settings.CONFIG |= {
                 "PROMETHEUS_URL": server.url,
                 "PROMETHEUS_TIMEOUT": 60.0,

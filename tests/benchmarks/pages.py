@@ -57,12 +57,12 @@ def _sum_usage() -> float:
     from django.utils import timezone
 
     from fairshare.selectors.usage import Period
-    from fairshare.services.usage_totals import Question, keep_sums
+    from fairshare.services.usage_totals import UsageQuery, cache_totals
 
     now = timezone.now()
     period = Period(now.date() - timedelta(days=27), now.date(), "cml-eu")
     begun = time.perf_counter()
-    keep_sums(Question(period, "user", "cpu_cores"), now=now)
+    cache_totals(UsageQuery(period, "user", "cpu_cores"), now=now)
     return time.perf_counter() - begun
 
 

@@ -207,7 +207,7 @@ def test_a_deletion_that_was_killed_is_continued(pool, now, monkeypatch):
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(pools, "fields_of", kill)
+        patch.setattr(pools, "loggable_fields", kill)
         with pytest.raises(SystemExit):
             pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
     assert list(Pool.objects.all()) == [pool]
@@ -238,7 +238,7 @@ def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
             thread.submit(launch).result(20)
         return "none"
 
-    monkeypatch.setattr(pools, "counted", counted)
+    monkeypatch.setattr(pools, "count_text", counted)
     pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=timezone.now())
     assert "lock timeout" in found[0]
     assert not Slot.objects.exists()
@@ -279,7 +279,7 @@ def test_a_request_whose_pool_is_deleted_before_its_commit_gets_409(
     def replace(pool):
         Pool.objects.filter(pk=pool.pk).update(id=uuid4())
 
-    monkeypatch.setattr(reservations, "wake_pool", replace)
+    monkeypatch.setattr(reservations, "trigger_tick", replace)
     for address, body in (
         ("/api/lablet-sessions/", session),
         ("/api/reservations/", {"pool": other_pool.name, "holder": "build-7", "resources": {"cpu_cores": 1}}),

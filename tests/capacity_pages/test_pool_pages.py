@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from scheduling.models import Pool, SlotState, TickRun
 from scheduling.pages import pool_board
-from scheduling.services.slots import note_interruption
+from scheduling.services.slots import record_interruption
 from tests.capacity_pages.stage import make_slot, pool_named, put_on, put_session_on, reserve
 
 HTMX = {"HX-Request": "true"}
@@ -166,7 +166,7 @@ def test_what_needs_someone_comes_first_and_is_marked(by, viewer, pool, now, wor
     make_slot(pool, 2, SlotState.BOOTING, state_deadline=now - timedelta(seconds=40))
     make_slot(pool, 3, SlotState.ERROR, reason="Not authorized.", state_deadline=now + timedelta(minutes=10))
     interrupted = make_slot(pool, 4, is_spot=True)
-    note_interruption(slot=interrupted, deadline=now + timedelta(seconds=110), now=now)
+    record_interruption(slot=interrupted, deadline=now + timedelta(seconds=110), now=now)
     make_slot(pool, 5, cordoned=True)
     until = now + timedelta(seconds=300)
     make_slot(pool, 6, SlotState.LAUNCHING, state_deadline=until, last_state_change=now)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from lcm.cml.topology.parser import parse_topology
-from lcm.cml.topology.partition import part_topology
+from lcm.cml.topology.partition import partition_topology
 from tests.factories import LAB
 
 DEMO = sorted((Path(__file__).parents[2] / "lcm/demo/topologies").glob("*.yaml"))
 
 
 def test_nodes_links_and_what_is_left_out():
-    parting = part_topology(LAB, [["r1", "host"], ["r2"]])
+    parting = partition_topology(LAB, [["r1", "host"], ["r2"]])
     first, second = map(parse_topology, parting.topologies)
     assert [node.label for node in first.nodes] == ["r1", "host"]
     assert [node.label for node in second.nodes] == ["r2"]
@@ -22,7 +22,7 @@ def test_nodes_links_and_what_is_left_out():
 
 
 def test_in_one_part_it_is_the_whole():
-    parting = part_topology(LAB, [["host", "r1", "r2"]])
+    parting = partition_topology(LAB, [["host", "r1", "r2"]])
     assert parse_topology(parting.topologies[0]) == parse_topology(LAB)
     assert parting.left_out == ()
 
@@ -31,7 +31,7 @@ def test_in_one_part_it_is_the_whole():
 def test_nothing_is_lost_but_the_links_between(path):
     whole = parse_topology(path.read_text())
     labels = [node.label for node in whole.nodes]
-    parting = part_topology(path.read_text(), [labels[::2], labels[1::2]])
+    parting = partition_topology(path.read_text(), [labels[::2], labels[1::2]])
     parts = [parse_topology(text) for text in parting.topologies]
     nodes = [node for part in parts for node in part.nodes]
     assert sorted(nodes, key=lambda node: node.id) == sorted(whole.nodes, key=lambda node: node.id)
@@ -40,5 +40,5 @@ def test_nothing_is_lost_but_the_links_between(path):
 
 def test_odd_scalars_are_written_as_they_were_read():
     dated = LAB.replace("version: 0.3.0", "version: 0.3.0, created: 2024-01-01")
-    (text,) = part_topology(dated, [["host", "r1", "r2"]]).topologies
+    (text,) = partition_topology(dated, [["host", "r1", "r2"]]).topologies
     assert "created: 2024-01-01" in text

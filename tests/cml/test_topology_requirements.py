@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from lcm.cml.node_sizes import FAMILIES, USUAL, usual_size
+from lcm.cml.node_sizes import FAMILIES, NODE_SIZES, default_node_size
 from lcm.cml.topology.parser import Topology, parse_topology
 from lcm.cml.topology.requirements import round_up
 
@@ -134,12 +134,12 @@ def test_a_cpu_limit_below_what_cml_documents_is_warned_of(limit, warned):
     ],
 )
 def test_a_variant_has_the_size_of_its_family(definition, like):
-    assert usual_size(definition) == USUAL[like]
+    assert default_node_size(definition) == NODE_SIZES[like]
 
 
 def test_every_family_has_a_size():
-    assert all(usual_size(f"{family}variant") for family in FAMILIES)
+    assert all(default_node_size(f"{family}variant") for family in FAMILIES)
 
 
 def test_a_definition_of_another_make_has_no_usual_size():
-    assert usual_size("vendor-x") is None
+    assert default_node_size("vendor-x") is None

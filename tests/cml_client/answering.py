@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from tests.cml_stage import HASTY
 
 Answer = httpx.Response | Exception
@@ -42,7 +42,7 @@ class Scripted:
         return sum(call == name for _, call in self.seen)
 
     def client(self, **more: Any) -> CmlClient:
-        worker = Worker("w1", "https://cml.test", "admin", "secret")
+        worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
         return CmlClient(worker, transport=httpx.MockTransport(self), **{"patience": HASTY, **more})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.observation.model import ResourceObservation
 from lcm.cml.observation.observer import observe_lab
 from tests.cml_stage import HASTY, run
@@ -121,7 +121,7 @@ def observed(given: dict[str, Any], *, deadline: float = 10.0) -> ResourceObserv
         return httpx.Response(200, content=value if isinstance(value, bytes) else json.dumps(value).encode())
 
     async def go() -> ResourceObservation:
-        worker = Worker("w1", "https://cml.test", "admin", "secret")
+        worker = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
         async with CmlClient(worker, patience=HASTY, transport=httpx.MockTransport(answer)) as cml:
             return await observe_lab(cml, "lab-1", controller="test", deadline=deadline, now=lambda: NOW)
 

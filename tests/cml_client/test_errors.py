@@ -7,11 +7,11 @@ import pytest
 
 from lcm.cml.client import errors
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import (
-    CmlAnswerMalformed,
     CmlError,
     CmlFailed,
+    CmlMalformedResponse,
     CmlNotFound,
     CmlRefused,
     CmlUnreachable,
@@ -45,18 +45,18 @@ def failure(worker, ask=lambda cml: cml.labs()):
         (httpx.Response(500), CmlFailed, "w1: labs answered 500: no description"),
         (httpx.Response(500, content=b"\xff\x00"), CmlFailed, "w1: labs answered 500: "),
         (httpx.Response(400, content=b'{"description": 7}'), CmlRefused, 'answered 400: {"description": 7}'),
-        (httpx.Response(302, headers={"Location": "/"}), CmlAnswerMalformed, "w1: labs answered 302"),
+        (httpx.Response(302, headers={"Location": "/"}), CmlMalformedResponse, "w1: labs answered 302"),
         (
             httpx.Response(200, content=b"[1"),
-            CmlAnswerMalformed,
+            CmlMalformedResponse,
             "answered 200: the answer is not JSON",
         ),
-        (httpx.Response(200, content=b"[NaN]"), CmlAnswerMalformed, "NaN is not JSON"),
-        (httpx.Response(200, content=b"[" * 100_000), CmlAnswerMalformed, "not JSON"),
-        (httpx.Response(200, content=b"9" * 10_000), CmlAnswerMalformed, "not JSON"),
-        (httpx.Response(204), CmlAnswerMalformed, "w1: labs: the answer is not a list"),
-        (ok({"a": 1}), CmlAnswerMalformed, "w1: labs: the answer is not a list"),
-        (ok([1] * 10_001), CmlAnswerMalformed, "the list has 10,001 entries"),
+        (httpx.Response(200, content=b"[NaN]"), CmlMalformedResponse, "NaN is not JSON"),
+        (httpx.Response(200, content=b"[" * 100_000), CmlMalformedResponse, "not JSON"),
+        (httpx.Response(200, content=b"9" * 10_000), CmlMalformedResponse, "not JSON"),
+        (httpx.Response(204), CmlMalformedResponse, "w1: labs: the answer is not a list"),
+        (ok({"a": 1}), CmlMalformedResponse, "w1: labs: the answer is not a list"),
+        (ok([1] * 10_001), CmlMalformedResponse, "the list has 10,001 entries"),
         (httpx.ConnectError("refused"), CmlUnreachable, "w1: labs: refused"),
         (httpx.ReadError(""), CmlUnreachable, "w1: labs: ReadError"),
     ],
@@ -91,7 +91,7 @@ def test_an_answer_that_is_too_long_is_not_read_to_its_end():
     ],
 )
 def test_another_shape_than_cml_has_is_malformed(name, ask, answer):
-    assert isinstance(failure(Scripted(**{name: [answer]}), ask), CmlAnswerMalformed)
+    assert isinstance(failure(Scripted(**{name: [answer]}), ask), CmlMalformedResponse)
 
 
 def test_actions_need_success_only_and_no_certain_body():
@@ -122,12 +122,12 @@ def test_every_error_is_a_cml_error():
 @pytest.mark.parametrize("url", ["", "cml.example.org", "ftp://cml", "https://", "file:///etc"])
 def test_what_is_no_address_is_refused_where_it_is_given(url):
     with pytest.raises(ValueError, match="is not the address of a worker"):
-        Worker("w1", url, "admin", "x")
+        CmlEndpoint("w1", url, "admin", "x")
 
 
 def test_nobody_there_is_unreachable():
     async def go():
-        async with CmlClient(Worker("w1", "http://127.0.0.1:1", "a", "b"), patience=HASTY) as cml:
+        async with CmlClient(CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=HASTY) as cml:
             await cml.system_information()
 
     with pytest.raises(CmlUnreachable, match="w1: system_information: "):

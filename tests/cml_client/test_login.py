@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from lcm.cml.client.errors import CmlAnswerMalformed, CmlAuthFailed
+from lcm.cml.client.errors import CmlAuthFailed, CmlMalformedResponse
 from lcm.cml.simulator import Fault, FaultKind
 from tests.cml_client.answering import Scripted, ok, status
 from tests.cml_stage import Worked, run, simulated
@@ -116,7 +116,7 @@ def test_what_is_no_token_is_not_sent_along(answer):
         async with worker.client() as cml:
             await cml.labs()
 
-    with pytest.raises(CmlAnswerMalformed, match="not a token"):
+    with pytest.raises(CmlMalformedResponse, match="not a token"):
         run(go())
     assert worker.count("labs") == 0
 

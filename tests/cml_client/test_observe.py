@@ -10,7 +10,7 @@ import pytest
 
 from lcm.cml.observation.model import MissingPart, PoolUsage, ResourceObservation
 from lcm.cml.observation.observer import observe_lab
-from lcm.cml.observation.summary import OF_THE_NODES, USED
+from lcm.cml.observation.summary import NODE_FIELDS, USED
 from lcm.cml.simulator import Fault, FaultKind
 from lcm.cml.simulator.edits import Edit
 from tests.cml_client.answering import status
@@ -153,7 +153,7 @@ def test_usage_that_is_no_number_is_not_known(value):
 
 
 PARTS_AND_FIELDS = [
-    ("nodes", OF_THE_NODES),
+    ("nodes", NODE_FIELDS),
     ("simulation_stats", ("simulation_stats", *USED)),
     ("interfaces", ("nodes",)),
     ("layer3_addresses", ("nodes",)),
@@ -211,7 +211,7 @@ def test_entries_that_cannot_be_read_are_counted_and_named():
     seen = observed(answers(nodes=[ROUTER, "n2", {"label": "no id"}, SERVER]))
     assert (len(seen.nodes), seen.actual_node_count) == (2, 4)
     assert [error.part for error in seen.errors] == ["nodes[1]", "nodes[2]"]
-    assert set(seen.incomplete) == set(OF_THE_NODES)
+    assert set(seen.incomplete) == set(NODE_FIELDS)
 
 
 def test_only_unreadable_entries_give_a_count_and_no_totals():

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from lcm.cml.observation.merge import observed_together
+from lcm.cml.observation.merge import merge_observations
 from lcm.cml.observation.model import MissingPart, NodeObservation, PoolUsage, ResourceObservation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -16,7 +16,7 @@ def lab(key, **fields):
 
 def test_one_is_itself():
     alone = lab("a", total_memory_mb=5)
-    assert observed_together([alone]) is alone
+    assert merge_observations([alone]) is alone
 
 
 def test_sums_and_what_is_there():
@@ -39,7 +39,7 @@ def test_sums_and_what_is_there():
         observed_ports={"host_pat": 2002},
         simulation_stats={"nodes": {"n2": {}, "n3": {}}, "links": {"l": {}}},
     )
-    seen = observed_together([first, second])
+    seen = merge_observations([first, second])
     assert (seen.total_cpu_cores, seen.actual_node_count) == (Decimal("3.50"), 3)
     assert [node.label for node in seen.nodes] == ["r1", "r2", "host"]
     assert seen.node_definitions_used == ("alpine", "iosv")
@@ -52,7 +52,7 @@ def test_sums_and_what_is_there():
 
 def test_what_one_does_not_know_is_missing_in_the_whole():
     blind = lab("b", incomplete=("total_memory_mb",), errors=(WHY,))
-    seen = observed_together([lab("a", total_memory_mb=512), blind])
+    seen = merge_observations([lab("a", total_memory_mb=512), blind])
     assert (seen.total_memory_mb, seen.used_memory_mb) == (512, None)
     assert (seen.incomplete, seen.errors) == (("total_memory_mb",), (WHY,))
 
@@ -60,5 +60,5 @@ def test_what_one_does_not_know_is_missing_in_the_whole():
 def test_a_figure_that_only_some_have_is_incomplete():
     """An older CML does not tell what memory is used: that is not 0."""
     newer = lab("a", total_memory_mb=512, used_memory_mb=100, observed_ports={"r1_serial": 2001})
-    seen = observed_together([newer, lab("b", total_memory_mb=256)])
+    seen = merge_observations([newer, lab("b", total_memory_mb=256)])
     assert (seen.total_memory_mb, seen.incomplete) == (768, ("used_memory_mb", "observed_ports"))

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.client.caller import Patience
+from lcm.cml.client.caller import RetryPolicy
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlError, CmlFailed, CmlRefused, CmlTimeout, CmlUnreachable
 from lcm.cml.simulator import Fault, FaultKind
 from tests.cml_client.answering import Scripted, ok, status
 from tests.cml_stage import HASTY, TWO_ROUTERS, Worked, run, simulated
 
-WORKER = Worker("w1", "https://cml.test", "admin", "secret")
+WORKER = CmlEndpoint("w1", "https://cml.test", "admin", "secret")
 BROKEN = httpx.ReadError("gone")
 REFUSED = httpx.ConnectError("nobody there")
 
@@ -112,7 +112,7 @@ def test_a_delete_whose_answer_was_lost_is_success():
 def test_one_exchange_has_its_time_and_the_whole_call_too():
     controller = simulated()
     controller.fail(Fault(FaultKind.LATENCY, path="/labs", seconds=60))
-    patience = Patience(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
+    patience = RetryPolicy(exchange_seconds=0.05, call_seconds=0.12, attempts=10, first_pause=0.001)
 
     async def go():
         async with Worked(controller, patience=patience) as cml:
@@ -131,7 +131,7 @@ def test_a_body_that_never_ends_is_cut_off():
             await asyncio.sleep(0.01)
 
     dripping = httpx.MockTransport(lambda _: httpx.Response(200, content=drip()))
-    patience = Patience(exchange_seconds=0.2, attempts=1)
+    patience = RetryPolicy(exchange_seconds=0.2, attempts=1)
 
     async def go():
         async with CmlClient(WORKER, patience=patience, transport=dripping) as cml:
@@ -143,14 +143,14 @@ def test_a_body_that_never_ends_is_cut_off():
 
 def test_cml_is_given_the_time_it_asks_for_within_bounds():
     assert HASTY.pause(0, asked=3) == HASTY.longest_pause
-    assert Patience(draw=lambda: 0.5).pause(0, asked=3) == 3
+    assert RetryPolicy(draw=lambda: 0.5).pause(0, asked=3) == 3
     worker = Scripted(labs=[status(429, Retry_After="1"), ok([])])
     assert asked(worker, lambda cml: cml.labs()) is None
 
 
 @given(st.integers(0, 20), st.floats(0, 1, exclude_max=True), st.one_of(st.none(), st.floats(0, 1e6)))
 def test_pauses_are_spread_and_bounded(attempt, drawn, said):
-    pause = Patience(draw=lambda: drawn).pause(attempt, said)
+    pause = RetryPolicy(draw=lambda: drawn).pause(attempt, said)
     assert 0.1 <= pause <= 5
 
 

@@ -33,7 +33,7 @@ from tests.cml_client.test_fuzz import anything
     ],
 )
 def test_numbers(value, whole, number):
-    assert json_values.as_whole(value) == whole
+    assert json_values.as_integer(value) == whole
     assert json_values.as_number(value) == number
 
 
@@ -51,7 +51,7 @@ def test_every_reader_takes_anything(value):
     assert isinstance(json_values.as_mapping(value), dict)
     assert isinstance(json_values.as_list(value), list)
     assert all(isinstance(each, str) for each in json_values.as_texts(value))
-    assert json_values.as_flag(value) in (None, True, False)
+    assert json_values.as_bool(value) in (None, True, False)
     figures = json_values.plain_numbers(json_values.as_mapping(value))
     assert all(math.isfinite(each) for each in figures.values())
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from lcm.cml.client.caller import Patience
+from lcm.cml.client.caller import RetryPolicy
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.observation.observer import observe_lab
 from lcm.cml.simulator import Fault, FaultKind, SimulatorProcess
@@ -42,7 +42,7 @@ def worker(simulator, request):
     version = getattr(request, "param", "2.10")
     name = f"w-{abs(hash(request.node.name))}"
     url = simulator.admin.add(name, version=version, **AT_ONCE)
-    yield Worker(name, url, "admin", "simulated")
+    yield CmlEndpoint(name, url, "admin", "simulated")
     simulator.admin.remove(name)
 
 
@@ -143,7 +143,7 @@ def test_interfaces_of_many_nodes_are_asked_for_a_few_at_a_time(worker):
 
 def test_many_labs_are_observed_at_the_same_time(worker):
     async def go():
-        async with client(worker, Patience()) as cml:
+        async with client(worker, RetryPolicy()) as cml:
             labs = [await started(cml, title=f"lab {number}") for number in range(10)]
             return await asyncio.gather(*(observe_lab(cml, lab) for lab in labs))
 

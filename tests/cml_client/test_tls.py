@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.simulator import SimulatorProcess
 from tests.certificates import make_certificate
@@ -36,7 +36,7 @@ def fingerprint(certificate):
 
 def asked(address, **trust):
     async def go():
-        worker = Worker("w1", address, "admin", "simulated", **trust)
+        worker = CmlEndpoint("w1", address, "admin", "simulated", **trust)
         async with CmlClient(worker, patience=HASTY) as cml:
             return await cml.labs()
 
@@ -75,4 +75,4 @@ def test_a_certificate_file_that_is_missing_is_a_failure_of_the_call(address, tm
 @pytest.mark.parametrize("fingerprint", ["abc", "z" * 64, "0" * 63, "sha1:" + "0" * 40])
 def test_what_is_no_fingerprint_is_refused_where_it_is_given(fingerprint):
     with pytest.raises(ValueError, match="SHA-256"):
-        Worker("w1", "https://x", "a", "b", fingerprint=fingerprint)
+        CmlEndpoint("w1", "https://x", "a", "b", fingerprint=fingerprint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lcm.cml.simulator.calls import answer
+from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.http_messages import Reply, Request
 
 
@@ -19,7 +19,7 @@ class Asked:
     def __call__(self, method: str, path: str, body: Any = b"", **query: str) -> Reply:
         content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _json(body)
         headers = {"authorization": f"Bearer {self.token}"}
-        return answer(self.controller, Request(method, path, query, headers, content))
+        return respond(self.controller, Request(method, path, query, headers, content))
 
     def get(self, path: str, **query: str) -> Any:
         reply = self("GET", path, **query)

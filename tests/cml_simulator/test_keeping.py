@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from lcm.cml.simulator import SimulatorApp
-from lcm.cml.simulator.state_file import Keeper
+from lcm.cml.simulator.state_file import StateFile
 from tests.cml_stage import run
 from tests.factories import LAB
 
@@ -12,7 +12,7 @@ from tests.factories import LAB
 @pytest.fixture
 def restarted(tmp_path):
     """`restarted()`: a simulator on the same file as the one before."""
-    return lambda: SimulatorApp(keeper=Keeper(tmp_path / "simulator.json"))
+    return lambda: SimulatorApp(keeper=StateFile(tmp_path / "simulator.json"))
 
 
 def ask(app, *calls):

@@ -13,7 +13,7 @@ from lcm.cml.simulator.node_lifecycle import (
     STARTING,
     STOPPED,
     BootPlan,
-    Life,
+    NodeLifecycle,
 )
 from tests.cml_simulator.asking import Asked
 from tests.cml_stage import TWO_ROUTERS, Clock, simulated
@@ -36,13 +36,13 @@ OLD = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=False)
     ],
 )
 def test_a_started_node_goes_through_its_states(plan, seconds, state):
-    life = Life(plan)
+    life = NodeLifecycle(plan)
     life.start(100)
     assert life.state(100 + seconds) == state
 
 
 def test_a_stopped_node_keeps_its_state_until_it_is_down():
-    life = Life(MODERN)
+    life = NodeLifecycle(MODERN)
     life.start(0)
     life.stop(20)
     assert [life.state(20), life.state(22.9), life.state(23)] == [BOOTED, BOOTED, STOPPED]
@@ -51,14 +51,14 @@ def test_a_stopped_node_keeps_its_state_until_it_is_down():
 
 
 def test_starting_twice_does_not_start_anew():
-    life = Life(MODERN)
+    life = NodeLifecycle(MODERN)
     life.start(0)
     life.start(12)
     assert life.state(13) == BOOTED
 
 
 def test_a_stopped_node_can_start_again_and_a_wiped_one_too():
-    life = Life(MODERN)
+    life = NodeLifecycle(MODERN)
     life.start(0)
     life.stop(20)
     life.start(30)
@@ -69,14 +69,14 @@ def test_a_stopped_node_can_start_again_and_a_wiped_one_too():
 
 
 def test_a_stuck_node_is_never_booted():
-    life = Life(MODERN, is_stuck=True)
+    life = NodeLifecycle(MODERN, is_stuck=True)
     life.start(0)
     assert (life.state(10_000), life.is_settled(10_000)) == (STARTED, False)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["start", "stop", "wipe"]), st.floats(0, 20)), max_size=12))
 def test_whatever_happens_the_state_is_one_of_those_known(events):
-    life, now = Life(MODERN), 0.0
+    life, now = NodeLifecycle(MODERN), 0.0
     for event, seconds in events:
         now += seconds
         getattr(life, event)(*([] if event == "wipe" else [now]))

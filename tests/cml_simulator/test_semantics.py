@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lcm.cml.simulator.calls import answer
+from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.calls.routing import ROUTES
 from lcm.cml.simulator.http_messages import Request
 from tests.cml_simulator.asking import Asked, error
@@ -114,7 +114,7 @@ def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(ask):
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_call_but_the_open_ones_needs_a_token(controller, route):
     path = route.pattern.pattern.replace("(?P<", "").replace(">[^/]+)", "")
-    reply = answer(controller, Request(route.method, path, body=b"{}"))
+    reply = respond(controller, Request(route.method, path, body=b"{}"))
     if route.is_open:
         assert reply.status != 401
     else:
@@ -130,7 +130,7 @@ def test_every_call_but_the_open_ones_needs_a_token(controller, route):
 )
 def test_wrong_credentials_are_403(controller, credentials):
     body = json.dumps(credentials).encode()
-    assert error(answer(controller, Request("POST", "/authenticate", body=body))) == (
+    assert error(respond(controller, Request("POST", "/authenticate", body=body))) == (
         403,
         "Authentication failed!",
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.cml.simulator.seeded_random import draw, wave
+from lcm.cml.simulator.seeded_random import random_fraction, wave
 from tests.cml_simulator.asking import Asked
 from tests.cml_stage import TWO_ROUTERS, Clock, simulated
 
@@ -46,7 +46,7 @@ def test_usage_stays_within_what_a_node_has(seconds, seed):
 
 @given(st.floats(0, 1e6), st.text(max_size=5))
 def test_chance_is_bounded_and_repeats(seconds, name):
-    assert 0 <= draw(name) == draw(name) < 1
+    assert 0 <= random_fraction(name) == random_fraction(name) < 1
     assert -1 <= wave(seconds, name) <= 1
 
 

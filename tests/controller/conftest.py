@@ -45,7 +45,7 @@ def play(
     tmp_path: Path, simulator: SimulatorProcess, worker: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., None]:
     """`play(scene)`: run a coroutine of a Scene, with its outbox open and its lease held."""
-    monkeypatch.setattr("lcm.controller.outbox.PATIENCE", 0.3)
+    monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
 
     def run(part: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:
         async def wrapped() -> None:

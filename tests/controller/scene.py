@@ -7,16 +7,16 @@ from types import SimpleNamespace
 import httpx
 
 from lcm.controller.config import Config, Credentials
-from lcm.controller.inventory import World
+from lcm.controller.inventory import Inventory
 from lcm.controller.lcm_client import LcmClient
 from lcm.controller.metrics import Metrics
-from lcm.controller.model import Session, Slot
+from lcm.controller.model import Session, SlotInfo
 from lcm.controller.outbox import Outbox
-from lcm.controller.pool_leases import Leases
+from lcm.controller.pool_leases import PoolLeases
 from lcm.controller.reconciler import Reconciler
 from lcm.controller.spool import Spool
-from lcm.controller.stage_context import Desk
-from lcm.controller.watcher import Follower
+from lcm.controller.stage_context import StageContext
+from lcm.controller.watcher import Watcher
 from tests.controller.fake_lcm import Lcm, session
 from tests.factories import LAB
 
@@ -39,17 +39,19 @@ class Scene:
         if machine:
             self.lcm.now = machine.lcm_now
         self.client = LcmClient(self.config, transport=httpx.MockTransport(self.lcm), clock=clock)
-        self.world = World(self.config, lambda _: None)
+        self.world = Inventory(self.config, lambda _: None)
         spool = Spool(folder / "spool", most_entries=100, most_bytes=10**8)
         self.outbox = Outbox(spool, self.client, lambda _: None)
-        follower = Follower(self.config, self.client, self.world)
+        follower = Watcher(self.config, self.client, self.world)
         self.now = machine.lcm_now() if machine else datetime.now(UTC)
         self.clock = clock or SimpleNamespace(now=lambda: self.now, is_known=True, is_steady=True)
-        self.desk = Desk(self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh)
-        self.leases = Leases(self.client, "me")
+        self.desk = StageContext(
+            self.config, self.world, self.outbox, Metrics(), self.clock, follower.refresh
+        )
+        self.leases = PoolLeases(self.client, "me")
         self.reconciler = Reconciler(self.desk, self.leases)
         address = simulator.admin.address_of(worker)
-        self.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", address)])
+        self.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", address)])
 
     def put(self, status, *, ends_in=600.0, starts_in=-60.0, since=0.0, is_inherited=False, **fields):
         row = session(

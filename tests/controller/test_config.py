@@ -5,7 +5,7 @@ import fcntl
 import pytest
 
 from lcm.controller.config import Config, ConfigError, read_config
-from lcm.controller.identity import alone, name_of
+from lcm.controller.identity import controller_name, hold_data_folder
 
 FILE = """
 lcm_url = "https://lcm.example.org"
@@ -104,13 +104,17 @@ def test_secrets_are_not_in_what_is_logged(path):
 
 def test_a_name_stays_over_restarts(tmp_path):
     config = Config(token="x", data_dir=str(tmp_path))
-    assert name_of(config) == name_of(config)
-    assert name_of(Config(token="x", data_dir=str(tmp_path), name="mine")) == "mine"
+    assert controller_name(config) == controller_name(config)
+    assert controller_name(Config(token="x", data_dir=str(tmp_path), name="mine")) == "mine"
 
 
 def test_a_folder_is_for_one_controller(tmp_path):
     config = Config(token="x", data_dir=str(tmp_path / "new"))
-    with alone(config), pytest.raises(ConfigError, match="Another controller"), alone(config):
+    with (
+        hold_data_folder(config),
+        pytest.raises(ConfigError, match="Another controller"),
+        hold_data_folder(config),
+    ):
         pass
-    with alone(config), (tmp_path / "new" / "lock").open() as lock, pytest.raises(BlockingIOError):
+    with hold_data_folder(config), (tmp_path / "new" / "lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from lcm.controller.config import Config
-from lcm.controller.inventory import World
-from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TooOld
+from lcm.controller.inventory import Inventory
+from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, RevisionExpired
 from lcm.controller.model import Session
-from lcm.controller.pool_leases import TRUSTED_SECONDS, Leases
-from lcm.controller.watcher import Follower
+from lcm.controller.pool_leases import TRUSTED_SECONDS, PoolLeases
+from lcm.controller.watcher import Watcher
 from tests.controller.fake_lcm import Lcm, session, until
 
 
@@ -24,8 +24,8 @@ def follow(lcm, scene, **settings):
     async def wrapped():
         config = Config(token="lcm_x", watch_seconds=0.2, **settings)
         client = LcmClient(config, transport=httpx.MockTransport(lcm))
-        world = World(config, print)
-        follower = Follower(config, client, world)
+        world = Inventory(config, print)
+        follower = Watcher(config, client, world)
         running = asyncio.create_task(follower.run())
         try:
             await asyncio.wait_for(scene(world, follower), 10)
@@ -140,7 +140,7 @@ def test_one_session_can_be_read_again(lcm):
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(400, LcmRefused), (401, LcmRefused), (404, LcmRefused), (409, LcmRefused), (410, TooOld)]
+    [(400, LcmRefused), (401, LcmRefused), (404, LcmRefused), (409, LcmRefused), (410, RevisionExpired)]
     + [(status, LcmUnavailable) for status in (408, 429, 500, 502, 503, "down")],
 )
 def test_what_may_work_later_is_told_from_what_will_not(lcm, status, error):
@@ -164,7 +164,7 @@ def test_a_pool_is_ours_while_lcm_says_so(lcm, monkeypatch):
 
     async def scene():
         client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
-        leases = Leases(client, "me")
+        leases = PoolLeases(client, "me")
         assert not leases.is_ours("cml-eu")
         assert await leases.renew() == {"cml-eu"}
         assert await leases.renew() == set()

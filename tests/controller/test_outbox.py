@@ -96,7 +96,7 @@ class Lcm:
 
 @pytest.fixture
 def lcm(monkeypatch):
-    monkeypatch.setattr("lcm.controller.outbox.PATIENCE", 0.3)
+    monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
     monkeypatch.setattr("lcm.controller.backoff.random.random", lambda: 0.0)
     return Lcm()
 

@@ -16,8 +16,8 @@ from lcm.cml.observation.model import NodeObservation
 from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
 from lcm.controller.lab_statistics import bytes_moved
-from lcm.controller.lab_titles import LONGEST_TITLE, mark_in, title_for
-from lcm.controller.metrics import Metrics, Sample, Utilization, samples_of
+from lcm.controller.lab_titles import LONGEST_TITLE, format_title, parse_title
+from lcm.controller.metrics import Metrics, MetricSample, Utilization, samples_of
 from lcm.controller.port_tags import TemplateMismatch, tags_to_write
 from lcm.controller.work_queue import WorkQueue
 from tests.controller.fake_lcm import until
@@ -30,9 +30,9 @@ SOME = UUID(int=7)
 @given(attempt=st.integers(1, 9999), name=st.text(max_size=80))
 def test_a_title_carries_its_mark_whatever_the_name(attempt, name):
     session = str(uuid4())
-    title = title_for(session, attempt, name)
+    title = format_title(session, attempt, name)
     assert len(title) <= LONGEST_TITLE
-    assert mark_in(title) == (session, attempt)
+    assert parse_title(title) == (session, attempt)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_title_carries_its_mark_whatever_the_name(attempt, name):
     ],
 )
 def test_other_titles_have_no_mark(title):
-    assert mark_in(title) is None
+    assert parse_title(title) is None
 
 
 # --- tags ----------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def test_series_end_with_their_session():
     node = NodeObservation(node_id="n0", label="r1", node_definition="iosv", ram_mb=512)
     utilization = Utilization()
     utilization.put("one", samples_of("k1", node), 1000)
-    utilization.put("two", [*samples_of("k2", node), Sample("k2", "net_rx", "total", 7)], 2000)
+    utilization.put("two", [*samples_of("k2", node), MetricSample("k2", "net_rx", "total", 7)], 2000)
     utilization.keep_only(["two"])
     used, moved, seen = utilization.collect()
     assert [sample.labels["session_id"] for sample in used.samples] == ["two"]
@@ -293,7 +293,9 @@ def test_series_end_with_their_session():
 
 def test_the_exposition_says_what_series_are():
     metrics = Metrics()
-    metrics.utilization.put("one", [Sample("k1", "net_rx", "total", 7), Sample("k1", "mem", "pct", 5)], 1000)
+    metrics.utilization.put(
+        "one", [MetricSample("k1", "net_rx", "total", 7), MetricSample("k1", "mem", "pct", 5)], 1000
+    )
     text = generate_latest(metrics.registry).decode()
     for name, kind in (
         ("lcm_container_utilization", "gauge"),

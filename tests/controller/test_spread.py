@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from lcm.cml.simulator.faults import Fault, FaultKind
-from lcm.cml.topology.partition import part_topology
-from lcm.controller.heartbeats import Heartbeats
-from lcm.controller.lab_statistics import Statistics
-from lcm.controller.model import Slot
-from lcm.controller.worker_survey import Survey
+from lcm.cml.topology.partition import partition_topology
+from lcm.controller.heartbeats import HeartbeatSender
+from lcm.controller.lab_statistics import LabStatistics
+from lcm.controller.model import SlotInfo
+from lcm.controller.worker_survey import WorkerSurvey
 from tests.controller.conftest import INSTANT
 from tests.controller.scene import PORTS
 from tests.factories import LAB
@@ -29,12 +29,12 @@ def other(simulator, worker) -> Iterator[str]:
 @pytest.fixture
 def play_apart(play, simulator, other):
     """`play` with a second worker, and a session that has r2 there."""
-    parting = part_topology(LAB, GROUPS)
+    parting = partition_topology(LAB, GROUPS)
 
     def run(part, kernels=None, **settings):
         async def wrapped(scene):
             first = scene.world.slots["slot-1"]
-            second = Slot("slot-2", "eu-02", "cml-eu", simulator.admin.address_of(other))
+            second = SlotInfo("slot-2", "eu-02", "cml-eu", simulator.admin.address_of(other))
             scene.world.replace_slots([first, second])
             parts = [
                 {"slot": {"id": slot.id, "name": slot.name, "endpoint": ""}, "nodes": nodes, "topology": text}
@@ -83,7 +83,7 @@ def test_it_is_ready_when_all_of_it_is(play_apart, simulator, other):
 def test_a_restart_finds_its_labs_again(play_apart):
     async def part(scene):
         await scene.look(2)
-        scene.desk.memories.clear()
+        scene.desk.states.clear()
         await scene.until("RUNNING")
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
 
@@ -130,12 +130,12 @@ def test_none_of_its_labs_is_an_orphan_and_the_figures_of_all_are_read(play_apar
     async def part(scene):
         await scene.until("RUNNING")
         scene.world.is_known = True
-        heartbeats = Heartbeats(scene.desk, scene.leases, scene.client)
-        survey = Survey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+        heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
+        survey = WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
         for _ in range(2):
-            await survey.look_over()
+            await survey.run()
         assert [len(labs) for labs in scene.on_both()] == [1, 1]
-        await Statistics(scene.desk, scene.leases, lambda _: None).read()
+        await LabStatistics(scene.desk, scene.leases, lambda _: None).read()
         used, *_ = scene.desk.metrics.utilization.collect()
         assert {sample.labels["kernel_id"] for sample in used.samples} == {"k1", "k2", "k3"}
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from lcm.cml.simulator.faults import Fault, FaultKind
-from lcm.controller.lab_titles import title_for
-from lcm.controller.model import Session, Slot
+from lcm.controller.lab_titles import format_title
+from lcm.controller.model import Session, SlotInfo
 from tests.controller.scene import PORTS
 from tests.controller.test_clock import CLOCKS, Machine
 
@@ -64,7 +64,7 @@ def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
 def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
     async def part(scene):
         scene.put("INSTANTIATING")
-        title = title_for(scene.key, 1, "campus")
+        title = format_title(scene.key, 1, "campus")
         first = await scene.import_lab(title)
         await asyncio.sleep(1.1)
         await scene.import_lab(title)
@@ -88,7 +88,7 @@ def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by,
         await scene.look()
         assert scene.labs() == {}
         if comes_late:
-            await scene.import_lab(title_for(scene.key, 1, "campus"))
+            await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.now += timedelta(seconds=2)
         await scene.until("RUNNING")
         assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
@@ -113,7 +113,7 @@ def test_what_we_knew_of_a_session_is_forgotten_with_the_lease(play):
 def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
     async def part(scene):
         scene.put("INSTANTIATING", attempt=2)
-        old = await scene.import_lab(title_for(scene.key, 1, "campus"))
+        old = await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("READY")
         assert len(scene.labs()) == 2
         assert scene.labs()[old]["state"] == "DEFINED_ON_CORE"
@@ -186,7 +186,7 @@ def test_an_extension_after_the_last_check_wins(play, status):
     async def part(scene):
         scene.put(status, ends_in=-1)
         if status != "SCHEDULED":
-            await scene.import_lab(title_for(scene.key, 1, "campus"))
+            await scene.import_lab(format_title(scene.key, 1, "campus"))
 
         async def confirm_and_extend(session):
             extend(scene, minutes=2)
@@ -270,7 +270,7 @@ def test_a_session_ends_by_lcm_s_time(play, wall):
 def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
     async def part(scene):
         scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
-        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
         delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
         scene.simulator.admin.fail(scene.worker, delete)
         scene.clock.is_steady = False
@@ -357,7 +357,7 @@ def test_one_that_was_called_off_says_why_it_was_not_observed(play, observed):
     async def part(scene):
         seen_at = scene.now.isoformat() if observed else None
         scene.put("STOPPING", observed_at=seen_at)
-        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
         (ended,) = scene.said("transitions")
         assert ended["reason"] == ("" if observed else "not observed: its lab does not run")
@@ -403,7 +403,7 @@ TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=[
 def test_a_lab_that_does_not_tell_its_title_may_be_ours(play, status, times):
     async def part(scene):
         scene.put(status)
-        lab_id = await scene.import_lab(title_for(scene.key, 1, "campus"))
+        lab_id = await scene.import_lab(format_title(scene.key, 1, "campus"))
         scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
         assert await scene.look() is not None
         assert (scene.lcm.posts, list(scene.labs())) == ([], [lab_id])
@@ -455,7 +455,7 @@ def test_the_lab_that_was_imported_is_known_without_asking(play):
 def test_one_that_was_called_off_while_booting_is_taken_down_unobserved(play):
     async def part(scene):
         scene.put("STOPPING")
-        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.until("TERMINATED")
         assert scene.said("resource-observations") == []
         assert scene.labs() == {}
@@ -478,7 +478,7 @@ def test_a_lab_that_is_gone_is_a_failure_while_it_runs_and_fine_when_it_stops(pl
 def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
     async def part(scene):
         scene.put("RUNNING")
-        scene.world.replace_slots([Slot("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
+        scene.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
         assert await scene.look() is not None
         assert scene.lcm.posts == []
         scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
@@ -496,7 +496,7 @@ def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
 def test_what_takes_too_long_is_given_up(play, status, since, reason):
     async def part(scene):
         scene.put(status, since=since)
-        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
         await scene.look()
         (failure,) = scene.said("failures")
         assert reason in failure["reason"]
@@ -538,9 +538,9 @@ def test_a_session_lives_its_whole_life_without_a_disk(play):
 def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
     async def part(scene):
         break_disk(scene)
-        monkeypatch.setattr("lcm.controller.outbox.MOST_IN_MEMORY", 0)
+        monkeypatch.setattr("lcm.controller.outbox.MAX_IN_MEMORY", 0)
         scene.put("STOPPING")
-        await scene.import_lab(title_for(scene.key, 1, "campus"))
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
         pauses = [await scene.look() for _ in range(4)]
         assert (scene.labs(), scene.lcm.posts) == ({}, [])
         assert all(pause and pause <= 15 for pause in pauses)

@@ -8,15 +8,15 @@ import pytest
 
 from lcm.cml.client.errors import CmlUnreachable
 from lcm.cml.simulator.faults import Fault, FaultKind
-from lcm.controller.heartbeats import Heartbeats, Looked
-from lcm.controller.worker_survey import Survey
+from lcm.controller.heartbeats import HeartbeatSender, PortObservation
+from lcm.controller.worker_survey import WorkerSurvey
 from tests.controller.fake_lcm import until
 
 
 def surveying(scene):
     scene.world.is_known = True
-    heartbeats = Heartbeats(scene.desk, scene.leases, scene.client)
-    return heartbeats, Survey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+    heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
+    return heartbeats, WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
 
 
 def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play):
@@ -25,10 +25,10 @@ def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play
         await scene.until("RUNNING")
         scene.world.sessions[scene.key].allocated_ports.pop("r1_serial")
         heartbeats, survey = surveying(scene)
-        await survey.look_over()
+        await survey.run()
         await asyncio.sleep(0.3)
-        await heartbeats.beat()
-        await heartbeats.beat()
+        await heartbeats.send_all()
+        await heartbeats.send_all()
         first, second = scene.said("heartbeat")
         assert [port["port"] for port in first["leaked_ports"]] == [2001]
         assert 0.3 <= first["looked_seconds_ago"] < 30
@@ -41,12 +41,12 @@ def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play
 def test_a_look_that_lcm_did_not_hear_of_is_told_later_and_is_older_then(play):
     async def part(scene):
         heartbeats, survey = surveying(scene)
-        await survey.look_over()
+        await survey.run()
         scene.lcm.is_away = True
-        await heartbeats.beat()
+        await heartbeats.send_all()
         scene.lcm.is_away = False
         await asyncio.sleep(0.5)
-        await heartbeats.beat()
+        await heartbeats.send_all()
         (told,) = scene.said("heartbeat")
         assert told["leaked_ports"] == []
         assert told["looked_seconds_ago"] >= 0.5
@@ -68,8 +68,8 @@ def test_a_look_counts_from_its_beginning(play):
             return found
 
         worker.labs = slowly
-        await survey.look_over()
-        (looked,) = heartbeats.looked.values()
+        await survey.run()
+        (looked,) = heartbeats.port_observations.values()
         assert looked.as_body()["looked_seconds_ago"] >= 0.5
 
     play(part)
@@ -85,7 +85,7 @@ def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened
         scene.simulator.admin.fail(scene.worker, slow)
         heartbeats, survey = surveying(scene)
         if is_opened:
-            rounds = asyncio.gather(heartbeats.beat(), survey.look_over())
+            rounds = asyncio.gather(heartbeats.send_all(), survey.run())
             await until(lambda: scene.simulator.admin.calls(scene.worker))
         scene.world.replace_slots([])
         if is_opened:
@@ -98,4 +98,7 @@ def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened
 
 
 def test_an_age_is_never_below_zero():
-    assert Looked([], began=float("inf")).as_body() == {"leaked_ports": [], "looked_seconds_ago": 0.0}
+    assert PortObservation([], began=float("inf")).as_body() == {
+        "leaked_ports": [],
+        "looked_seconds_ago": 0.0,
+    }

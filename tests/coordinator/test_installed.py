@@ -19,7 +19,7 @@ from lcm.periodic import beat_schedule
 from scheduling.coordination.coordinator import ENTRY_POINTS, coordinator
 from scheduling.coordination.handlers import BUILT_IN
 from scheduling.coordination.observer import interval_of
-from scheduling.selectors.observers import observed
+from scheduling.selectors.observers import observer_statuses
 from tests.packages import install_package
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ def test_pages_show_them_and_name_the_broken(loaded, clock, client, viewer, monk
     monkeypatch.setattr(coordinator, "observers", {**coordinator.observers, **loaded.observers})
     monkeypatch.setattr(coordinator, "installed", loaded.installed)
     monkeypatch.setattr(coordinator, "refused", loaded.refused)
-    (row,) = observed(clock(), names=["quick"])
+    (row,) = observer_statuses(clock(), names=["quick"])
     assert (row.interval, row.lag, row.text) == (timedelta(seconds=20), None, "Counts letters.")
     client.force_login(viewer)
     page = client.get("/observers/").content.decode()

@@ -17,9 +17,9 @@ from scheduling.coordination import observer as observer_module
 from scheduling.coordination.coordinator import LEASE_LOST, HandlerResult, coordinator, lease_name
 from scheduling.coordination.leases import lease
 from scheduling.coordination.observer import ObserverHandler, ObserverResult, interval_of
-from scheduling.models import Lease, ObserverRun, RunKind
+from scheduling.models import ObserverRun, ProcessLease, RunKind
 from scheduling.selectors.observers import last_successes
-from scheduling.services.observer_runs import ask_for_run, forget_runs
+from scheduling.services.observer_runs import delete_old_runs, enqueue_run
 from scheduling.tasks import run_handler, run_observer
 
 pytestmark = pytest.mark.django_db
@@ -119,13 +119,13 @@ def test_one_run_at_a_time(own, clock):
 
 def test_the_lease_is_given_back(own, clock):
     run(own, Counting(bad=(1,)), clock)
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_a_run_that_outlives_its_lease_stops_and_is_noticed(own, clock, caplog):
     class Slow(Counting):
         def execute(self, targets, now):
-            Lease.objects.update(holder="someone else")
+            ProcessLease.objects.update(holder="someone else")
             return super().execute(targets, now)
 
     observer = Slow()
@@ -139,13 +139,13 @@ def test_a_run_that_outlives_its_lease_stops_and_is_noticed(own, clock, caplog):
 def test_losing_the_lease_with_the_last_target_is_noticed_too(own, clock):
     class Slow(Counting):
         def post_process(self, result, now):
-            Lease.objects.update(holder="someone else")
+            ProcessLease.objects.update(holder="someone else")
 
     assert run(own, Slow(), clock).error == LEASE_LOST
 
 
 def test_a_lease_whose_holder_died_expires(own, clock):
-    dead = Lease.objects.create(
+    dead = ProcessLease.objects.create(
         name=lease_name("counting"), holder="dead", expires_at=timezone.now() + timedelta(hours=1)
     )
     assert run(own, Counting(), clock) is None
@@ -188,8 +188,8 @@ def test_what_is_registered_at_start():
 
 def test_old_runs_are_forgotten(own, clock):
     run(own, Counting(), clock)
-    assert forget_runs(now=clock() + timedelta(days=29)) == 0
-    assert forget_runs(now=clock() + timedelta(days=31)) == 1
+    assert delete_old_runs(now=clock() + timedelta(days=29)) == 0
+    assert delete_old_runs(now=clock() + timedelta(days=31)) == 1
 
 
 def test_a_run_is_asked_for_by_the_broker(monkeypatch):
@@ -197,8 +197,8 @@ def test_a_run_is_asked_for_by_the_broker(monkeypatch):
     monkeypatch.setattr(
         task_queue.current_app, "send_task", lambda name, **fields: sent.append((name, fields["args"]))
     )
-    ask_for_run(RunKind.OBSERVER, "usage-record")
-    ask_for_run(RunKind.HANDLER, "end-running")
+    enqueue_run(RunKind.OBSERVER, "usage-record")
+    enqueue_run(RunKind.HANDLER, "end-running")
     assert sent == [
         ("scheduling.tasks.run_observer", ("usage-record",)),
         ("scheduling.tasks.run_handler", ("end-running",)),
@@ -211,7 +211,7 @@ def test_without_a_broker_the_person_is_told(monkeypatch):
 
     monkeypatch.setattr(task_queue.current_app, "send_task", refuse)
     with pytest.raises(Unavailable, match="broker"):
-        ask_for_run(RunKind.OBSERVER, "usage-record")
+        enqueue_run(RunKind.OBSERVER, "usage-record")
 
 
 class InTheShapeOfBackendAI(ObserverHandler[Kernel]):

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from lcm import celery
 from lcm.config.environment import read_settings
-from lcm.periodic import SchedulerTaskSpec, beat_schedule
+from lcm.periodic import PeriodicTaskSpec, beat_schedule
 from scheduling.coordination.coordinator import coordinator
 
 
@@ -49,7 +49,7 @@ def test_an_interval_that_is_none_is_refused_at_start(name, value, monkeypatch):
 
 def test_a_spec_without_an_interval_is_refused():
     with pytest.raises(ImproperlyConfigured, match="greater than 0"):
-        SchedulerTaskSpec("x", "lcm.tasks.x", timedelta(0))
+        PeriodicTaskSpec("x", "lcm.tasks.x", timedelta(0))
 
 
 def test_the_first_run_does_not_wait_for_an_interval(monkeypatch):
@@ -57,7 +57,7 @@ def test_the_first_run_does_not_wait_for_an_interval(monkeypatch):
     monkeypatch.setattr(
         celery.app, "send_task", lambda name, args=(), **fields: sent.__setitem__((name, *args), fields)
     )
-    celery.prove_at_once()
+    celery.send_initial_tasks()
     first = sent[("scheduling.tasks.run_observer", "usage-aggregation")]
     assert first["countdown"] == 5.0
     assert first["expires"] == 3605.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.domain.allocation import QUANTUM, divide
+from lcm.domain.allocation import QUANTUM, split_proportionally
 
 totals = st.decimals(0, 999_999, places=2)
 weights = st.lists(st.decimals(0, 1_000_000, places=3), min_size=1, max_size=60)
@@ -27,48 +27,50 @@ weights = st.lists(st.decimals(0, 1_000_000, places=3), min_size=1, max_size=60)
     ],
 )
 def test_parts_are_in_proportion(total, shares, parts):
-    assert divide(Decimal(total), [Decimal(share) for share in shares]) == [Decimal(part) for part in parts]
+    assert split_proportionally(Decimal(total), [Decimal(share) for share in shares]) == [
+        Decimal(part) for part in parts
+    ]
 
 
 def test_nothing_is_divided_among_nobody():
-    assert divide(Decimal(4), []) == []
+    assert split_proportionally(Decimal(4), []) == []
 
 
 def test_a_negative_weight_is_refused():
     with pytest.raises(ValueError, match="negative"):
-        divide(Decimal(4), [Decimal(1), Decimal(-1)])
+        split_proportionally(Decimal(4), [Decimal(1), Decimal(-1)])
 
 
 @given(totals, weights)
 def test_parts_sum_exactly(total, shares):
-    assert sum(divide(total, shares)) == total
+    assert sum(split_proportionally(total, shares)) == total
 
 
 @given(totals, weights)
 def test_no_part_is_negative_or_finer_than_a_quantum(total, shares):
-    assert all(part >= 0 and part == part.quantize(QUANTUM) for part in divide(total, shares))
+    assert all(part >= 0 and part == part.quantize(QUANTUM) for part in split_proportionally(total, shares))
 
 
 @given(totals, weights)
 def test_each_part_is_within_a_quantum_of_its_exact_share(total, shares):
     whole = sum(shares)
     exact = [total * share / whole if whole else total / len(shares) for share in shares]
-    parts = divide(total, shares)
+    parts = split_proportionally(total, shares)
     assert all(abs(part - wanted) < QUANTUM for part, wanted in zip(parts, exact, strict=True))
 
 
 @given(totals, weights)
 def test_a_larger_weight_never_gets_less_by_more_than_a_quantum(total, shares):
-    parts = [part for _, part in sorted(zip(shares, divide(total, shares), strict=True))]
+    parts = [part for _, part in sorted(zip(shares, split_proportionally(total, shares), strict=True))]
     assert all(small - large <= QUANTUM for small, large in pairwise(parts))
 
 
 @given(totals, st.integers(1, 60))
 def test_without_any_weight_the_parts_are_equal(total, count):
-    parts = divide(total, [Decimal(0)] * count)
+    parts = split_proportionally(total, [Decimal(0)] * count)
     assert max(parts) - min(parts) <= QUANTUM
 
 
 @given(totals, st.lists(st.just(Decimal(0)), max_size=5))
 def test_a_weight_of_zero_gets_nothing_beside_others(total, zeros):
-    assert divide(total, [*zeros, Decimal(1)]) == [*zeros, total]
+    assert split_proportionally(total, [*zeros, Decimal(1)]) == [*zeros, total]

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, transaction
 
-from lcm.db.bulk import CHUNK, insert_rows, update_each
+from lcm.db.bulk import CHUNK, insert_rows, update_rows
 from lcm.models import ChangeLog, Domain, SessionTransition
 from tests.factories import make_session
 
@@ -69,7 +69,7 @@ def test_json_comes_back_as_it_went_in_and_nothing_stays_nothing(now, value):
 
 def test_no_rows_are_fine(session):
     insert_rows(SessionTransition, ["id"], [])
-    update_each(SessionTransition, ["reason"], [])
+    update_rows(SessionTransition, ["reason"], [])
 
 
 def test_one_row_against_a_constraint_writes_none(session):
@@ -83,7 +83,7 @@ def test_one_row_against_a_constraint_writes_none(session):
 def test_each_row_gets_its_own_values(session):
     rows = [step_of(session) for _ in range(5)]
     insert(rows)
-    update_each(
+    update_rows(
         SessionTransition,
         ["reason", "attempt"],
         [(row["id"], f"reason {number}", number + 1) for number, row in enumerate(rows)],
@@ -97,7 +97,7 @@ def test_what_is_the_same_for_all_is_said_once(session):
     rows = [step_of(session) for _ in range(3)]
     insert(rows)
     told = [(row["id"], number + 7) for number, row in enumerate(rows[:2])]
-    update_each(SessionTransition, ["attempt"], told, same={"reason": "moved", "actor": "tick"})
+    update_rows(SessionTransition, ["attempt"], told, same={"reason": "moved", "actor": "tick"})
     found = [SessionTransition.objects.get(pk=row["id"]) for row in rows]
     assert [(row.attempt, row.reason, row.actor) for row in found[:2]] == [
         (7, "moved", "tick"),
@@ -125,7 +125,7 @@ def test_what_is_shared_may_be_json_or_nothing(now, value):
 
 
 def test_updates_of_unknown_rows_change_nothing(session):
-    update_each(SessionTransition, ["reason"], [(uuid4(), "nobody")])
+    update_rows(SessionTransition, ["reason"], [(uuid4(), "nobody")])
     assert not SessionTransition.objects.filter(reason="nobody").exists()
 
 
@@ -138,7 +138,7 @@ def test_more_than_a_chunk(now):
     )
     assert Domain.objects.count() == CHUNK + 3
     keys = Domain.objects.values_list("pk", flat=True)
-    update_each(Domain, ["description"], [(key, "seen") for key in keys])
+    update_rows(Domain, ["description"], [(key, "seen") for key in keys])
     assert Domain.objects.filter(description="seen").count() == CHUNK + 3
 
 

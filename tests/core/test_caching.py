@@ -5,14 +5,14 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 
-from lcm.config.redis_cache import KeptRedisCache
+from lcm.config.redis_cache import PersistentRedisCache
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
 def cache():
-    return KeptRedisCache(settings.REDIS_URL, {"KEY_PREFIX": f"test-{uuid4().hex}", "TIMEOUT": 30})
+    return PersistentRedisCache(settings.REDIS_URL, {"KEY_PREFIX": f"test-{uuid4().hex}", "TIMEOUT": 30})
 
 
 def test_what_is_there_is_counted(cache):

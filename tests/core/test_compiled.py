@@ -6,24 +6,32 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, connection, models, transaction
 
-from lcm.db.prepared_statements import Given, Json, Reading, inserting, run, updating, values_of
-from lcm.models import ChangeLog, DefinitionRevision, Domain, IdempotentAnswer
+from lcm.db.prepared_statements import (
+    Parameter,
+    PreparedQuery,
+    RawJson,
+    column_values,
+    insert_statement,
+    run_statements,
+    update_statement,
+)
+from lcm.models import ChangeLog, DefinitionRevision, Domain, IdempotentResponse
 from tests.factories import make_definition, make_person, make_project
 
 pytestmark = pytest.mark.django_db
 
-BY_NAME = Reading(lambda: Domain.objects.filter(name=Given("name", models.CharField())).order_by())
-REVISIONS = Reading(
+BY_NAME = PreparedQuery(lambda: Domain.objects.filter(name=Parameter("name", models.CharField())).order_by())
+REVISIONS = PreparedQuery(
     lambda: (
         DefinitionRevision.objects.select_related("definition")
-        .filter(definition=Given("definition", models.UUIDField()), basis="imported")
+        .filter(definition=Parameter("definition", models.UUIDField()), basis="imported")
         .order_by("number")
     )
 )
-AMOUNTS = Reading(
+AMOUNTS = PreparedQuery(
     lambda: DefinitionRevision.objects.filter(
-        definition=Given("definition", models.UUIDField()),
-        created_at__lte=Given("at", models.DateTimeField()),
+        definition=Parameter("definition", models.UUIDField()),
+        created_at__lte=Parameter("at", models.DateTimeField()),
     ).values_list("pk", "cpu_cores", "created_at", "port_template")[:3]
 )
 
@@ -31,7 +39,7 @@ AMOUNTS = Reading(
 @pytest.fixture(params=["kept", "one for each request"])
 def connections_are(request, monkeypatch):
     """PostgreSQL is told a statement once on a connection that is kept, and each time on another."""
-    monkeypatch.setattr("lcm.db.prepared_statements._is_kept", lambda _: request.param == "kept")
+    monkeypatch.setattr("lcm.db.prepared_statements._is_pooled", lambda _: request.param == "kept")
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def domains():
 
 def entry(**values):
     made = ChangeLog(actor="me", object_type="domain", object_id="1", object_label="eu", event="x", **values)
-    return inserting(ChangeLog, values_of(made))
+    return insert_statement(ChangeLog, column_values(made))
 
 
 @pytest.mark.usefixtures("connections_are")
@@ -73,32 +81,32 @@ def test_several_go_together_and_each_sees_what_was_done_before(domains, django_
     eu = domains[0]
     together = (
         BY_NAME.of(name="eu"),
-        updating(Domain, eu.pk, {"name": "europe"}),
+        update_statement(Domain, eu.pk, {"name": "europe"}),
         BY_NAME.of(name="eu"),
         BY_NAME.of(name="europe"),
     )
     with django_assert_num_queries(1 if connection.vendor == "postgresql" else 4):
-        assert run(*together) == [[eu], [], [], [eu]]
-    assert run() == []
+        assert run_statements(*together) == [[eu], [], [], [eu]]
+    assert run_statements() == []
 
 
 @pytest.mark.parametrize("text", ["it's", "100 %", "%s", "$1", "a;b", '"', "\\", "ü"])
 @pytest.mark.usefixtures("connections_are")
 def test_a_constant_is_written_into_the_text(text):
     Domain.objects.create(name=text)
-    with_it = Reading(lambda: Domain.objects.filter(name=text, pk=Given("pk", models.UUIDField())))
+    with_it = PreparedQuery(lambda: Domain.objects.filter(name=text, pk=Parameter("pk", models.UUIDField())))
     assert [row.name for row in with_it.read(pk=Domain.objects.get().pk)] == [text]
 
 
 def test_what_cannot_be_written_into_the_text_has_to_be_given():
-    wrong = Reading(lambda: Domain.objects.annotate(half=models.Value(0.5)))
+    wrong = PreparedQuery(lambda: Domain.objects.annotate(half=models.Value(0.5)))
     with pytest.raises(TypeError, match="has to be given"):
         wrong.read()
 
 
 @pytest.mark.usefixtures("connections_are")
 def test_a_row_is_written_as_the_model_would(now):
-    run(entry(at=now, message="it's 1 % $1", before=None, after={"a": [1, None, "ü"]}))
+    run_statements(entry(at=now, message="it's 1 % $1", before=None, after={"a": [1, None, "ü"]}))
     row = ChangeLog.objects.get(message="it's 1 % $1")
     assert (row.at, row.before, row.after, row.user_id) == (now, None, {"a": [1, None, "ü"]}, None)
 
@@ -106,24 +114,27 @@ def test_a_row_is_written_as_the_model_would(now):
 def test_all_columns_of_a_row_can_be_written_back():
     project = make_project("academy", "eu", make_person("sam"))
     project.name = "school"
-    run(updating(type(project), project.pk, values_of(project, without=("updated_at",))))
+    run_statements(
+        update_statement(type(project), project.pk, column_values(project, without=("updated_at",)))
+    )
     project.refresh_from_db()
     assert project.name == "school"
 
 
 @pytest.mark.usefixtures("connections_are")
 def test_json_that_is_text_is_stored_as_it_is():
-    row = IdempotentAnswer(principal="me", key="1", fingerprint="")
-    text = Json('{"a": [1.50, "it\'s %s"]}')
-    run(inserting(IdempotentAnswer, {"id": row.pk, **values_of(row), "body": text}))
-    assert IdempotentAnswer.objects.get(key="1").body == {"a": [1.5, "it's %s"]}
+    row = IdempotentResponse(principal="me", key="1", fingerprint="")
+    text = RawJson('{"a": [1.50, "it\'s %s"]}')
+    run_statements(insert_statement(IdempotentResponse, {"id": row.pk, **column_values(row), "body": text}))
+    assert IdempotentResponse.objects.get(key="1").body == {"a": [1.5, "it's %s"]}
 
 
 @pytest.mark.usefixtures("connections_are")
 def test_an_error_undoes_all_of_a_transaction_and_the_next_one_works(domains):
     with pytest.raises(IntegrityError), transaction.atomic():
-        run(
-            updating(Domain, domains[0].pk, {"name": "new"}), updating(Domain, domains[1].pk, {"name": "new"})
+        run_statements(
+            update_statement(Domain, domains[0].pk, {"name": "new"}),
+            update_statement(Domain, domains[1].pk, {"name": "new"}),
         )
     assert BY_NAME.read(name="new") == []
     assert BY_NAME.read(name="eu") == [domains[0]]

@@ -17,10 +17,10 @@ from lcm.config.environment import (
     POSTGRES_OPTIONS,
     SQLITE_OPTIONS,
     Setting,
-    as_markdown,
-    database_from,
+    database_settings,
     read_settings,
-    refuse_unsafe,
+    reject_unsafe_settings,
+    settings_reference,
 )
 
 ROOT = Path(lcm.__file__).parent.parent
@@ -115,12 +115,12 @@ def test_every_setting_says_what_it_is_for(setting):
 
 
 def test_no_pipe_in_a_text_breaks_the_table():
-    rows = [line for line in as_markdown().splitlines() if line.startswith("| `")]
+    rows = [line for line in settings_reference().splitlines() if line.startswith("| `")]
     assert {row.count("|") for row in rows} == {5}
 
 
 def test_the_reference_has_a_row_for_every_setting():
-    rows = re.findall(r"^\| `([A-Z_]+)` \| ([a-z ]+) \|", as_markdown(), flags=re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Z_]+)` \| ([a-z ]+) \|", settings_reference(), flags=re.MULTILINE)
     assert rows == [(name, setting.kind) for name, setting in ALL.items()]
 
 
@@ -143,15 +143,15 @@ def test_documented_settings_are_used():
 @pytest.mark.parametrize(("size", "pool"), [(0, {}), (8, {"pool": {**POOL_OPTIONS, "max_size": 8}})])
 def test_options_in_the_address_of_the_database_are_kept_with_and_without_a_pool(size, pool, tmp_path):
     url = "postgres://lcm:p%40ss@db.example.org/lcm?sslmode=verify-full&sslrootcert=/etc/lcm/db-ca.pem"
-    found = database_from(url, tmp_path, size)
+    found = database_settings(url, tmp_path, size)
     assert found["PASSWORD"] == "p@ss"
     given = {"sslmode": "verify-full", "sslrootcert": "/etc/lcm/db-ca.pem"}
     assert found["OPTIONS"] == {**POSTGRES_OPTIONS, **given, **pool}
 
 
 def test_sqlite_keeps_our_options_beside_those_in_its_address(tmp_path):
-    assert database_from("", tmp_path, 8)["OPTIONS"] == SQLITE_OPTIONS
-    assert database_from("sqlite:////lcm.sqlite3?timeout=3", tmp_path, 8)["OPTIONS"] == {
+    assert database_settings("", tmp_path, 8)["OPTIONS"] == SQLITE_OPTIONS
+    assert database_settings("sqlite:////lcm.sqlite3?timeout=3", tmp_path, 8)["OPTIONS"] == {
         **SQLITE_OPTIONS,
         "timeout": 3,
     }
@@ -186,8 +186,8 @@ def test_production_does_not_start_with_unsafe_settings(given, said, tmp_path):
 
 
 def test_what_production_refuses_is_allowed_with_debug():
-    refuse_unsafe(debug=True, demo=True, secret_key="short")
-    refuse_unsafe(debug=False, demo=False, secret_key="x" * 32)
+    reject_unsafe_settings(debug=True, demo=True, secret_key="short")
+    reject_unsafe_settings(debug=False, demo=False, secret_key="x" * 32)
 
 
 def test_the_demo_is_loaded_with_debug_only(settings):

@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 
-from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentAnswer, Job
+from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job
 from tests.factories import make_controller, make_definition, make_person_token, make_project
 
 # model, the change a row cannot take, the constraint that says so
@@ -53,7 +53,7 @@ TWINS = [
     ("kernel", "kernel_of_node", ["session", "node_label"]),
     ("apitoken", "token_name_in_use_once", ["name"]),
     ("apitoken", "hash", ["hash"]),
-    ("idempotentanswer", "idempotency_key_once", ["principal", "key"]),
+    ("idempotentresponse", "idempotency_key_once", ["principal", "key"]),
 ]
 # Column constraints that are not in Meta.constraints.
 COLUMNS = {"domain_name", "hash"}
@@ -62,7 +62,7 @@ COLUMNS = {"domain_name", "hash"}
 @pytest.fixture
 def a_row(session, controller, now):
     """`a_row(model)`: some row of a model, as the services made it."""
-    IdempotentAnswer.objects.create(principal="me", key="k", fingerprint="f")
+    IdempotentResponse.objects.create(principal="me", key="k", fingerprint="f")
     FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
     FeedHead.objects.create()
     Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")

@@ -1,10 +1,8 @@
 """Asking for something else from now on, and going back."""
 
 from decimal import Decimal
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from lcm.domain.errors import InvalidInput, NotFound, StateConflict
 from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
@@ -88,31 +86,6 @@ def test_what_is_revised_by_hand_and_reverted_is_recorded_as_that(revise, revert
     assert chosen(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
     assert chosen(revise()) == ("custom", kept | {"cpu_cores": "custom"})
     assert chosen(revert(1, based_on=2)) == ("revert", kept | {"cpu_cores": "revert"})
-
-
-def test_older_revisions_get_their_bases_and_outcomes(revise, revert, definition, now):
-    """As the rows were before: no bases, a revert is custom, mixed choices are custom, all are watched."""
-    revise()
-    revert(1, based_on=2)
-    mixed = revise(requirements={"cpu_cores": Decimal(5)}, based_on=3)
-    picks = {"cpu_cores": ("p95", "used"), "memory_gb": ("max", "allocated"), "storage_gb": ("keep", "used")}
-    evidence = {"resources": {name: {"choice": pick, "basis": of} for name, (pick, of) in picks.items()}}
-    expected = [chosen(revision) for revision in definition.revisions.order_by("number")[:3]]
-    rows = DefinitionRevision.objects
-    rows.filter(number__gt=1).update(basis="custom")
-    rows.update(bases={}, outcome="watching", outcome_at=None)
-    rows.filter(pk=mixed.pk).update(aggregate=evidence)
-    import_module("lcm.migrations.0012_mixed_reverted_and_superseded_revisions").derive_bases_and_outcomes(
-        apps, None
-    )
-    *older, last = definition.revisions.order_by("number")
-    assert [chosen(revision) for revision in older] == expected
-    assert [(each.outcome, each.outcome_at) for each in older] == [("superseded", now)] * 3
-    assert (last.basis, last.outcome, last.mixed_bases) == (
-        "mixed",
-        "watching",
-        "CPU p95 used, memory max allocated",
-    )
 
 
 def test_the_change_log_has_what_differs(revise):

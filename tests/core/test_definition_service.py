@@ -115,7 +115,7 @@ def test_a_bad_topology_is_refused_by_the_place_of_the_fault(text, path, import_
 def test_what_only_joins_nodes_is_no_kind_of_them(definition):
     kinds = ("iosv", "external_connector", "alpine", "iosv", "unmanaged_switch")
     definition.nodes = [{"node_definition": kind} for kind in kinds]
-    assert definition.node_kinds == ["iosv", "alpine"]
+    assert definition.node_definitions_used == ["iosv", "alpine"]
 
 
 def test_a_name_and_version_in_use_is_refused(import_lab):

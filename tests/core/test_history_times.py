@@ -9,8 +9,8 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog, LabletSession
-from lcm.selectors.timeline import timeline_of
-from lcm.services.sessions import move_sessions, transition_session
+from lcm.selectors.timeline import session_timeline
+from lcm.services.sessions import transition_session, transition_sessions
 
 pytestmark = pytest.mark.django_db
 MOMENT = timedelta(milliseconds=67)
@@ -34,7 +34,7 @@ def test_steps_of_many_are_each_not_timed_before_the_previous_one(session_in, no
     """Only the session whose previous step was later gets another time than `now`."""
     early, late = session_in(S.PENDING), session_in(S.PENDING, now=now + MOMENT)
     then = now + MOMENT / 2
-    moved = move_sessions(sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=then)
+    moved = transition_sessions(sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=then)
     for session, before, after in ((early, now, then), (late, now + MOMENT, now + MOMENT)):
         assert times_of(session) == ([before, after], [before, after])
         assert next(each for each in moved if each.pk == session.pk).status_since == after
@@ -44,4 +44,4 @@ def test_steps_of_many_are_each_not_timed_before_the_previous_one(session_in, no
 
 def test_a_step_by_a_clock_that_is_ahead_has_lasted_no_time(session, now):
     steps = list(session.transitions.all())
-    assert timeline_of(session, steps, now=now - MOMENT)[0].lasted == timedelta(0)
+    assert session_timeline(session, steps, now=now - MOMENT)[0].lasted == timedelta(0)

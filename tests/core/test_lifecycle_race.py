@@ -10,7 +10,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
-from lcm.services.sessions import cancel_sessions, extend_session, move_sessions, transition_session
+from lcm.services.sessions import cancel_sessions, extend_session, transition_session, transition_sessions
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 ROUNDS = 5
@@ -57,7 +57,7 @@ def end_as_controller(session: LabletSession, now: datetime) -> object:
 
 def end_as_handler(session: LabletSession, now: datetime) -> object:
     given = {"old": SessionStatus.RUNNING, "to": SessionStatus.STOPPING, "actor": SYSTEM, "now": now}
-    return move_sessions(sessions=[session], **given, unless_extended=True)
+    return transition_sessions(sessions=[session], **given, unless_extended=True)
 
 
 @pytest.mark.parametrize("end", [end_as_controller, end_as_handler])

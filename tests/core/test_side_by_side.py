@@ -8,7 +8,7 @@ from threading import Barrier, current_thread, main_thread
 import pytest
 from django.db import connection, transaction
 
-from lcm.db.parallel import WRITERS, side_by_side
+from lcm.db.parallel import WRITERS, run_in_parallel
 from lcm.models import Domain
 
 word: ContextVar[str] = ContextVar("word", default="")
@@ -21,19 +21,19 @@ def make(name, now):
 @pytest.mark.django_db
 def test_inside_a_transaction_all_is_part_of_it(now):
     with transaction.atomic():
-        assert side_by_side([make("a", now), make("b", now)]) == (["a", "b"], [])
+        assert run_in_parallel([make("a", now), make("b", now)]) == (["a", "b"], [])
         transaction.set_rollback(True)
     assert not Domain.objects.filter(name__in=["a", "b"]).exists()
 
 
 def test_nothing_to_do_is_fine():
-    assert side_by_side([]) == ([], [])
+    assert run_in_parallel([]) == ([], [])
 
 
 @pytest.mark.django_db(transaction=True)
 def test_answers_come_in_the_order_of_the_pieces(now):
     names = [f"domain-{number}" for number in range(5)]
-    assert side_by_side([make(name, now) for name in names]) == (names, [])
+    assert run_in_parallel([make(name, now) for name in names]) == (names, [])
     assert Domain.objects.filter(name__in=names).count() == 5
 
 
@@ -50,7 +50,7 @@ def test_pieces_meet_on_connections_of_their_own_in_the_context_of_the_caller():
         together.wait(30)
         return backend, word.get(), current_thread() is main_thread()
 
-    met, _ = side_by_side([meet] * WRITERS)
+    met, _ = run_in_parallel([meet] * WRITERS)
     assert len({backend for backend, *_ in met}) == WRITERS
     assert all(rest == ["tick", False] for _, *rest in met)
 
@@ -59,7 +59,7 @@ def test_pieces_meet_on_connections_of_their_own_in_the_context_of_the_caller():
 @pytest.mark.django_db(transaction=True)
 def test_a_pool_without_connections_to_spare_is_not_asked_for_more(size, settings):
     settings.CONFIG["DATABASE_POOL_SIZE"] = size
-    assert side_by_side([lambda: current_thread() is main_thread()] * 3) == ([True] * 3, [])
+    assert run_in_parallel([lambda: current_thread() is main_thread()] * 3) == ([True] * 3, [])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -67,6 +67,6 @@ def test_each_fails_alone(now):
     def fail():
         raise ValueError("no")
 
-    done, errors = side_by_side([make("before", now), fail, make("after", now)])
+    done, errors = run_in_parallel([make("before", now), fail, make("after", now)])
     assert (done, [str(error) for error in errors]) == (["before", "after"], ["no"])
     assert set(Domain.objects.values_list("name", flat=True)) == {"before", "after"}

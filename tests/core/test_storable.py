@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcm.domain.storable_text import storable, unstorable_at
+from lcm.domain.storable_text import find_unstorable, remove_unstorable
 
 NUL, HALF = "\x00", "\ud800"
 
@@ -27,11 +27,11 @@ NUL, HALF = "\x00", "\ud800"
     ],
 )
 def test_where_it_is(value, where):
-    assert unstorable_at(value) == where
+    assert find_unstorable(value) == where
 
 
 def test_what_others_say_is_kept_without_it():
-    assert storable(f"a{NUL}b{HALF}é") == "a\ufffdb\ufffdé"
+    assert remove_unstorable(f"a{NUL}b{HALF}é") == "a\ufffdb\ufffdé"
 
 
 POOLS, RESERVATIONS = "/api/pools/", "/api/reservations/"

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from fairshare.models import FairShare, UsageBucket
 from lcm.demo import activity
-from lcm.demo.credentials import controller_key, point_workers_at
-from lcm.demo.loader import MISJUDGED, count_usage, load_demo
+from lcm.demo.credentials import set_simulator_url, write_controller_token
+from lcm.demo.loader import WRONG_REQUIREMENTS, load_demo, run_observers
 from lcm.demo.names import DEFINITIONS, POOLS, TOPOLOGIES
 from lcm.domain.lifecycle import ACTIVE, FINAL, SessionStatus
 from lcm.models import (
@@ -88,7 +88,7 @@ def test_no_worker_is_silent_before_its_controller_can_have_spoken(fleet, now):
 
 
 def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):
-    for name, factor in MISJUDGED.items():
+    for name, factor in WRONG_REQUIREMENTS.items():
         definition = LabletDefinition.objects.get(name=name)
         needed = sum(node["memory_mb"] for node in definition.nodes) / 1024
         asked = float(definition.current_revision.memory_gb)
@@ -96,7 +96,7 @@ def test_some_definitions_ask_for_too_much_and_some_for_too_little(fleet):
 
 
 def test_sessions_come_until_the_fleet_is_busy_and_no_more(fleet, now):
-    demo = activity.DemoLife(Random(1))
+    demo = activity.DemoActivity(Random(1))
     for step in range(20):
         demo.step(now=now + timedelta(seconds=8 * step))
     assert active().count() == activity.BUSY
@@ -115,14 +115,14 @@ def test_running_sessions_are_called_off_and_extended_now_and_then(fleet, now, m
     monkeypatch.setattr(activity, "CALLED_OFF", 1.0)
     monkeypatch.setattr(activity, "EXTENDED", 1.0)
     before = {each.pk: each.ends_at for each in active()}
-    activity.DemoLife(Random(1)).step(now=now)
+    activity.DemoActivity(Random(1)).step(now=now)
     assert active().filter(status=S.STOPPING).count() == 1
     assert sum(each.ends_at != before.get(each.pk, each.ends_at) for each in active()) == 1
 
 
 def test_a_spot_worker_gets_notice(fleet, now, monkeypatch):
     monkeypatch.setattr(activity, "INTERRUPTED", 1.0)
-    activity.DemoLife(Random(1)).step(now=now)
+    activity.DemoActivity(Random(1)).step(now=now)
     (noticed,) = SimulatedInstance.objects.exclude(interrupted_at=None)
     assert (noticed.market, noticed.pool) == ("spot", "cml-us")
 
@@ -158,7 +158,7 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
     )
     run_all(now)
     for step in range(20):
-        activity.DemoLife(Random(step)).step(now=now)
+        activity.DemoActivity(Random(step)).step(now=now)
     theirs.refresh_from_db()
     assert (theirs.status, theirs.ends_at) == (S.RUNNING, now + timedelta(hours=1))
     others = active().exclude(pk=theirs.pk)
@@ -167,26 +167,26 @@ def test_the_demo_leaves_the_pools_definitions_and_sessions_of_people_alone(
     assert {each.definition.name for each in others} <= {*DEFINITIONS} - {DEFINITIONS[1]}
     assert set(others.values_list("pool", flat=True)) <= {*POOLS}
     assert not SimulatedInstance.objects.exclude(interrupted_at=None).exists()
-    controller_key(tmp_path / "token", now=now)
+    write_controller_token(tmp_path / "token", now=now)
     assert find_token(key=(tmp_path / "token").read_text(), now=now).scopes == [f"pool:{p}" for p in POOLS]
 
 
 def test_workers_answer_where_the_simulators_are(fleet):
-    point_workers_at("http://127.0.0.1:9")
+    set_simulator_url("http://127.0.0.1:9")
     for slot in Slot.objects.exclude(instance_id=""):
         assert slot.endpoint == f"http://127.0.0.1:9/{slot.instance_id}"
 
 
 def test_the_controller_s_key_is_kept_and_is_ours_alone(fleet, now, tmp_path):
     path = tmp_path / "token"
-    controller_key(path, now=now)
+    write_controller_token(path, now=now)
     key = path.read_text()
-    controller_key(path, now=now)
+    write_controller_token(path, now=now)
     assert path.read_text() == key
     assert path.stat().st_mode & 0o077 == 0
     assert find_token(key=key, now=now).scopes == ["pool:cml-eu", "pool:cml-us"]
     path.write_text("lcm_wrong")
-    controller_key(path, now=now)
+    write_controller_token(path, now=now)
     assert path.read_text() not in (key, "lcm_wrong")
     assert ApiToken.objects.filter(name="demo-controller", revoked_at=None).count() == 1
 
@@ -198,7 +198,7 @@ def test_without_the_demo_nothing_lives(settings):
 
 
 def test_the_usage_of_the_past_weeks_is_counted_before_anyone_looks(fleet, now):
-    count_usage(lambda: now)
+    run_observers(lambda: now)
     days = UsageBucket.objects.filter(level="domain").values_list("day", flat=True)
     assert min(days) < (now - timedelta(days=14)).date()
     assert FairShare.objects.filter(level="user", factor__lt=1).exists()

@@ -12,8 +12,8 @@ from fairshare.arithmetic.policy import Policy
 from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import FairShare, FairShareCalculation, UsageBucket
 from fairshare.models.levels import ROOT, Level
-from fairshare.selectors.level_factors import standings
-from fairshare.selectors.previews import preview
+from fairshare.selectors.level_factors import pool_level_factors
+from fairshare.selectors.previews import preview_fair_share
 from fairshare.selectors.trees import SubjectKey, decayed_usage, policy_of, weights_of, window
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import changed_policy, save_policy, set_weights, warnings_for
@@ -23,7 +23,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Membership
 from scheduling.coordination.coordinator import coordinator
 from scheduling.selectors import fair_share
-from scheduling.selectors.fair_share import Standing, standings_for, standings_of
+from scheduling.selectors.fair_share import LevelFactors, factors_for, factors_in_pool
 from tests.factories import make_person
 
 
@@ -63,7 +63,7 @@ def test_without_usage_everybody_is_at_the_top(stage):
     stage.run("calculate")
     assert set(FairShare.objects.values_list("factor", "rank")) == {(1.0, 1)}
     assert FairShare.objects.filter(pool=stage.pool).count() == 2 + 3 + 4
-    assert standings(stage.pool) == {}
+    assert pool_level_factors(stage.pool) == {}
 
 
 def test_usage_moves_people_back(stage, used):
@@ -151,11 +151,11 @@ def test_the_scheduler_reads_standings_by_person_and_project(stage, used):
     calculate_pool(stage.pool, now=stage.clock())
     ann, bob = stage.people["ann"].pk, stage.people["bob"].pk
     ccna, ccnp = stage.projects["ccna"].pk, stage.projects["ccnp"].pk
-    found = standings_of(stage.pool)
+    found = factors_in_pool(stage.pool)
     # academy has all usage for half of the weights: ratio 2; ccna likewise, and ann in it.
-    assert found[(ann, ccna)] == Standing(1 / 3, 1 / 3, 1 / 3)
-    assert found[(bob, ccna)] == Standing(1 / 3, 1 / 3, 1.0)
-    assert found[(ann, ccnp)] == Standing(1 / 3, 1.0, 1.0)
+    assert found[(ann, ccna)] == LevelFactors(1 / 3, 1 / 3, 1 / 3)
+    assert found[(bob, ccna)] == LevelFactors(1 / 3, 1 / 3, 1.0)
+    assert found[(ann, ccnp)] == LevelFactors(1 / 3, 1.0, 1.0)
     assert (stage.people["cyd"].pk, stage.projects["soc"].pk) not in found
 
 
@@ -163,7 +163,7 @@ def test_the_classic_order_is_one_number(stage, used):
     save_policy(pool=stage.pool, order="classic", reason="exams", actor=SYSTEM)
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
-    found = standings_of(stage.pool)[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
+    found = factors_in_pool(stage.pool)[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
     assert (found.domain, found.project) == (1.0, 1.0)
     assert found.user == share(stage, "ann", "ccna").factor
 
@@ -173,17 +173,19 @@ def test_a_newcomer_stands_behind_what_the_project_used(stage, used):
     calculate_pool(stage.pool, now=stage.clock())
     new = make_person("new")
     Membership.objects.create(project=stage.projects["ccna"], user=new)
-    assert standings(stage.pool)[(new.pk, stage.projects["ccna"].pk)] == Standing(1 / 3, 1 / 3, 1.0)
-    for who, project in standings(stage.pool):
+    assert pool_level_factors(stage.pool)[(new.pk, stage.projects["ccna"].pk)] == LevelFactors(
+        1 / 3, 1 / 3, 1.0
+    )
+    for who, project in pool_level_factors(stage.pool):
         one = (stage.pool.pk, who, project)
-        assert standings_for([one])[one][:3] == standings(stage.pool)[(who, project)][:3]
+        assert factors_for([one])[one][:3] == pool_level_factors(stage.pool)[(who, project)][:3]
 
 
 def test_standings_cost_four_queries_at_most(stage, used):
     used("ann", "ccna", 10)
     calculate_pool(stage.pool, now=stage.clock())
     with CaptureQueriesContext(connection) as queries:
-        standings(stage.pool)
+        pool_level_factors(stage.pool)
     assert len(queries) <= 4
 
 
@@ -325,7 +327,7 @@ def test_a_weight_of_0_and_parent_are_kept_and_counted(stage, used):
     assert (share(stage, "cyd", "soc").factor, share(stage, "cyd", "soc").usage) == (0, 30)
     ann, bob, cyd = (stage.people[name].pk for name in ("ann", "bob", "cyd"))
     ccna, soc = stage.projects["ccna"].pk, stage.projects["soc"].pk
-    found = standings_of(stage.pool)
+    found = factors_in_pool(stage.pool)
     # academy 30 of 60 for half of the weights; in it ann (10/30)/.2 and bob (20/30)/.6
     assert found[(ann, ccna)][:3] == pytest.approx((1 / 2, 1 / (1 + 1 / 0.6), 1.0))
     assert found[(bob, ccna)][:3] == pytest.approx((1 / 2, 1 / (1 + 2 / 1.8), 1.0))
@@ -333,7 +335,7 @@ def test_a_weight_of_0_and_parent_are_kept_and_counted(stage, used):
     assert found[(ann, ccna)].joins == (False, True)
     save_policy(pool=stage.pool, order="classic", reason="exams", actor=SYSTEM)
     calculate_pool(stage.pool, now=stage.clock())
-    assert standings_of(stage.pool)[(ann, ccna)].joins == (False, False)
+    assert factors_in_pool(stage.pool)[(ann, ccna)].joins == (False, False)
 
 
 def test_a_half_life_under_a_day_decays_by_the_hour(stage):
@@ -389,7 +391,7 @@ def test_a_preview_says_who_moves_and_writes_nothing(stage, used):
     for who, project in (("ann", "ccna"), ("cyd", "soc")):
         stage.ask(who, project)
     before = list(FairShare.objects.values())
-    found = preview(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
+    found = preview_fair_share(stage.pool, now=stage.clock(), weights={key(stage, "security"): 9})
     assert [(move.name, move.within, move.rank_before, move.rank_after) for move in found.up] == [
         ("cyd", "security / soc", 4, 1)
     ]
@@ -404,7 +406,7 @@ def test_a_preview_of_a_policy(stage, used):
     used("ann", "ccna", 20, days_ago=10)
     used("cyd", "soc", 10)
     changed = changed_policy(policy_of(stage.pool), {"lookback_days": 5})
-    found = preview(stage.pool, now=stage.clock(), policy=changed)
+    found = preview_fair_share(stage.pool, now=stage.clock(), policy=changed)
     assert [(move.name, move.within, move.rank_after) for move in found.up] == [
         ("ann", "academy / ccna", 1),
         ("bob", "academy / ccna", 1),
@@ -414,7 +416,7 @@ def test_a_preview_of_a_policy(stage, used):
 
 def test_a_preview_of_nothing_moves_nobody(stage, used):
     used("ann", "ccna", 20)
-    found = preview(stage.pool, now=stage.clock())
+    found = preview_fair_share(stage.pool, now=stage.clock())
     assert (found.up_count, found.down_count) == (0, 0)
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from fairshare.management.commands.rebuild_usage import Progress
+from fairshare.management.commands.rebuild_usage import ProgressBar
 from fairshare.models import UsageBatch, UsageBucket, UsageCheck
 from tests.bench.control_plane import ROOT
 from tests.bench.environment import clean_environment
@@ -104,7 +104,7 @@ class Terminal(io.StringIO):
 
 def test_the_bar_moves_on_a_terminal():
     stream = Terminal()
-    with Progress(4, "day", stream) as progress:
+    with ProgressBar(4, "day", stream) as progress:
         for _ in range(4):
             progress.step()
     shown = stream.getvalue().split("\r")
@@ -114,7 +114,7 @@ def test_the_bar_moves_on_a_terminal():
 
 def test_no_bar_in_a_log():
     stream = io.StringIO()
-    with Progress(4, "day", stream) as progress:
+    with ProgressBar(4, "day", stream) as progress:
         progress.step()
     assert stream.getvalue() == ""
 

@@ -17,12 +17,12 @@ from fairshare.arithmetic.factor import (
     decayed_hours,
     effective_usage,
     fair_share_factor,
-    standing_of,
+    level_factor,
+    remove_rounding_noise,
     usage_ratio,
-    without_noise,
 )
 from fairshare.arithmetic.policy import Policy, policy_problems, weight_problem
-from fairshare.arithmetic.tree import Result, Subject, calculate, standing_values
+from fairshare.arithmetic.tree import FairShareResult, Subject, calculate, level_factors
 from fairshare.arithmetic.units import RESOURCES
 
 NONE = (0.0, 0.0, 0.0, 0.0)
@@ -32,7 +32,7 @@ def cpu(hours: float) -> tuple[float, ...]:
     return (float(hours), 0.0, 0.0, 0.0)
 
 
-def tree(*rows: tuple[str, float | str | None, float], **options) -> dict[str, Result]:
+def tree(*rows: tuple[str, float | str | None, float], **options) -> dict[str, FairShareResult]:
     """`tree(("a/b/u", weight, core-hours), …)`: results by path; parents that are not named are added."""
     named = {path: (weight, usage) for path, weight, usage in rows}
     for path in list(named):
@@ -383,7 +383,7 @@ def test_equal_usage_ties_in_whatever_order_it_was_summed(hours, data, order):
 
 @given(values=st.lists(st.floats(0, 1e12) | st.just(math.inf)))
 def test_removing_noise_keeps_the_order_and_the_values(values):
-    found = without_noise(values).tolist()
+    found = remove_rounding_noise(values).tolist()
     assert all(a == b or abs(a - b) <= 1e-6 * a for a, b in zip(found, values, strict=True))
     for (old, new), (other_old, other_new) in pairwise(sorted(zip(values, found, strict=True))):
         assert new <= other_new
@@ -413,8 +413,8 @@ def test_factors_and_standings_stay_in_range(leaves, order):
     policy = Policy(order=order)
     for row in grown(leaves, policy=policy).values():
         assert 0 < row.factor <= 1
-        assert all(0 < value <= 1 for value in standing_values(row, policy))
-        assert len(standing_values(row, policy)) == 3
+        assert all(0 < value <= 1 for value in level_factors(row, policy))
+        assert len(level_factors(row, policy)) == 3
 
 
 @given(
@@ -430,7 +430,7 @@ def test_any_weights_give_factors_and_standings_in_range(leaves, given_weights, 
     for row in tree(*((path, *values) for path, values in rows.items()), policy=policy).values():
         assert 0 <= row.factor <= 1
         assert 0 <= row.norm_share <= 1
-        assert all(0 <= value <= 1 for value in standing_values(row, policy))
+        assert all(0 <= value <= 1 for value in level_factors(row, policy))
 
 
 @given(leaves=trees)
@@ -472,12 +472,12 @@ def test_effective_usage_lies_between_one_s_own_and_the_parent_s(actual, parent,
 @given(one=st.floats(0, 1e9), other=st.floats(0, 1e9))
 def test_the_standing_keeps_the_order_of_ratios(one, other):
     assume(one < other)
-    assert standing_of(one) >= standing_of(other)
+    assert level_factor(one) >= level_factor(other)
 
 
 def test_the_standing_in_words():
-    assert standing_of(usage_ratio(0, 10, 0.5)) == 1.0
-    assert standing_of(usage_ratio(5, 10, 0.5)) == 0.5
+    assert level_factor(usage_ratio(0, 10, 0.5)) == 1.0
+    assert level_factor(usage_ratio(5, 10, 0.5)) == 0.5
 
 
 @pytest.mark.parametrize(

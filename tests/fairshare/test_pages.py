@@ -9,14 +9,21 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from fairshare.models import FairShare, FairSharePolicy, Normalisation, Order, UsageBucket, UsageCheck
+from fairshare.models import (
+    FairShare,
+    FairShareOrder,
+    FairSharePolicy,
+    Normalisation,
+    UsageBucket,
+    UsageCheck,
+)
 from fairshare.selectors import shares
 from fairshare.services.calculation import calculate_pool
 from lcm.domain.errors import Unavailable
 from lcm.models import ChangeLog
 from lcm.services import task_queue
 from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
-from lcm.web.charts.scales import told
+from lcm.web.charts.scales import format_number
 from scheduling.services import observer_runs
 from tests.factories import make_person
 from tests.fairshare.stage import Stage
@@ -94,13 +101,13 @@ def test_a_search_finds_projects_and_people(busy, as_, viewer):
 def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more(
     busy, as_, viewer, monkeypatch
 ):
-    monkeypatch.setattr(shares, "MEANT", 1)
+    monkeypatch.setattr(shares, "MAX_MATCHES", 1)
     make_person("aaa-ann")
     client = as_(viewer)
     found = text_of(client.get(f"{FAIR}&q=ann"))
     assert "ann academy / ccnp" in found
     assert "More are called like this" not in found
-    monkeypatch.setattr(shares, "FOUND", 1)
+    monkeypatch.setattr(shares, "MAX_SEARCH_ROWS", 1)
     assert "More are called like this; type more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
 
 
@@ -291,7 +298,7 @@ def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
 
 
 def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
-    FairSharePolicy.objects.create(pool=busy.pool, order=Order.CLASSIC)
+    FairSharePolicy.objects.create(pool=busy.pool, order=FairShareOrder.CLASSIC)
     assert "Rank goes by factor alone" in text_of(as_(viewer).get(FAIR))
 
 
@@ -503,4 +510,4 @@ def test_a_chart_of_nothing(now):
     [(0, "0"), (0.754, "0.75"), (9, "9"), (146.4, "146"), (9_100, "9,100"), (30_000, "30.0 k")],
 )
 def test_numbers_have_the_digits_that_matter(value, text):
-    assert told(value) == text
+    assert format_number(value) == text

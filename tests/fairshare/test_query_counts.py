@@ -149,7 +149,7 @@ def test_a_branch_with_more_than_fits_costs_as_much_as_a_small_one(organisation,
     client.force_login(admin)
     organisation.grow(FEW)
     small = costs(client, organisation, "viewer")
-    monkeypatch.setattr("fairshare.selectors.shares.CHILDREN", 1)
+    monkeypatch.setattr("fairshare.selectors.shares.MAX_CHILDREN", 1)
     assert "lines are not shown" in client.get(organisation.opened).content.decode()
     assert costs(client, organisation, "viewer") == small
 

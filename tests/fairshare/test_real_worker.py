@@ -23,8 +23,8 @@ from lcm.models import LabletSession
 from lcm.supervisor.address import Address
 from lcm.supervisor.child_process import die_with_parent
 from observations.models import ScrapeTarget
-from scheduling.models import Lease, ObserverRun, Pool, TickRun
-from scheduling.selectors.fair_share import Standing, standings_of
+from scheduling.models import ObserverRun, Pool, ProcessLease, TickRun
+from scheduling.selectors.fair_share import LevelFactors, factors_in_pool
 from tests.bench.control_plane import ROOT, free_address, wait_until
 from tests.bench.environment import clean_environment
 from tests.fairshare.stage import Stage
@@ -80,11 +80,13 @@ def processes(transactional_db, tmp_path: Path, metrics: Address) -> Iterator[li
 
 def order_of_the_queue(stage: Stage) -> list[str]:
     """Whose waiting session would be placed first, by what the scheduler reads."""
-    standings = standings_of(stage.pool)
+    standings = factors_in_pool(stage.pool)
     waiting = LabletSession.objects.filter(status=S.PENDING).select_related("owner").order_by("created_at")
     ranked = sorted(
         waiting,
-        key=lambda each: tuple(-v for v in standings.get((each.owner_id, each.project_id), Standing())[:3]),
+        key=lambda each: tuple(
+            -v for v in standings.get((each.owner_id, each.project_id), LevelFactors())[:3]
+        ),
     )
     return [session.owner.username for session in ranked]
 
@@ -92,8 +94,8 @@ def order_of_the_queue(stage: Stage) -> list[str]:
 def used_most(level: str) -> str | None:
     """Who, by what a worker has summed; asks it to while it has not."""
     today = timezone.now().date()
-    asked = usage_totals.Question(Period(today - timedelta(days=1), today), level, "cpu_cores")
-    found = usage_totals.who_used_most(asked, now=timezone.now()).found
+    asked = usage_totals.UsageQuery(Period(today - timedelta(days=1), today), level, "cpu_cores")
+    found = usage_totals.usage_totals(asked, now=timezone.now()).found
     return found.subjects[0].name if found else None
 
 
@@ -101,7 +103,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
     processes, tmp_path, metrics, settings, monkeypatch
 ):
     settings.CACHES = configured.CACHES
-    monkeypatch.setattr(usage_totals, "AT_ONCE", 0)
+    monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 0)
     stage = Stage()
     stage.clock.now = timezone.now() - timedelta(hours=3)
     busy = stage.start("ann", "ccna")
@@ -132,7 +134,7 @@ def test_a_running_worker_records_aggregates_reorders_the_queue_and_can_be_scrap
         details=log,
     )
     pool, now = Pool.objects.earliest("name"), timezone.now()
-    Lease.objects.create(name=f"tick:{pool.pk}", holder="dead", expires_at=now)
+    ProcessLease.objects.create(name=f"tick:{pool.pk}", holder="dead", expires_at=now)
     resumed = TickRun.objects.filter(pool=pool, started_at__gt=now)
     wait_until(resumed.exists, "the tick of a dead holder is resumed", details=log)
     told = ScrapeTarget.objects.filter(kind="worker", address=str(metrics))

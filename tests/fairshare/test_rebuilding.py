@@ -95,7 +95,7 @@ class TestConcurrently:
         UsageBucket.objects.filter(level="domain").update(cpu_cores=1)
         with second_connection() as second:
             with transaction.atomic():
-                usage_buckets.alone()
+                usage_buckets.lock_buckets()
                 removal = second.submit(remove_old_usage, now=busy.clock() + timedelta(days=91))
                 wait_until(waits_for_lock, "retention waits for the lock")
                 assert len(rebuild_day(busy.clock().date())) == 1

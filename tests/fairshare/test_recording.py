@@ -12,7 +12,7 @@ from fairshare.arithmetic.slices import to_ms
 from fairshare.arithmetic.units import UNITS_AN_HOUR, usage_units
 from fairshare.models import Allocation, UsageBatch, UsageRecord
 from fairshare.services import usage_records
-from fairshare.services.usage_records import Page, pages, record_page
+from fairshare.services.usage_records import AllocationPage, pages, record_page
 from lcm.db.clock import database_now
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Kernel
@@ -137,7 +137,11 @@ def test_many_allocations_are_paged_by_key(stage):
     for _ in range(3):
         stage.start()
     keys = list(Allocation.objects.order_by("pk").values_list("pk", flat=True))
-    assert list(pages(size=4)) == [Page(0, keys[3]), Page(keys[3], keys[7]), Page(keys[7], keys[8])]
+    assert list(pages(size=4)) == [
+        AllocationPage(0, keys[3]),
+        AllocationPage(keys[3], keys[7]),
+        AllocationPage(keys[7], keys[8]),
+    ]
 
 
 def test_usage_is_amount_times_time(stage):

@@ -34,7 +34,7 @@ def used(stage: Stage, time_machine) -> Stage:
 @pytest.fixture
 def too_much(used, monkeypatch) -> Stage:
     """Two people are more than a page waits for."""
-    monkeypatch.setattr(usage_totals, "AT_ONCE", 1)
+    monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 1)
     return used
 
 
@@ -53,7 +53,7 @@ def look(client, viewer):
 
 
 def test_what_is_summed_quickly_is_summed_at_once(used, asked, look, monkeypatch):
-    monkeypatch.setattr(usage_totals, "AT_ONCE", 2)
+    monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 2)
     assert "academy / ccna / ann used most: 24 core-hours" in text_of(look())
     assert asked == []
 
@@ -139,36 +139,36 @@ def test_without_a_cache_the_page_says_so(too_much, asked, look, monkeypatch):
     text = text_of(look())
     assert "summed by a worker, and the broker cannot be reached" in text
     assert "Export" not in text
-    monkeypatch.setattr(usage_totals, "AT_ONCE", 2)
+    monkeypatch.setattr(usage_totals, "DIRECT_LIMIT", 2)
     assert "ann used most: 24 core-hours" in text_of(look())
     assert asked == []
 
 
 def test_sums_are_made_one_at_a_time(too_much, asked, look, monkeypatch):
     look()
-    question, at = usage_totals.Question.of(*asked[0]), too_much.clock()
+    question, at = usage_totals.UsageQuery.of(*asked[0]), too_much.clock()
     inside = []
 
     def slowly(*arguments):
-        inside.append(usage_totals.keep_sums(question, now=at))
+        inside.append(usage_totals.cache_totals(question, now=at))
         return sums(*arguments)
 
     sums = usage_totals.usage_by_subject
     monkeypatch.setattr(usage_totals, "usage_by_subject", slowly)
-    assert usage_totals.keep_sums(question, now=at) is True
+    assert usage_totals.cache_totals(question, now=at) is True
     assert inside == [False]
     monkeypatch.setattr(usage_totals, "usage_by_subject", sums)
-    assert usage_totals.keep_sums(question, now=at) is True
+    assert usage_totals.cache_totals(question, now=at) is True
 
 
 def test_a_sum_that_fails_does_not_keep_others_back(too_much, asked, look, monkeypatch):
     look()
-    question = usage_totals.Question.of(*asked[0])
+    question = usage_totals.UsageQuery.of(*asked[0])
     with monkeypatch.context() as broken:
         broken.setattr(usage_totals, "usage_by_subject", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            usage_totals.keep_sums(question, now=too_much.clock())
-    assert usage_totals.keep_sums(question, now=too_much.clock()) is True
+            usage_totals.cache_totals(question, now=too_much.clock())
+    assert usage_totals.cache_totals(question, now=too_much.clock()) is True
 
 
 def test_a_question_that_was_asked_counts_nothing_while_it_waits(too_much, asked, look, monkeypatch):

@@ -11,8 +11,8 @@ import time_machine
 
 from observations.livestats import client
 from observations.livestats.live_stats import query_kernel_live_stats
-from observations.livestats.prometheus_settings import Options
-from observations.livestats.states import State
+from observations.livestats.prometheus_settings import PrometheusSettings
+from observations.livestats.states import LiveState
 from tests.certificates import make_certificate
 from tests.livestats.stand_in import (
     ENOUGH,
@@ -32,7 +32,7 @@ from tests.livestats.stand_in import (
 
 
 def ask(url, *kernels, **options):
-    made = Options(url=url, **{"timeout": ENOUGH, **options})
+    made = PrometheusSettings(url=url, **{"timeout": ENOUGH, **options})
     return asyncio.run(query_kernel_live_stats(kernels or (K1, K2), made))
 
 
@@ -45,20 +45,20 @@ def test_every_kernel_asked_for_is_in_the_answer():
     with stand_in() as server:
         found = ask(server.url)
     assert {kernel: stats.state for kernel, stats in found.kernels.items()} == {
-        K1: State.OK,
-        K2: State.ABSENT,
+        K1: LiveState.OK,
+        K2: LiveState.ABSENT,
     }
     metrics = found.kernels[K1].metrics
     assert (metrics["cpu_util"].current, metrics["cpu_util"].pct, metrics["cpu_util"].max) == (1.5, 75, 1.9)
     assert (metrics["disk_read"].current, metrics["disk_read"].rate) == (6000, 100)
     assert metrics["net_rx"].rate == 2048
-    assert (found.state, found.missing, found.problems, found.dropped) == (State.OK, (), (), 0)
+    assert (found.state, found.missing, found.problems, found.dropped) == (LiveState.OK, (), (), 0)
 
 
 def test_without_an_address_nothing_is_asked():
     found = ask("")
-    assert {stats.state for stats in found.kernels.values()} == {State.NOT_CONFIGURED}
-    assert found.state == State.NOT_CONFIGURED
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.NOT_CONFIGURED}
+    assert found.state == LiveState.NOT_CONFIGURED
 
 
 def test_queries_are_posts_of_forms():
@@ -78,7 +78,7 @@ def test_three_queries_take_as_long_as_one():
         return usual(asked)
 
     with stand_in(answer) as server:
-        assert ask(server.url).state == State.OK
+        assert ask(server.url).state == LiveState.OK
 
 
 def test_many_kernels_are_asked_for_in_chunks():
@@ -95,7 +95,7 @@ def test_a_chunk_that_fails_leaves_the_others():
 
     with stand_in(answer) as server:
         found = ask(server.url, K1, K3, chunk=1)
-    assert (found.kernels[K1].state, found.kernels[K3].state) == (State.OK, State.FAILED)
+    assert (found.kernels[K1].state, found.kernels[K3].state) == (LiveState.OK, LiveState.FAILED)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_one_slow_query_keeps_the_others_and_is_named(slow):
 def check_the_others_are_kept(says, text, **options):
     with stand_in(only("rate", says)) as server:
         found = ask(server.url, **options)
-    assert {stats.state for stats in found.kernels.values()} == {State.PARTIAL}
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.PARTIAL}
     assert found.missing == ("network traffic",)
     assert found.problems == (text,)
     assert found.kernels[K1].metrics["cpu_util"].current == 1.5
@@ -138,7 +138,7 @@ def check_the_others_are_kept(says, text, **options):
 def test_when_all_fail_it_has_failed():
     with stand_in(always(Says(b"", 500))) as server:
         found = ask(server.url)
-    assert {stats.state for stats in found.kernels.values()} == {State.FAILED}
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.FAILED}
     assert found.missing == ("usage", "disk traffic", "network traffic")
 
 
@@ -146,7 +146,7 @@ def test_nobody_there():
     with stand_in() as server:
         gone = server.url
     found = ask(gone)
-    assert found.state == State.FAILED
+    assert found.state == LiveState.FAILED
     assert "onnect" in found.problems[0]
 
 
@@ -163,13 +163,13 @@ def test_warnings_are_passed_on():
 def test_what_belongs_to_no_kernel_is_dropped(data):
     with stand_in(only("diff", Says({"status": "success", "data": data}))) as server:
         found = ask(server.url)
-    assert (found.state, found.dropped) == (State.OK, 1)
+    assert (found.state, found.dropped) == (LiveState.OK, 1)
 
 
 def test_empty_answers_are_absence():
     with stand_in(always(Says(vector()))) as server:
         found = ask(server.url)
-    assert (found.state, found.problems) == (State.ABSENT, ())
+    assert (found.state, found.problems) == (LiveState.ABSENT, ())
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "text", ""])
@@ -217,7 +217,7 @@ def test_it_logs_in_as_it_is_told(options, header):
 def test_a_certificate_is_checked(tmp_path):
     server_file, authority = make_certificate(tmp_path)
     with stand_in(certificate=server_file) as server:
-        assert ask(server.url, ca_file=authority).state == State.OK
+        assert ask(server.url, ca_file=authority).state == LiveState.OK
         assert "certificate verify failed" in ask(server.url).problems[0].lower()
 
 
@@ -228,5 +228,5 @@ def test_old_figures_are_stale():
         return Says(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
 
     with time_machine.travel(datetime.now(UTC), tick=False), stand_in(answer) as server:
-        assert ask(server.url, scrape_interval=15.0).kernels[K1].state == State.STALE
-        assert ask(server.url, scrape_interval=16.0).kernels[K1].state == State.OK
+        assert ask(server.url, scrape_interval=15.0).kernels[K1].state == LiveState.STALE
+        assert ask(server.url, scrape_interval=16.0).kernels[K1].state == LiveState.OK

@@ -12,11 +12,11 @@ from django.utils import timezone
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken
 from observations.models import Presence, TargetKind
-from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
+from observations.selectors.controllers import controller_statuses, heartbeats_by_pool
 from observations.selectors.discovery import candidates, served_pools
 from scheduling.models import Slot, SlotState
-from scheduling.selectors.pool_overview import fleet
-from scheduling.services.controller_leases import hold_pools, release_pools
+from scheduling.selectors.pool_overview import pool_overviews
+from scheduling.services.controller_leases import acquire_leases, release_leases
 from tests.factories import make_controller
 from tests.observations.labs import on_slot
 
@@ -43,7 +43,7 @@ def hold(name, now, *pools, metrics="10.0.0.7:9108", skew=None):
     token = ApiToken.objects.filter(name=name).first()
     if token is None:
         token = make_controller(name, *(f"pool:{pool}" for pool in pools)).token
-    hold_pools(token=token, holder=name, now=now, metrics_address=metrics, clock_skew_seconds=skew)
+    acquire_leases(token=token, holder=name, now=now, metrics_address=metrics, clock_skew_seconds=skew)
     return token
 
 
@@ -54,7 +54,7 @@ def silent(name, now):
 
 
 def states(now):
-    return {each.name: (each.state, each.pools) for each in controllers_seen(served_pools(now), now)}
+    return {each.name: (each.state, each.pools) for each in controller_statuses(served_pools(now), now)}
 
 
 def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(worker, now):
@@ -66,14 +66,14 @@ def test_one_serves_another_stands_by_and_one_that_is_not_heard_of_is_silent(wor
         "gone": ("silent", ()),
         "spare": ("standing by", ()),
     }
-    release_pools(token=token, holder=HOLDER, now=now)
+    release_leases(token=token, holder=HOLDER, now=now)
     assert HOLDER not in states(now)
     assert "gone" not in states(now + timedelta(days=1))
 
 
 def test_a_controller_without_metrics_is_known_by_its_lease(worker, now):
     hold(HOLDER, now, "cml-eu", metrics="")
-    (found,) = controllers_seen(served_pools(now), now)
+    (found,) = controller_statuses(served_pools(now), now)
     assert (found.state, found.address, found.seen_at) == ("serving", "", now)
 
 
@@ -171,7 +171,7 @@ def test_silent_workers_are_the_same_everywhere(page, worker, now):
     assert "Overdue" not in page()
     rows = page("/slots/?pool=cml-eu&silent=true")
     assert ["cml-eu-02" in rows, "cml-eu-03" in rows, "cml-eu-04" in rows] == [True, True, False]
-    (line,) = [line for line in fleet(now) if line.silent]
+    (line,) = [line for line in pool_overviews(now) if line.silent]
     assert (line.silent, line.silent_since) == (2, long_ago)
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ApiToken, Kernel
-from lcm.monitoring.heartbeats import reached_at, tell
+from lcm.monitoring.heartbeats import scrape_address, send_heartbeat
 from observations.models import Presence, ScrapeTarget
 from observations.observers import ServiceDiscoveryObserver
 from scheduling.coordination.coordinator import process_observer
 from scheduling.models import Slot, SlotState
-from scheduling.services.controller_leases import hold_pools, release_pools
+from scheduling.services.controller_leases import acquire_leases, release_leases
 from tests.factories import make_controller
 from tests.observations.labs import on_slot
 
@@ -105,20 +105,20 @@ def test_a_controller_is_listed_from_its_first_lease_to_its_last(
     api, prometheus_token, controller, ready, now
 ):
     Slot.objects.update(endpoint="")
-    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
     found = listed(api(prometheus_token))["eu-1"]
     assert found["targets"] == ["10.0.0.9:9108"]
     assert found["labels"]["pool"] == "cml-eu"
     assert found["labels"]["system"] == "cml"
-    release_pools(token=controller.token, holder="eu-1", now=now)
+    release_leases(token=controller.token, holder="eu-1", now=now)
     observe(now)
     assert listed(api(prometheus_token)) == {}
 
 
 @pytest.mark.parametrize("ended", ["revoked_at", "expires_at"])
 def test_a_controller_is_not_scraped_when_its_token_has_ended(controller, ready, now, ended):
-    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
     assert ScrapeTarget.objects.filter(name="eu-1").exists()
     ApiToken.objects.update(**{ended: now})
@@ -127,10 +127,10 @@ def test_a_controller_is_not_scraped_when_its_token_has_ended(controller, ready,
 
 
 def test_a_controller_that_is_not_heard_of_disappears(controller, ready, now):
-    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
-    hold_pools(token=controller.token, holder="stand-by", metrics_address="10.0.0.8:9108", now=now)
+    acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    acquire_leases(token=controller.token, holder="stand-by", metrics_address="10.0.0.8:9108", now=now)
     assert observe(now).success_count == 3
-    hold_pools(
+    acquire_leases(
         token=controller.token,
         holder="stand-by",
         metrics_address="10.0.0.8:9108",
@@ -153,7 +153,7 @@ def test_what_did_not_change_is_not_written(ready, now):
 
 
 def test_a_kind_that_cannot_be_read_leaves_the_others(controller, ready, now, monkeypatch):
-    hold_pools(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
+    acquire_leases(token=controller.token, holder="eu-1", metrics_address="10.0.0.9:9108", now=now)
     observe(now)
 
     def fail(now):
@@ -174,8 +174,8 @@ def test_it_changes_no_state(ready, session, now):
 
 
 def test_web_and_worker_processes_say_where_they_are(api, prometheus_token, db, now):
-    tell("web", "lcm-1:8000")
-    tell("worker", "lcm-2:9109")
+    send_heartbeat("web", "lcm-1:8000")
+    send_heartbeat("worker", "lcm-2:9109")
     process_observer("service-discovery")
     found = listed(api(prometheus_token))
     assert {name: group["labels"]["__meta_lcm_kind"] for name, group in found.items()} == {
@@ -197,7 +197,7 @@ def test_web_and_worker_processes_say_where_they_are(api, prometheus_token, db, 
 def test_a_process_is_reached_by_name(settings, monkeypatch, bind, host, address):
     monkeypatch.setattr("socket.gethostname", lambda: "this-host")
     settings.CONFIG["METRICS_HOST"] = host
-    assert reached_at(bind) == address
+    assert scrape_address(bind) == address
 
 
 def test_the_key_of_prometheus_opens_nothing_else(api, prometheus_token, controller, viewer, session):

@@ -12,7 +12,7 @@ from django.utils import timezone
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel
 from observations.livestats.history import History
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from observations.pages.live_texts import bytes_text, readings
 from observations.pages.sparklines import spark_of
 from tests.bench.control_plane import free_address
@@ -184,7 +184,7 @@ def test_without_prometheus_the_busiest_say_what_to_set(viewer_client):
 
 def test_a_line_has_a_gap_where_nothing_was_measured():
     start = timezone.now().replace(microsecond=0)
-    history = History(State.OK, start, start + timedelta(seconds=100), 10, {})
+    history = History(LiveState.OK, start, start + timedelta(seconds=100), 10, {})
     begin = start.timestamp()
     points = tuple((begin + offset, 1.0) for offset in (0, 10, 20, 60, 70))
     spark = spark_of("CPU", points, history, text=str)
@@ -196,7 +196,7 @@ def test_a_line_has_a_gap_where_nothing_was_measured():
 
 def test_a_line_of_cpu_has_its_unit():
     start = timezone.now().replace(microsecond=0)
-    history = History(State.OK, start, start + timedelta(seconds=20), 10, {})
+    history = History(LiveState.OK, start, start + timedelta(seconds=20), 10, {})
     points = tuple((start.timestamp() + at, value) for at, value in ((0, 0.5), (10, 1.0), (20, 1.25)))
     spark = readings({}, {"cpu_util": points}, history)[0].spark
     assert spark.title.endswith(": from 0.50 cores to 1.25 cores, last 1.25 cores")

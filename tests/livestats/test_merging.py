@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from observations.livestats.kernel_stats import MetricValue, merge
-from observations.livestats.responses import Sample, read_answer
-from observations.livestats.states import State, state_of, state_of_all
+from observations.livestats.responses import SeriesSample, parse_response
+from observations.livestats.states import LiveState, state_of, state_of_all
 from observations.livestats.totals import total, total_over_time
 from tests.livestats.stand_in import K1, K2, gauge, grown, read_at, vector
 
@@ -16,7 +16,7 @@ WINDOW = 60.0
 
 
 def merged(*samples):
-    return merge(read_answer(vector(*samples)).samples, window=WINDOW)
+    return merge(parse_response(vector(*samples)).samples, window=WINDOW)
 
 
 def test_a_gauge_has_its_value_capacity_percent_highest_and_mean():
@@ -93,7 +93,7 @@ labels = st.fixed_dictionaries(
     },
 )
 values = st.floats(allow_nan=False, allow_infinity=False, width=32)
-samples = st.lists(st.builds(Sample, labels, st.just(0.0), values), max_size=30)
+samples = st.lists(st.builds(SeriesSample, labels, st.just(0.0), values), max_size=30)
 
 
 @given(samples.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
@@ -113,14 +113,14 @@ def test_every_sample_is_used_or_counted_and_twice_the_same_is_the_same(found):
 @pytest.mark.parametrize(
     ("has_figures", "age", "failed", "state"),
     [
-        (True, 1, 0, State.OK),
-        (True, 30, 0, State.OK),
-        (True, 31, 0, State.STALE),
-        (True, None, 0, State.STALE),
-        (False, None, 0, State.ABSENT),
-        (True, 1, 1, State.PARTIAL),
-        (False, None, 2, State.PARTIAL),
-        (False, None, 3, State.FAILED),
+        (True, 1, 0, LiveState.OK),
+        (True, 30, 0, LiveState.OK),
+        (True, 31, 0, LiveState.STALE),
+        (True, None, 0, LiveState.STALE),
+        (False, None, 0, LiveState.ABSENT),
+        (True, 1, 1, LiveState.PARTIAL),
+        (False, None, 2, LiveState.PARTIAL),
+        (False, None, 3, LiveState.FAILED),
     ],
 )
 def test_states_of_a_kernel(has_figures, age, failed, state):
@@ -128,11 +128,11 @@ def test_states_of_a_kernel(has_figures, age, failed, state):
 
 
 def test_of_many_the_worst_that_has_figures_is_told():
-    assert state_of_all([State.OK, State.ABSENT]) == State.OK
-    assert state_of_all([State.OK, State.STALE]) == State.STALE
-    assert state_of_all([State.ABSENT, State.ABSENT]) == State.ABSENT
-    assert state_of_all([State.OK, State.FAILED]) == State.FAILED
-    assert state_of_all([]) == State.ABSENT
+    assert state_of_all([LiveState.OK, LiveState.ABSENT]) == LiveState.OK
+    assert state_of_all([LiveState.OK, LiveState.STALE]) == LiveState.STALE
+    assert state_of_all([LiveState.ABSENT, LiveState.ABSENT]) == LiveState.ABSENT
+    assert state_of_all([LiveState.OK, LiveState.FAILED]) == LiveState.FAILED
+    assert state_of_all([]) == LiveState.ABSENT
 
 
 def test_a_total_adds_what_is_known():

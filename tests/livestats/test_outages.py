@@ -20,9 +20,9 @@ from observations.livestats.busiest_sessions import busiest
 from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.client import PrometheusClient
 from observations.livestats.history import kernel_history
-from observations.livestats.prometheus_settings import Options
+from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.responses import PrometheusError
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from tests.livestats.stand_in import ENOUGH, K1, K2, K3, stand_in, usual
 
 LIMIT = 1.0
@@ -71,14 +71,14 @@ def test_a_hanging_prometheus_is_asked_once_then_skipped_then_probed_by_one(prom
     with hanging() as (url, connections), time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(url)
         first = kernel_live_stats([K1])
-        assert (first.state, first.problems) == (State.FAILED, ("it did not answer within 1 s",))
+        assert (first.state, first.problems) == (LiveState.FAILED, ("it did not answer within 1 s",))
         reaches(connections, 3)
         end = datetime.now(UTC)
         for _ in range(5):
             assert kernel_live_stats([K2]).problems == (SKIPPED,)
             assert busiest("cpu_util", 5).error == SKIPPED
             found = kernel_history([K1], start=end - timedelta(hours=1), end=end)
-            assert (found.state, found.problems) == (State.FAILED, (SKIPPED,))
+            assert (found.state, found.problems) == (LiveState.FAILED, (SKIPPED,))
         assert len(connections) == 3
         clock.shift(outages.PAUSE_SECONDS + 1)
         probes = threading.Barrier(8)
@@ -98,17 +98,17 @@ def test_many_chunks_cost_one_time_limit(prometheus_at, settings):
     with hanging() as (url, connections):
         prometheus_at(url)
         settings.CONFIG["LIVE_STATS_CHUNK"] = 1
-        assert kernel_live_stats([f"{number}" for number in range(40)]).state == State.FAILED
+        assert kernel_live_stats([f"{number}" for number in range(40)]).state == LiveState.FAILED
         reaches(connections, 16)
 
 
 def test_an_answer_to_the_probe_ends_the_pause(prometheus_at):
     with stand_in() as server, time_machine.travel(datetime.now(UTC), tick=False) as clock:
         prometheus_at(server.url, ENOUGH)
-        outages.note_outage(Options.from_settings(), "it did not answer within 1 s")
+        outages.note_outage(PrometheusSettings.from_settings(), "it did not answer within 1 s")
         assert (kernel_live_stats([K1]).problems, server.asked) == ((SKIPPED,), [])
         clock.shift(outages.PAUSE_SECONDS + 1)
-        assert kernel_live_stats([K1]).state == State.OK
+        assert kernel_live_stats([K1]).state == LiveState.OK
         assert kernel_live_stats([K2]).problems == ()
         assert len(server.asked) == 6
 
@@ -123,7 +123,7 @@ def test_a_query_that_takes_too_long_beside_others_that_are_answered_pauses_noth
 
     with stand_in(answer) as server:
         prometheus_at(server.url, 3.0)
-        assert kernel_live_stats([K1]).state == State.PARTIAL
+        assert kernel_live_stats([K1]).state == LiveState.PARTIAL
         release.set()
         prometheus_at(server.url, ENOUGH)
         assert kernel_live_stats([K3]).problems == ()
@@ -134,7 +134,7 @@ def test_a_refused_connection_is_tried_again_at_once(prometheus_at):
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     prometheus_at(url)
     with time_machine.travel(datetime.now(UTC), tick=False) as clock:
-        outages.note_outage(Options.from_settings(), "it did not answer within 1 s")
+        outages.note_outage(PrometheusSettings.from_settings(), "it did not answer within 1 s")
         clock.shift(outages.PAUSE_SECONDS + 1)
         problems = [kernel_live_stats([kernel]).problems for kernel in (K1, K2)]
     assert all("LCM asks again" not in text for (text,) in problems)
@@ -148,7 +148,7 @@ def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at
         raise error("", request=request)
 
     async def ask():
-        options = Options.from_settings()
+        options = PrometheusSettings.from_settings()
         async with PrometheusClient(options, transport=httpx.MockTransport(fail)) as client:
             with pytest.raises(PrometheusError, match="did not answer within"):
                 await client.query_range("up", start=0, end=86_400, step=60)
@@ -156,4 +156,4 @@ def test_a_slow_history_pauses_nothing_unless_the_connection_hangs(prometheus_at
     with stand_in() as server:
         prometheus_at(server.url, ENOUGH)
         asyncio.run(ask())
-        assert (kernel_live_stats([K1]).state == State.FAILED) is is_skipped
+        assert (kernel_live_stats([K1]).state == LiveState.FAILED) is is_skipped

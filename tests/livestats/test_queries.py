@@ -2,7 +2,7 @@
 
 import pytest
 
-from observations.livestats.catalogue import METRICS, Kind
+from observations.livestats.catalogue import METRICS, MetricKind
 from observations.livestats.promql import Queries, duration, one_of, quoted
 
 
@@ -36,7 +36,7 @@ def test_gauges_leave_counters_out():
     query = Queries(window=60).gauges(["k"])
     assert 'metric=~"cpu_util|mem|disk"' in query
     assert "lcm_container_bytes_total" not in query
-    assert not any(metric.name in query for metric in METRICS.values() if metric.kind is not Kind.GAUGE)
+    assert not any(metric.name in query for metric in METRICS.values() if metric.kind is not MetricKind.GAUGE)
 
 
 def test_growth_and_speed_are_of_counters_alone():

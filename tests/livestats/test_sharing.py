@@ -12,7 +12,7 @@ from observations.livestats.busiest_sessions import busiest
 from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.history import MOST_POINTS, kernel_history, step_for
 from observations.livestats.prometheus_settings import problems
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from tests.livestats.stand_in import K1, K2, Says, always, usual, vector
 
 
@@ -48,7 +48,7 @@ def test_an_answer_is_good_for_a_while(prometheus, settings):
 def test_a_failure_is_shared_too(prometheus, settings):
     settings.CONFIG["LIVE_STATS_CACHE"] = 60.0
     prometheus.answer = always(Says(b"", 500))
-    assert {each.state for each in at_once(10, lambda: kernel_live_stats([K1]))} == {State.FAILED}
+    assert {each.state for each in at_once(10, lambda: kernel_live_stats([K1]))} == {LiveState.FAILED}
     assert len(prometheus.asked) == 3
 
 
@@ -57,12 +57,12 @@ def test_while_it_is_down_the_last_figures_stay_with_their_time(prometheus):
     prometheus.answer = always(Says(b"", 503))
     for _ in range(2):
         down = kernel_live_stats([K1, K2])
-        assert down.kernels[K1].state == State.FAILED
+        assert down.kernels[K1].state == LiveState.FAILED
         assert down.kernels[K1].metrics == before.metrics
         assert down.kernels[K1].observed_at == before.observed_at
         assert down.kernels[K2].metrics == {}
     prometheus.answer = usual
-    assert kernel_live_stats([K1, K2]).kernels[K1].state == State.OK
+    assert kernel_live_stats([K1, K2]).kernels[K1].state == LiveState.OK
 
 
 def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
@@ -74,14 +74,14 @@ def test_without_a_cache_everybody_asks(prometheus, settings, monkeypatch):
 
     monkeypatch.setattr(single_flight, "cache", Away())
     for asked in (3, 6):
-        assert kernel_live_stats([K1]).state == State.OK
+        assert kernel_live_stats([K1]).state == LiveState.OK
         assert len(prometheus.asked) == asked
 
 
 def test_who_waits_in_vain_asks_themselves(settings):
-    key = single_flight.key_of("kernels", ["x"])
+    key = single_flight.cache_key("kernels", ["x"])
     single_flight.cache.add(f"{key}:asking", "someone who died", timeout=60)
-    assert single_flight.shared(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
+    assert single_flight.load_once(key, lambda _: "mine", fresh=5, patience=0.1) == "mine"
 
 
 def test_what_fails_lets_the_next_one_ask():
@@ -89,8 +89,8 @@ def test_what_fails_lets_the_next_one_ask():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        single_flight.shared("livestats:x", fail, fresh=5, patience=1)
-    assert single_flight.shared("livestats:x", lambda _: 7, fresh=5, patience=0.1) == 7
+        single_flight.load_once("livestats:x", fail, fresh=5, patience=1)
+    assert single_flight.load_once("livestats:x", lambda _: 7, fresh=5, patience=0.1) == 7
 
 
 @pytest.mark.parametrize("hours", [0.01, 1, 24, 24 * 90])
@@ -110,7 +110,7 @@ def test_history_is_asked_for_in_whole_steps_and_shared(prometheus):
     assert found == again
     assert len(prometheus.asked) == 2
     assert {asked.path for asked in prometheus.asked} == {"/api/v1/query_range"}
-    assert (found.state, found.step) == (State.OK, 30)
+    assert (found.state, found.step) == (LiveState.OK, 30)
     assert found.end == datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
     assert [len(points) for points in found.kernels[K1].values()] == [5, 5]
     assert set(found.kernels[K1]) == {"cpu_util", "net_rx"}
@@ -120,10 +120,10 @@ def test_history_says_what_is_missing(prometheus):
     end = datetime.now(UTC)
     span = {"start": end - timedelta(hours=1), "end": end}
     prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else usual(asked)
-    assert kernel_history([K1], **span).state == State.PARTIAL
+    assert kernel_history([K1], **span).state == LiveState.PARTIAL
     prometheus.answer = always(Says(b"", 500))
     failed = kernel_history([K2], **span)
-    assert (failed.state, failed.problems) == (State.FAILED, ("it answered 500",))
+    assert (failed.state, failed.problems) == (LiveState.FAILED, ("it answered 500",))
 
 
 def test_the_busiest_are_known_by_session(prometheus):
@@ -133,7 +133,7 @@ def test_the_busiest_are_known_by_session(prometheus):
     assert "topk(5, sum by (session_id)" in prometheus.asked[0].query
     prometheus.answer = always(Says(b"", 500))
     down = busiest("cpu_util", 5)
-    assert (down.state, list(down.by_session.values())) == (State.FAILED, [3.5])
+    assert (down.state, list(down.by_session.values())) == (LiveState.FAILED, [3.5])
     assert down.read_at == found.read_at is not None
 
 

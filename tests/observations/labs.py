@@ -12,9 +12,9 @@ from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, SessionTransition, User
 from lcm.services.sessions import transition_session
-from observations.services.observation_recorder import Recorded, record_observation
-from observations.services.requirement_preview import Choice, Preview, preview_change
-from observations.services.requirement_revision import apply_change
+from observations.services.observation_recorder import RecordingResult, record_observation
+from observations.services.requirement_preview import RequirementChoice, RequirementPreview, preview_change
+from observations.services.requirement_revision import apply_requirements
 from scheduling.capacity.resources import resources_of
 from scheduling.models import Phase, Pool, PortAllocation, Reservation, Slot, SlotState
 
@@ -149,7 +149,7 @@ def lived(
     return session
 
 
-def post(session: LabletSession, body: dict[str, Any], now: datetime) -> Recorded:
+def post(session: LabletSession, body: dict[str, Any], now: datetime) -> RecordingResult:
     recorded = record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
     session.refresh_from_db()
     return recorded
@@ -161,13 +161,15 @@ def finish(session: LabletSession, now: datetime) -> None:
         transition_session(session=session, to=step, actor=SYSTEM, now=now)
 
 
-def preview(definition: LabletDefinition, choices: Mapping[str, Choice], now: datetime) -> Preview:
+def preview(
+    definition: LabletDefinition, choices: Mapping[str, RequirementChoice], now: datetime
+) -> RequirementPreview:
     return preview_change(definition=definition, choices=choices, now=now)
 
 
 def apply(
     definition: LabletDefinition,
-    choices: Mapping[str, Choice],
+    choices: Mapping[str, RequirementChoice],
     actor: Actor,
     now: datetime,
     *,
@@ -176,6 +178,6 @@ def apply(
 ) -> DefinitionRevision:
     """Apply choices, as they were previewed unless a token is given."""
     token = preview(definition, choices, now).token if token is None else token
-    return apply_change(
+    return apply_requirements(
         definition=definition, choices=choices, token=token, reason=reason, actor=actor, now=now
     )

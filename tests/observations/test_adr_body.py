@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from lcm.cml.observation import model as forms
 from observations.models import SessionObservation
-from tests.observations.labs import post, seen
 
 INTERFACE = {
     "interface_id": "i0",
@@ -125,29 +122,3 @@ def test_the_openapi_document_describes_every_field(api, admin):
         schema = schemas[f"{name}Request"]
         assert (set(schema["properties"]), set(schema["required"])) == (form.names, required)
         assert all(field.get("description") for field in schema["properties"].values()), name
-
-
-def test_stored_observations_get_the_field_names_of_the_adr(collecting, now):
-    post(collecting, seen(now), now)
-    today = SessionObservation.objects.get().observed_resources
-    old = {**today, "observer": "eu-1", "node_definitions_used": {"iosv": 3}}
-    del old["controller"]
-    names = {"node_id": "id", "ram_mb": "memory_mb"}
-    old["nodes"] = [
-        {names.get(key, key): value for key, value in node.items()} | {"interfaces": [{"id": "i0"}]}
-        for node in today["nodes"]
-    ]
-    old["nodes"][2]["interfaces"] = None
-    SessionObservation.objects.update(observed_resources=old, peak_resources=None)
-    module = import_module("observations.migrations.0010_observations_in_adr_form")
-    for _ in range(2):  # a second time changes nothing
-        module.rename_fields(apps, None)
-        row = SessionObservation.objects.get()
-        new = row.observed_resources
-        assert (new["observer"], new["controller"]) == ("lablet-controller", "eu-1")
-        assert (new["node_definitions_used"], row.peak_resources) == (["iosv"], None)
-        assert [node["interfaces"] for node in new["nodes"]] == [[{"interface_id": "i0"}]] * 2 + [None]
-        assert [(node["node_id"], node["ram_mb"]) for node in new["nodes"]] == [
-            (f"n{index}", 1024) for index in range(3)
-        ]
-        assert not {"id", "memory_mb"} & set(new["nodes"][0])

@@ -17,7 +17,7 @@ from observations.arithmetic.measures import CPU
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
 from observations.services.aggregates import rebuild_definition, refresh_assessment
-from observations.services.review_snooze import dismiss_review, snooze_review, sweep_reviews
+from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.observations.labs import lived, post, seen
 
@@ -135,7 +135,7 @@ def test_waste_is_what_was_asked_for_above_the_peak_while_it_was_held(active_def
 def test_waste_of_long_ago_is_forgotten(active_definition, observed, now):
     observed(active_definition, 2, cpu="1.00")
     later = now + timedelta(days=31)
-    assert sweep_reviews(now=later) == 1
+    assert refresh_due_reviews(now=later) == 1
     kept = assessment_of(active_definition)
     assert (kept.waste_cpu, kept.held_seconds, kept.n) == (Decimal(0), 0, 2)
 
@@ -284,7 +284,7 @@ def test_a_snoozed_review_comes_back_after_its_date(flagged, as_admin, now):
     assert not flagged.needs_review
     refresh_assessment(definition=flagged, now=now + timedelta(days=6))
     assert not LabletDefinition.objects.get(pk=flagged.pk).needs_review
-    assert sweep_reviews(now=now + timedelta(days=7)) == 1
+    assert refresh_due_reviews(now=now + timedelta(days=7)) == 1
     assert LabletDefinition.objects.get(pk=flagged.pk).needs_review
 
 
@@ -301,7 +301,7 @@ def test_a_definition_says_since_when_it_waits_for_a_review(
         definition=flagged, until=later + timedelta(days=7), reason="term ends", actor=as_admin, now=later
     )
     assert LabletDefinition.objects.get(pk=flagged.pk).review_since is None
-    sweep_reviews(now=later + timedelta(days=7))
+    refresh_due_reviews(now=later + timedelta(days=7))
     assert LabletDefinition.objects.get(pk=flagged.pk).review_since == later + timedelta(days=7)
 
 

@@ -6,17 +6,17 @@ from decimal import Decimal
 import pytest
 
 from lcm.domain.errors import InvalidInput, StalePreview
-from lcm.models import Basis, ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, RevisionBasis, RevisionOutcome
 from observations.arithmetic.measures import MEASURED
 from observations.models import DefinitionAssessment
 from observations.pages.review_texts import answers_of
-from observations.services.requirement_preview import Choice
+from observations.services.requirement_preview import RequirementChoice
 from observations.services.review_snooze import dismiss_review, snooze_review
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_session
 from tests.observations.labs import apply, lived, on_slot, post, preview, seen
 
-CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
+CPU_RECOMMENDED = {"cpu_cores": RequirementChoice("recommended")}
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def worker(active_definition):
 
 
 def test_the_preview_tells_who_would_have_exceeded_it(known, now):
-    cpu, memory, _ = preview(known, {"cpu_cores": Choice("avg")}, now).impacts
-    assert (cpu.proposal.value, cpu.proposal.trail) == (200, "average 1.83 used, rounded up to 2 cores")
+    cpu, memory, _ = preview(known, {"cpu_cores": RequirementChoice("avg")}, now).impacts
+    assert (cpu.proposal.value, cpu.proposal.derivation) == (200, "average 1.83 used, rounded up to 2 cores")
     assert (cpu.risk.exceeding, cpu.risk.n, cpu.exceeding_recent, cpu.worst_excess) == (1, 10, 1, 100)
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(300, 100)]
     assert (cpu.percent, memory.changes) == (-50, False)
@@ -46,7 +46,7 @@ def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, op
     for days, cpu in ((31, "3.50"), (29, "2.50")):
         at = now - timedelta(days=days)
         post(lived(known, project, operator, ended=at), seen(at, cpu=cpu, memory=2500, storage=5000), at)
-    made = preview(known, {"cpu_cores": Choice("custom", Decimal(2))}, now)
+    made = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, now)
     cpu = made.impacts[0]
     assert [(each.value, each.excess) for each in cpu.exceeding] == [(350, 150), (300, 100), (250, 50)]
     assert (cpu.risk.exceeding, cpu.exceeding_recent, cpu.worst_excess) == (3, 2, 150)
@@ -58,7 +58,7 @@ def test_the_preview_tells_who_of_them_was_within_thirty_days(known, project, op
 def test_the_preview_tells_what_fits_on_the_real_workers(known, worker, project, operator, now):
     session = make_session(known, project, operator, now=now)
     on_slot(session, ports={"r1_serial": 5041})
-    made = preview(known, {"cpu_cores": Choice("custom", Decimal("2"))}, now)
+    made = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal("2"))}, now)
     assert (made.empty_before.sessions, made.empty_before.bound_by) == (4, "cpu_cores")
     assert (made.empty_after.sessions, made.empty_after.bound_by) == (8, "cpu_cores")
     assert (made.free_before.sessions, made.free_after.sessions) == (3, 6)
@@ -93,7 +93,7 @@ def test_slots_that_get_no_sessions_do_not_count(known, worker, now):
 
 
 def test_the_preview_tells_what_is_saved(known, now):
-    saving = preview(known, {"cpu_cores": Choice("custom", Decimal("3"))}, now).saving
+    saving = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal("3"))}, now).saving
     assert (saving.cpu, saving.memory) == (10_00, 0)
 
 
@@ -101,9 +101,9 @@ def test_applying_makes_a_revision_with_its_evidence(known, as_admin, now):
     revision = apply(known, CPU_RECOMMENDED, as_admin, now)
     assert (revision.number, revision.cpu_cores, revision.memory_gb) == (2, Decimal("3.50"), Decimal("3.50"))
     assert (revision.basis, revision.reason, revision.outcome) == (
-        Basis.RECOMMENDED,
+        RevisionBasis.RECOMMENDED,
         "ten sessions say so",
-        Outcome.WATCHING,
+        RevisionOutcome.WATCHING,
     )
     evidence = revision.aggregate["resources"]["cpu_cores"]
     assert evidence["trail"] == "decayed p95 3 used × 1.15 = 3.45, rounded up to 3.5 cores"
@@ -123,27 +123,35 @@ def test_new_sessions_pin_the_new_revision_and_others_keep_theirs(known, as_admi
 @pytest.mark.parametrize(
     ("choices", "basis", "chosen", "mixed"),
     [
-        ({"cpu_cores": Choice("p95"), "memory_gb": Choice("keep")}, Basis.P95, {"cpu_cores": "p95 used"}, ""),
+        (
+            {"cpu_cores": RequirementChoice("p95"), "memory_gb": RequirementChoice("keep")},
+            RevisionBasis.P95,
+            {"cpu_cores": "p95 used"},
+            "",
+        ),
         (
             {
-                "cpu_cores": Choice("p95"),
-                "memory_gb": Choice("max", basis="allocated"),
-                "storage_gb": Choice("custom", Decimal(9)),
+                "cpu_cores": RequirementChoice("p95"),
+                "memory_gb": RequirementChoice("max", basis="allocated"),
+                "storage_gb": RequirementChoice("custom", Decimal(9)),
             },
-            Basis.MIXED,
+            RevisionBasis.MIXED,
             {"cpu_cores": "p95 used", "memory_gb": "max allocated", "storage_gb": "custom None"},
             "CPU p95 used, memory max allocated, storage custom",
         ),
         (
             # 7 GB is the present number; it was chosen all the same.
-            {"cpu_cores": Choice("custom", Decimal(3)), "storage_gb": Choice("custom", Decimal(7))},
-            Basis.CUSTOM,
+            {
+                "cpu_cores": RequirementChoice("custom", Decimal(3)),
+                "storage_gb": RequirementChoice("custom", Decimal(7)),
+            },
+            RevisionBasis.CUSTOM,
             {"cpu_cores": "custom None", "storage_gb": "custom None"},
             "",
         ),
         (
-            {"cpu_cores": Choice("max"), "memory_gb": Choice("max")},
-            Basis.MAX,
+            {"cpu_cores": RequirementChoice("max"), "memory_gb": RequirementChoice("max")},
+            RevisionBasis.MAX,
             {"cpu_cores": "max used", "memory_gb": "max used"},
             "",
         ),
@@ -161,15 +169,15 @@ def test_a_revision_keeps_the_basis_of_each_resource(choices, basis, chosen, mix
 @pytest.mark.parametrize(
     ("choices", "field"),
     [
-        ({"gpu": Choice("max")}, "gpu"),
-        ({"cpu_cores": Choice("median")}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom")}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom", Decimal(0))}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom", Decimal("-2"))}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom", Decimal("1.001"))}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom", Decimal(10**7))}, "cpu_cores"),
-        ({"cpu_cores": Choice("custom", Decimal("NaN"))}, "cpu_cores"),
-        ({"cpu_cores": Choice("max", basis="guessed")}, "cpu_cores"),
+        ({"gpu": RequirementChoice("max")}, "gpu"),
+        ({"cpu_cores": RequirementChoice("median")}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom")}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom", Decimal(0))}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom", Decimal("-2"))}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom", Decimal("1.001"))}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom", Decimal(10**7))}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("custom", Decimal("NaN"))}, "cpu_cores"),
+        ({"cpu_cores": RequirementChoice("max", basis="guessed")}, "cpu_cores"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
@@ -181,7 +189,7 @@ def test_what_cannot_be_chosen_is_refused(choices, field, known, now):
 def test_without_evidence_only_numbers_of_ones_own_can_be_chosen(active_definition, as_admin, now):
     with pytest.raises(InvalidInput, match="No session says"):
         preview(active_definition, CPU_RECOMMENDED, now)
-    revision = apply(active_definition, {"cpu_cores": Choice("custom", Decimal(3))}, as_admin, now)
+    revision = apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now)
     assert revision.cpu_cores == 3
 
 
@@ -204,13 +212,13 @@ def test_nothing_is_applied_without_a_preview(known, as_admin, now):
 
 def test_another_choice_than_the_previewed_one_is_refused(known, as_admin, now):
     token = preview(known, CPU_RECOMMENDED, now).token
-    told = refused(known, {"cpu_cores": Choice("max")}, as_admin, now, token=token)
+    told = refused(known, {"cpu_cores": RequirementChoice("max")}, as_admin, now, token=token)
     assert told[0].startswith("This is not the choice that was previewed")
 
 
 def test_a_custom_number_is_part_of_what_was_previewed(known, as_admin, now):
-    token = preview(known, {"cpu_cores": Choice("custom", Decimal(3))}, now).token
-    told = refused(known, {"cpu_cores": Choice("custom", Decimal(2))}, as_admin, now, token=token)
+    token = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, now).token
+    told = refused(known, {"cpu_cores": RequirementChoice("custom", Decimal(2))}, as_admin, now, token=token)
     assert told[0] == "CPU: the proposal was 3 cores and is 2 cores by now."
 
 
@@ -225,7 +233,7 @@ def test_evidence_that_changed_meanwhile_is_told(known, observed, as_admin, now)
 
 
 def test_another_session_above_the_proposal_is_told(known, observed, as_admin, now):
-    choices = {"cpu_cores": Choice("custom", Decimal(2))}
+    choices = {"cpu_cores": RequirementChoice("custom", Decimal(2))}
     token = preview(known, choices, now).token
     observed(known, 1, cpu="2.50", memory=2500, storage=5000)
     with pytest.raises(StalePreview) as refused:
@@ -241,7 +249,7 @@ def test_what_is_applied_is_put_off_no_more(put_off, active_definition, observed
         snooze_review(until=now + timedelta(days=7), **asked)
     else:
         dismiss_review(**asked)
-    apply(active_definition, {"cpu_cores": Choice("custom", Decimal(20))}, as_admin, now)
+    apply(active_definition, {"cpu_cores": RequirementChoice("custom", Decimal(20))}, as_admin, now)
     kept = DefinitionAssessment.objects.get(definition=active_definition)
     assert (kept.snoozed_until, kept.dismissed) == (None, None)
 
@@ -254,7 +262,7 @@ def test_a_session_that_changes_no_number_does_not_refuse(known, observed, as_ad
 
 def test_whoever_comes_second_is_told_by_whom_and_what(known, as_admin, as_operator, now):
     token = preview(known, CPU_RECOMMENDED, now).token
-    apply(known, {"memory_gb": Choice("custom", Decimal(3))}, as_operator, now)
+    apply(known, {"memory_gb": RequirementChoice("custom", Decimal(3))}, as_operator, now)
     with pytest.raises(StalePreview, match="otto applied revision 2 a moment ago"):
         apply(LabletDefinition.objects.get(pk=known.pk), CPU_RECOMMENDED, as_admin, now, token=token)
 
@@ -263,9 +271,9 @@ def test_a_preview_of_another_definition_is_refused(known, as_admin, now):
     from tests.factories import make_definition
 
     other = make_definition("other", pool="cml-eu")
-    token = preview(known, {"cpu_cores": Choice("custom", Decimal(3))}, now).token
+    token = preview(known, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, now).token
     with pytest.raises(StalePreview, match="another definition"):
-        apply(other, {"cpu_cores": Choice("custom", Decimal(3))}, as_admin, now, token=token)
+        apply(other, {"cpu_cores": RequirementChoice("custom", Decimal(3))}, as_admin, now, token=token)
 
 
 def test_a_reason_is_needed_and_something_has_to_change(known, as_admin, now):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observations.arithmetic.drift import DriftItem, compare_ports, counted, leaked_ports
+from observations.arithmetic.drift import DriftItem, compare_ports, kinds_text, leaked_ports
 
 OTHER = "3f9c2a"
 
@@ -34,7 +34,7 @@ def test_the_table(allocated, observed, others, items):
 def test_the_worst_comes_first_and_is_counted():
     items = compare_ports({"m": 1, "c": 2, "x": 3}, {"c": 9, "e": 4, "x": 8}, {8: OTHER})
     assert [item.kind for item in items] == ["conflict", "extra", "changed", "missing"]
-    assert counted(items) == "1 conflict, 1 extra, 1 changed, 1 missing"
+    assert kinds_text(items) == "1 conflict, 1 extra, 1 changed, 1 missing"
 
 
 def test_what_is_in_use_unplanned_leaks_whoever_else_has_it():

@@ -7,7 +7,7 @@ import pytest
 from lcm.models import Placement
 from observations.selectors.fleet_capacity import packing_of
 from observations.services.aggregates import required_by
-from observations.services.requirement_preview import Choice, preview_change
+from observations.services.requirement_preview import RequirementChoice, preview_change
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import make_definition, make_session
 from tests.observations.labs import on_slot
@@ -66,7 +66,9 @@ def test_a_spread_lab_is_placed_by_its_kernels(workers, project, operator, now):
     apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
     assert fits(apart) == ((2, 1), (2, 1))
     assert fits(make_definition("whole", pool="cml-eu"))[0] == (2, 0)
-    made = preview_change(definition=apart, choices={"cpu_cores": Choice("custom", Decimal(3))}, now=now)
+    made = preview_change(
+        definition=apart, choices={"cpu_cores": RequirementChoice("custom", Decimal(3))}, now=now
+    )
     assert (made.empty_before.sessions, made.empty_after.sessions) == (1, 2)
     assert made.empty_after.is_bound
     on_slot(make_session(make_definition("other", pool="cml-eu"), project, operator, now=now), number=1)

@@ -4,14 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observations.arithmetic.impact import Need, Packing, Room, pack, risk_of, said, saved, worst
+from observations.arithmetic.impact import (
+    Packing,
+    SessionDemand,
+    WorkerSpace,
+    highest_risk,
+    pack,
+    risk_of,
+    risk_text,
+    saved,
+)
 from observations.arithmetic.measures import CPU, MEMORY, STORAGE
 
-WORKER = Room({CPU: 4800, MEMORY: 19200, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
+WORKER = WorkerSpace({CPU: 4800, MEMORY: 19200, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
 
 
 def need(cpu=600, memory=3200, storage=6000, gpu=0, ports=14):
-    return Need({CPU: cpu, MEMORY: memory, STORAGE: storage, "gpu": gpu}, ports)
+    return SessionDemand({CPU: cpu, MEMORY: memory, STORAGE: storage, "gpu": gpu}, ports)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +47,7 @@ def test_each_limit_is_told():
 
 
 def test_workers_are_added_up_and_what_binds_most_of_them_is_named():
-    small = Room({CPU: 600, MEMORY: 64000, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
+    small = WorkerSpace({CPU: 600, MEMORY: 64000, STORAGE: 90000, "gpu": 0}, ports=300, leases=12)
     found = pack(need(), [WORKER, WORKER, small])
     assert (found.sessions, found.workers, found.bound_by) == (13, 3, MEMORY)
 
@@ -48,7 +57,7 @@ def test_without_workers_nothing_fits():
 
 
 def test_a_worker_that_is_overfull_holds_no_more():
-    assert pack(need(), [Room({CPU: -100, MEMORY: 0, STORAGE: 0, "gpu": 0}, -2, 0)]).sessions == 0
+    assert pack(need(), [WorkerSpace({CPU: -100, MEMORY: 0, STORAGE: 0, "gpu": 0}, -2, 0)]).sessions == 0
 
 
 @pytest.mark.parametrize(
@@ -85,16 +94,16 @@ def test_the_level_of_a_risk(resource, exceeding, n, level):
 
 
 def test_the_worst_risk_counts():
-    assert worst([risk_of(CPU, 0, 22), risk_of(MEMORY, 1, 22)]) == "high"
-    assert worst([]) == "unknown"
+    assert highest_risk([risk_of(CPU, 0, 22), risk_of(MEMORY, 1, 22)]) == "high"
+    assert highest_risk([]) == "unknown"
 
 
 def test_risks_are_said():
-    assert said(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
-    assert said(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
+    assert risk_text(risk_of(MEMORY, 2, 42)) == "Memory: 2 of 42 sessions would have run out."
+    assert risk_text(risk_of(CPU, 2, 42)) == "CPU: 2 of 42 sessions would have been slowed."
     bound = "CPU: none of 22 exceeded it; at most 13 % will, with 95 % certainty."
-    assert said(risk_of(CPU, 0, 22)) == bound
-    assert said(risk_of(CPU, 0, 0)) == "CPU: no session has measured it."
+    assert risk_text(risk_of(CPU, 0, 22)) == bound
+    assert risk_text(risk_of(CPU, 0, 0)) == "CPU: no session has measured it."
 
 
 def test_what_is_saved_is_the_difference_for_as_long_as_it_was_held():
@@ -108,7 +117,7 @@ amounts = st.integers(1, 10_000)
 
 @given(amounts, amounts, st.lists(st.tuples(amounts, amounts, st.integers(0, 20)), max_size=8))
 def test_asking_for_less_never_fits_fewer(cpu, less, rooms):
-    made = [Room({CPU: c, MEMORY: m, STORAGE: 0, "gpu": 0}, 100, leases) for c, m, leases in rooms]
-    larger = pack(Need({CPU: cpu + less, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
-    smaller = pack(Need({CPU: cpu, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
+    made = [WorkerSpace({CPU: c, MEMORY: m, STORAGE: 0, "gpu": 0}, 100, leases) for c, m, leases in rooms]
+    larger = pack(SessionDemand({CPU: cpu + less, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
+    smaller = pack(SessionDemand({CPU: cpu, MEMORY: 100, STORAGE: 0, "gpu": 0}, 2), made)
     assert smaller.sessions >= larger.sessions

@@ -10,7 +10,7 @@ from django.db.models import CheckConstraint, UniqueConstraint
 from observations.models import TargetKind
 from observations.selectors.discovery import candidates
 from observations.services.discovery import keep_targets
-from observations.services.presence import note_presence
+from observations.services.presence import save_presence
 from observations.services.requests import request_observation
 from tests.observations.labs import on_slot, post, seen
 
@@ -49,7 +49,7 @@ def a_row(running, collecting, as_operator, now):
     post(running, seen(now, ports={"r9_vnc": 6001}), now)
     post(collecting, seen(now), now)
     request_observation(session=running, actor=as_operator, now=now)
-    note_presence(kind="web", name="lcm-1:8000", address="lcm-1:8000", token=None, now=now)
+    save_presence(kind="web", name="lcm-1:8000", address="lcm-1:8000", token=None, now=now)
     keep_targets("web", candidates(TargetKind.WEB, now), now=now)
     moments = {"now": now, "an hour ago": now - timedelta(hours=1)}
 

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import ChangeLog, DefinitionRevision, Job, Outcome
+from lcm.models import ChangeLog, DefinitionRevision, Job, RevisionOutcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.tasks import run_job
 from lcm.web import bulk_actions
@@ -205,7 +205,7 @@ def test_the_lead_tells_how_many_had_the_present_revision(
     assert lead_in(client, known) == f"{fits} 10 sessions say so, none of them with revision 2."
     observed(known, 2, cpu="2.00", memory=3000, storage=6500)
     assert lead_in(client, known) == f"{fits} 12 sessions say so, 2 of them with revision 2."
-    DefinitionRevision.objects.filter(number=2).update(outcome=Outcome.REGRESSED)
+    DefinitionRevision.objects.filter(number=2).update(outcome=RevisionOutcome.REGRESSED)
     assert lead_in(client, known) == (
         "<strong>Revision 2 was exceeded by the sessions after it.</strong> "
         "Over all 12 sessions it asks for what it needs."

@@ -7,21 +7,21 @@ import pytest
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, Outcome
+from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.definitions import revert_definition, revise_definition
 from lcm.services.sessions import transition_session
-from lcm.web.attention import Look
+from lcm.web.attention import FleetSnapshot
 from observations.models import DefinitionAssessment, SessionObservation
-from observations.pages.attention_items import needs_of_observations
-from observations.services.outcomes import way_back
-from observations.services.requirement_preview import Choice
-from observations.services.review_snooze import dismiss_review, snooze_review, sweep_reviews
+from observations.pages.attention_items import observation_attention_items
+from observations.services.outcomes import revert_target
+from observations.services.requirement_preview import RequirementChoice
+from observations.services.review_snooze import dismiss_review, refresh_due_reviews, snooze_review
 from observations.services.session_exclusion import exclude_session, include_session
 from tests.factories import make_definition
 from tests.observations.labs import apply, lived, post, seen
 
-CPU_RECOMMENDED = {"cpu_cores": Choice("recommended")}
-BOTH_RECOMMENDED = {**CPU_RECOMMENDED, "memory_gb": Choice("recommended")}
+CPU_RECOMMENDED = {"cpu_cores": RequirementChoice("recommended")}
+BOTH_RECOMMENDED = {**CPU_RECOMMENDED, "memory_gb": RequirementChoice("recommended")}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_running_out_of_memory_is_too_much_at_once(revised, observed, now):
     assert outcome(revised) == "regressed"
     assert revised.needs_review
     assert revised.review_reasons[-1] == "Revision 2 was exceeded by the sessions after it."
-    assert [need.text for need in needs_of_observations(Look(now))] == [
+    assert [need.text for need in observation_attention_items(FleetSnapshot(now))] == [
         "**campus v1.0**: revision 2 has regressed"
     ]
 
@@ -71,10 +71,10 @@ def test_the_needs_say_since_when(revised, project, operator, as_admin, now):
     post(session, seen(later, cpu="2.00", memory=4000, storage=5000), later)
     assert revised.revisions.get(number=2).outcome_at == later
     LabletDefinition.objects.update(updated_at=later + timedelta(hours=5), review_since=now)
-    (need,) = needs_of_observations(Look(later))
+    (need,) = observation_attention_items(FleetSnapshot(later))
     assert need.since == later
-    DefinitionRevision.objects.update(outcome=Outcome.VERIFIED)
-    (need,) = needs_of_observations(Look(later))
+    DefinitionRevision.objects.update(outcome=RevisionOutcome.VERIFIED)
+    (need,) = observation_attention_items(FleetSnapshot(later))
     assert (need.text, need.since) == ("**1 definition** to review", now)
 
 
@@ -82,7 +82,7 @@ def test_the_line_about_definitions_leads_to_what_it_counts(revised, observed, c
     observed(revised, 1, cpu="2.00", memory=4000, storage=5000)
     waits = make_definition()
     LabletDefinition.objects.filter(pk=waits.pk).update(needs_review=True)
-    _, need = needs_of_observations(Look(now))
+    _, need = observation_attention_items(FleetSnapshot(now))
     assert need.text == "**2 definitions** to review"
     client.force_login(viewer)
     assert {row.pk for row in client.get(need.url).context["rows"].rows} == {revised.pk, waits.pk}
@@ -187,7 +187,10 @@ def test_a_revision_is_not_judged_by_what_it_keeps(known, observed, as_admin, no
 
 
 def test_what_was_looked_at_on_another_basis_and_kept_is_stored_on_its_own(revised, observed, as_admin, now):
-    choices = {"cpu_cores": Choice("custom", Decimal(3)), "memory_gb": Choice("keep", basis="allocated")}
+    choices = {
+        "cpu_cores": RequirementChoice("custom", Decimal(3)),
+        "memory_gb": RequirementChoice("keep", basis="allocated"),
+    }
     made = apply(revised, choices, as_admin, now)
     kept = made.aggregate["resources"]["memory_gb"]
     assert (kept["choice"], kept["basis"], kept["summary"]["max"]) == ("keep", "used", 245)
@@ -227,7 +230,7 @@ def test_new_ports_are_judged_by_the_change_of_amounts_before_them(revised, obse
     observed(revised, 4, cpu="2.00", memory=2500, storage=5000)
     observed(revised, 1, cpu="2.00", memory=3100, storage=5000)
     made.refresh_from_db()
-    assert (made.number, made.outcome, way_back(made)) == (4, "regressed", None)
+    assert (made.number, made.outcome, revert_target(made)) == (4, "regressed", None)
 
 
 def test_a_revision_by_hand_is_watched_as_well(active_definition, observed, as_admin, now):
@@ -326,8 +329,8 @@ def snooze(definition, actor, now, days=7):
 def test_a_regression_is_snoozed_until_its_date(slowed, as_admin, now):
     snooze(slowed, as_admin, now)
     assert not slowed.needs_review
-    assert not list(needs_of_observations(Look(now)))
-    sweep_reviews(now=now + timedelta(days=7))
+    assert not list(observation_attention_items(FleetSnapshot(now)))
+    refresh_due_reviews(now=now + timedelta(days=7))
     slowed.refresh_from_db()
     assert slowed.review_reasons == REGRESSED
 
@@ -344,7 +347,9 @@ def test_a_regression_that_comes_after_a_snooze_asks_anyway(
     known, observed, as_admin, now, django_capture_on_commit_callbacks
 ):
     with django_capture_on_commit_callbacks(execute=True):
-        apply(known, {**BOTH_RECOMMENDED, "cpu_cores": Choice("custom", Decimal(10))}, as_admin, now)
+        apply(
+            known, {**BOTH_RECOMMENDED, "cpu_cores": RequirementChoice("custom", Decimal(10))}, as_admin, now
+        )
     assert DefinitionAssessment.objects.get().flags == {"cpu_cores": "over"}
     snooze(known, as_admin, now)
     observed(known, 1, **EXCEEDING)

@@ -35,7 +35,7 @@ def test_the_nodes_are_those_of_the_peak(history, total, each, collecting, activ
     for ago, memory in history:
         post(collecting, seen(minutes(now, ago), memory=memory), now)
     found = drivers_of(evidence_of(active_definition, now=now))
-    assert (found.value, found.of_another_moment) == (total, False)
+    assert (found.value, found.from_other_observation) == (total, False)
     assert [(node.memory, node.percent) for node in found.nodes] == [(each, 33)] * 3
 
 
@@ -62,7 +62,7 @@ def test_without_what_was_used_it_is_the_peak_of_what_was_allocated(collecting, 
     post(collecting, smaller, now)
     found = drivers_of(evidence_of(active_definition, now=now))
     assert SessionObservation.objects.get().peak_resources["total_memory_mb"] == 3584
-    assert (found.value, found.together) == (350, 300)
+    assert (found.value, found.nodes_total) == (350, 300)
 
 
 def test_the_largest_of_a_node_is_that_of_the_peak(collecting, active_definition, now):

@@ -1,10 +1,8 @@
 """Port drift: found, held back, reviewed, acknowledged, resolved."""
 
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -13,16 +11,16 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, LabletSession
 from lcm.services.session_reports import report_failure
-from lcm.services.sessions import move_sessions, transition_session
-from lcm.web.attention import Look
+from lcm.services.sessions import transition_session, transition_sessions
+from lcm.web.attention import FleetSnapshot
 from observations.models import DriftReview, ReviewState, SessionObservation
-from observations.pages.attention_items import needs_of_observations
+from observations.pages.attention_items import observation_attention_items
 from observations.services.drift_reviews import acknowledge_drift, reopen_drift
 from observations.signals import port_drift_detected
 from scheduling.coordination.coordinator import coordinator
 from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
-from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.port_allocation import HELD_FOR, choose_ports, taken_ports
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.port_allocation import LEAK_HOLD, choose_ports, taken_ports
 from tests.observations.labs import HOUR, finish, lived, on_slot, post, seen
 
 PLAN = {"r1_serial": 5041, "host_pat": 2022}
@@ -128,18 +126,6 @@ def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
     assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
 
 
-def test_the_migration_separates_drift_that_was_found_from_drift_that_is_open(lab, neighbour, now):
-    post(lab, seen(now - MINUTE, ports={}), now)
-    post(lab, seen(now, ports=PLAN), now)
-    post(neighbour, seen(now, ports={}), now)
-    flags = LabletSession.objects.values_list("port_drift_detected", "port_drift_open")
-    # As before the migration: one flag, for the newest observation.
-    LabletSession.objects.update(port_drift_open=False)
-    LabletSession.objects.filter(pk=lab.pk).update(port_drift_detected=False)
-    import_module("lcm.migrations.0010_open_port_drift").fill_flags(apps, None)
-    assert (flags.get(pk=lab.pk), flags.get(pk=neighbour.pk)) == ((True, False), (True, True))
-
-
 def test_a_port_that_moved_is_held_at_its_new_place_as_well(lab, now):
     post(lab, seen(now, ports={"r1_serial": 5999, "host_pat": 2022}), now)
     assert leaked() == {5999: "r1_serial"}
@@ -177,10 +163,10 @@ def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
     slot = Slot.objects.get()
     fail(stuck, now, lab_is_gone=False)
     still = [{"port": 5041, "name": "campus r1 serial:5041"}]
-    later = now + HELD_FOR
-    note_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, looked_seconds_ago=0)
+    later = now + LEAK_HOLD
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, looked_seconds_ago=0)
     assert leaked() == {5041: "r1_serial"}
-    note_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], looked_seconds_ago=0)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], looked_seconds_ago=0)
     assert not leaked()
 
 
@@ -236,7 +222,7 @@ def test_with_both_sessions_a_port_in_conflict_is_free(lab, neighbour, now):
     sessions = [lab, neighbour]
     old = SessionStatus.RUNNING
     for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
-        move_sessions(sessions=sessions, old=old, to=step, actor=SYSTEM, now=now)
+        transition_sessions(sessions=sessions, old=old, to=step, actor=SYSTEM, now=now)
         old = step
     assert not PortAllocation.objects.exists()
 
@@ -304,7 +290,7 @@ def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_
     review = DriftReview.objects.get(kind="conflict")
     with pytest.raises(StateConflict, match="two sessions"):
         acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
-    needs = list(needs_of_observations(Look(now)))
+    needs = list(observation_attention_items(FleetSnapshot(now)))
     assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
 
 
@@ -312,7 +298,7 @@ def test_a_line_about_drift_leads_to_what_it_counts(lab, neighbour, client, view
 
     post(lab, seen(now, ports={"r1_serial": 5041, "r9_vnc": 5047, "r8_vnc": 6001}), now)
     client.force_login(viewer)
-    needs = list(needs_of_observations(Look(now)))
+    needs = list(observation_attention_items(FleetSnapshot(now)))
     found = [[row.kind for row in client.get(need.url).context["rows"].rows] for need in needs]
     assert [sorted(kinds) for kinds in found] == [["conflict"], ["extra", "missing"]]
     assert (needs[1].text, needs[1].more) == ("**2 open port deviations**", "1 leaked, 1 missing")
@@ -394,8 +380,8 @@ def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review,
     assert review.state_at(now) == ReviewState.ACKNOWLEDGED
     assert review.acknowledged_until == now + timedelta(days=30)
     assert review.state_at(now + timedelta(days=30)) == ReviewState.OPEN
-    assert not list(needs_of_observations(Look(now)))
-    later = list(needs_of_observations(Look(now + timedelta(days=31))))
+    assert not list(observation_attention_items(FleetSnapshot(now)))
+    later = list(observation_attention_items(FleetSnapshot(now + timedelta(days=31))))
     assert [need.text for need in later] == ["**1 open port deviation**"]
 
 

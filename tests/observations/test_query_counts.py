@@ -13,11 +13,11 @@ from django.urls import reverse
 
 from lcm.domain.actors import Actor
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Outcome, Project, User
+from lcm.models import DefinitionRevision, LabletDefinition, LabletSession, Project, RevisionOutcome, User
 from lcm.models.sessions import KernelStatus
 from lcm.services.definitions import revise_definition
 from lcm.web.panels import panels_of
-from observations.models import DriftReview, LeftOut, SessionObservation
+from observations.models import DriftReview, NotCountedReason, SessionObservation
 from observations.selectors.evidence import evidence_of, left_out, outliers_of
 from observations.services.drift_reviews import acknowledge_drift
 from observations.services.requests import request_observation
@@ -127,7 +127,7 @@ class Lab:
         """A revision has regressed, a review is snoozed, a drift is acknowledged, a look is asked for."""
         self.definition.refresh_from_db()
         mine = DefinitionRevision.objects.filter(pk=self.definition.current_revision_id)
-        mine.update(outcome=Outcome.REGRESSED, outcome_at=self.now)
+        mine.update(outcome=RevisionOutcome.REGRESSED, outcome_at=self.now)
         self.definition.refresh_from_db()
         until = self.now + timedelta(days=9)
         snooze_review(definition=self.definition, until=until, reason="exams", actor=actor, now=self.now)
@@ -173,7 +173,7 @@ def costs(client, lab: Lab) -> dict[tuple[str, str], int]:
 def test_the_lab_has_all_that_its_pages_can_show(lab, as_admin, now):
     lab.grow(FEW, as_admin)
     rows = left_out(lab.definition)
-    assert {row.left_out for row in rows} == {"", *LeftOut.values}
+    assert {row.left_out for row in rows} == {"", *NotCountedReason.values}
     evidence = evidence_of(lab.definition, now=now)
     assert {each.resource for each in outliers_of(evidence)} == set(evidence.views)
     assert evidence.assessment.snoozed_until is not None

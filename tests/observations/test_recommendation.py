@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from observations.arithmetic.assessment import assess
 from observations.arithmetic.histogram import Digest, decay_weight
 from observations.arithmetic.measures import BASES, CPU, MEASURED, MEMORY, RULES, STORAGE, amount, with_unit
-from observations.arithmetic.recommendation import CHOICES, Class, flag_of, has_moved, propose
+from observations.arithmetic.recommendation import CHOICES, Provisioning, flag_of, has_changed, propose
 from observations.arithmetic.statistics import summarize
 
 DAY = date(2026, 3, 1).toordinal()
@@ -36,7 +36,7 @@ def summary_of(resource, values, basis="used"):
 )
 def test_the_recommendation_and_its_trail(resource, values, basis, value, trail):
     proposal = propose(resource, "recommended", summary_of(resource, values, basis), basis)
-    assert (proposal.value, proposal.trail) == (value, trail)
+    assert (proposal.value, proposal.derivation) == (value, trail)
 
 
 @pytest.mark.parametrize("resource", [CPU, MEMORY, STORAGE])
@@ -45,7 +45,7 @@ def test_at_least_one_step_is_recommended_of_everything(resource, choice):
     """A session that used nothing is no reason to require nothing."""
     proposal = propose(resource, choice, summary_of(resource, [0] * 5), "used")
     assert proposal.value == RULES[resource].step
-    assert proposal.trail.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
+    assert proposal.derivation.endswith(f"rounded up to {with_unit(resource, proposal.value)}")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_at_least_one_step_is_recommended_of_everything(resource, choice):
 )
 def test_other_choices_are_rounded_up_and_get_no_headroom(choice, value, trail):
     proposal = propose(CPU, choice, summary_of(CPU, [270, 490, 350]), "used")
-    assert (proposal.value, proposal.trail) == (value, trail)
+    assert (proposal.value, proposal.derivation) == (value, trail)
 
 
 # resource, sessions (hundredths used), required, flag
@@ -140,15 +140,15 @@ def assessed(n, *, cpu=300, memory=2000, storage=4000, required=None, flags=None
 @pytest.mark.parametrize(
     ("n", "required", "verdict"),
     [
-        (0, {}, Class.INSUFFICIENT),
-        (4, {}, Class.INSUFFICIENT),
-        (5, {}, Class.OPTIMIZED),
-        (22, {}, Class.OPTIMIZED),
-        (5, {CPU: 600}, Class.INSUFFICIENT),  # would be over, but ten sessions are needed to say so
-        (10, {CPU: 600}, Class.OVER),
-        (5, {CPU: 200}, Class.UNDER),
-        (1, {MEMORY: 1900}, Class.UNDER),
-        (10, {CPU: 600, STORAGE: 3000}, Class.UNDER),  # too little weighs more than too much
+        (0, {}, Provisioning.INSUFFICIENT),
+        (4, {}, Provisioning.INSUFFICIENT),
+        (5, {}, Provisioning.OPTIMIZED),
+        (22, {}, Provisioning.OPTIMIZED),
+        (5, {CPU: 600}, Provisioning.INSUFFICIENT),  # would be over, but ten sessions are needed to say so
+        (10, {CPU: 600}, Provisioning.OVER),
+        (5, {CPU: 200}, Provisioning.UNDER),
+        (1, {MEMORY: 1900}, Provisioning.UNDER),
+        (10, {CPU: 600, STORAGE: 3000}, Provisioning.UNDER),  # too little weighs more than too much
     ],
 )
 def test_the_class(n, required, verdict):
@@ -163,7 +163,7 @@ def test_sessions_without_figures_decide_no_class():
     for _ in range(10):
         digest.add({}, DAY)
     found = assess(digest, newest=[], required={CPU: 600}, flags={}, sources={CPU: "used"}, today=DAY)
-    assert (found.n, found.verdict) == (16, Class.INSUFFICIENT)
+    assert (found.n, found.verdict) == (16, Provisioning.INSUFFICIENT)
 
 
 def test_what_is_too_small_is_fixed_before_any_waste():
@@ -187,7 +187,7 @@ def test_confidence_is_that_of_the_weakest_resource():
     [(500, 545, False), (500, 550, True), (500, 450, True), (0, 0, False), (0, 1, True)],
 )
 def test_a_recommendation_has_moved_when_it_differs_by_a_tenth(before, after, moved):
-    assert has_moved(before, after) == moved
+    assert has_changed(before, after) == moved
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=40), st.integers(50, 5000), st.integers(1, 5000))

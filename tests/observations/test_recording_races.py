@@ -21,7 +21,7 @@ from observations.models import DefinitionAssessment, DriftReview, SessionObserv
 from observations.services.aggregates import rebuild_definition
 from observations.services.observation_recorder import record_observation
 from observations.services.requests import request_observation
-from observations.services.requirement_preview import Choice
+from observations.services.requirement_preview import RequirementChoice
 from scheduling.models import PortAllocation, Slot
 from tests.observations.labs import CONTROLLER, apply, lived, on_slot, post, seen
 
@@ -170,7 +170,7 @@ def test_a_recording_that_waited_is_assessed_by_the_revision_applied_meanwhile(
     observed(active_definition, 12, **TOO_MUCH_CPU)
     late = lived(active_definition, project, operator, ended=now)
     slot, leaking = on_slot(late, ports={}), seen(now, **TOO_MUCH_CPU, ports={"r9_vnc": 6001})
-    choices = {"cpu_cores": Choice("recommended")}
+    choices = {"cpu_cores": RequirementChoice("recommended")}
     with ThreadPoolExecutor(1) as threads:
         with locked(slot):
             posted = in_a_thread(threads, lambda: post(late, leaking, now))
@@ -200,7 +200,7 @@ def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
     active_definition, project, operator, observed, as_admin, now
 ):
     observed(active_definition, 10, **TOO_MUCH_CPU)
-    apply(active_definition, {"cpu_cores": Choice("recommended")}, as_admin, now)
+    apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
     observed(active_definition, 3, **TOO_MUCH_CPU)
     before = now - timedelta(minutes=1)
     first, second = (lived(active_definition, project, operator, ended=now) for _ in range(2))
@@ -223,7 +223,7 @@ def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
 ):
     """Both change the definition and the revision; neither waits for the other in a circle."""
     observed(active_definition, 10, **TOO_MUCH_CPU)
-    apply(active_definition, {"cpu_cores": Choice("recommended")}, as_admin, now)
+    apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
     too_little = {**TOO_MUCH_CPU, "cpu": "2.70"}
     observed(active_definition, 1, **too_little)
     second = lived(active_definition, project, operator, ended=now)

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from observations.arithmetic.impact import LEASES, Need, Packing, Room, added
+from observations.arithmetic.impact import LEASES, Packing, SessionDemand, WorkerSpace, combine_packings
 from observations.arithmetic.measures import CPU, MEMORY
-from observations.arithmetic.spread_fit import pack_apart
+from observations.arithmetic.spread_fit import pack_spread
 
 
 def need(*kernels):
     """Kernels as (cores, GB, ports)."""
-    each = [Need({CPU: cpu, MEMORY: memory}, ports) for cpu, memory, ports in kernels]
+    each = [SessionDemand({CPU: cpu, MEMORY: memory}, ports) for cpu, memory, ports in kernels]
     whole = {name: sum(kernel.amounts[name] for kernel in each) for name in (CPU, MEMORY)}
-    return Need(whole, sum(kernel.ports for kernel in each), each)
+    return SessionDemand(whole, sum(kernel.ports for kernel in each), each)
 
 
 def worker(cpu, memory=1000, ports=100, leases=10):
-    return Room({CPU: cpu, MEMORY: memory}, ports, leases)
+    return WorkerSpace({CPU: cpu, MEMORY: memory}, ports, leases)
 
 
 LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
@@ -43,22 +43,22 @@ LAB = need((2, 2, 1), (1, 1, 0), (1, 1, 0))
     ],
 )
 def test_the_table_of_what_fits_apart(asked, workers, sessions, bound):
-    found = pack_apart(asked, workers)
+    found = pack_spread(asked, workers)
     assert (found.sessions, found.workers, found.bound_by) == (sessions, len(workers), bound)
     assert found.is_bound
 
 
 def test_each_limit_is_told():
-    found = pack_apart(LAB, [worker(9, 6, leases=2), worker(9, 6, leases=2)])
+    found = pack_spread(LAB, [worker(9, 6, leases=2), worker(9, 6, leases=2)])
     assert found.by_limit == {CPU: 4, MEMORY: 3, "ports": 200, LEASES: 4}
 
 
 def test_those_of_several_pools_are_added_up():
-    apart = [pack_apart(LAB, [worker(3)]), pack_apart(LAB, [worker(3)])]
-    assert added(apart).sessions == 0  # no session is in two pools
-    assert added([Packing(2, 1, CPU, {CPU: 2}), Packing(3, 4, LEASES, {CPU: 5, LEASES: 3})]) == Packing(
-        5, 5, LEASES, {CPU: 7, LEASES: 3}
-    )
+    apart = [pack_spread(LAB, [worker(3)]), pack_spread(LAB, [worker(3)])]
+    assert combine_packings(apart).sessions == 0  # no session is in two pools
+    assert combine_packings(
+        [Packing(2, 1, CPU, {CPU: 2}), Packing(3, 4, LEASES, {CPU: 5, LEASES: 3})]
+    ) == Packing(5, 5, LEASES, {CPU: 7, LEASES: 3})
 
 
 def placed_one_by_one(asked, workers):
@@ -96,12 +96,12 @@ fleets = st.lists(
 @given(kernels_of_a_lab, fleets)
 def test_what_can_be_placed_is_never_more_than_the_bound(kernels, workers):
     asked = need(*kernels)
-    assert placed_one_by_one(asked, workers) <= pack_apart(asked, workers).sessions
+    assert placed_one_by_one(asked, workers) <= pack_spread(asked, workers).sessions
 
 
 def test_many_workers_of_one_kind_are_filled_but_for_what_is_left_over():
     workers = [worker(48, 192)] * 200
-    bound, placed = pack_apart(LAB, workers).sessions, placed_one_by_one(LAB, workers)
+    bound, placed = pack_spread(LAB, workers).sessions, placed_one_by_one(LAB, workers)
     assert placed == bound == 200 * 10  # leases
     larger = need((8, 16, 1), (4, 8, 1), (2, 4, 0), (2, 4, 0), (1, 1, 0))
-    assert placed_one_by_one(larger, workers) == pack_apart(larger, workers).sessions == 564
+    assert placed_one_by_one(larger, workers) == pack_spread(larger, workers).sessions == 564

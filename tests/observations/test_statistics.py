@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from observations.arithmetic.histogram import DAY_ZERO, Digest, Histogram, decay_weight, merged
+from observations.arithmetic.histogram import DAY_ZERO, Digest, Histogram, decay_weight, merge_digests
 from observations.arithmetic.measures import CPU, MEMORY, amount, gigabytes, hundredths, round_up, text
 from observations.arithmetic.statistics import (
     confidence_of,
+    normal_range,
     percentile,
     source_of,
     step_change,
     summarize,
-    usual_range,
     weighted_percentile,
 )
 
@@ -95,13 +95,13 @@ def test_a_sample_weighs_half_of_one_fourteen_days_later():
     ],
 )
 def test_old_peaks_fade(values, ages, decayed):
-    rows = histogram(values, [DAY - age for age in ages]).rising()
+    rows = histogram(values, [DAY - age for age in ages]).sorted_rows()
     assert weighted_percentile(rows, 95) == decayed
 
 
 def test_without_age_the_decayed_percentile_is_the_plain_one():
     for values, *_ in TABLE:
-        rows = histogram(values).rising()
+        rows = histogram(values).sorted_rows()
         assert weighted_percentile(rows, 95) == percentile(rows, 95)
 
 
@@ -142,7 +142,7 @@ def test_the_table_of_sources(used, of, before, source):
     ],
 )
 def test_the_usual_range(values, usual):
-    found = usual_range(histogram(values))
+    found = normal_range(histogram(values))
     assert (found and tuple(round(each, 1) for each in found)) == usual
 
 
@@ -288,7 +288,7 @@ def test_what_is_added_and_removed_leaves_no_trace(rows, passing):
 
 @given(samples, samples)
 def test_merging_is_adding(some, others):
-    assert merged([digest_of(some), digest_of(others)]).to_json() == digest_of(some + others).to_json()
+    assert merge_digests([digest_of(some), digest_of(others)]).to_json() == digest_of(some + others).to_json()
 
 
 @given(samples)

@@ -8,7 +8,7 @@ from observations.arithmetic.assessment import next_change
 from observations.models import DefinitionAssessment
 from observations.selectors.evidence import evidence_of
 from observations.services import review_snooze
-from observations.services.review_snooze import snooze_review, sweep_reviews
+from observations.services.review_snooze import refresh_due_reviews, snooze_review
 from tests.factories import make_definition
 
 DAY = timedelta(days=1)
@@ -52,15 +52,15 @@ def kept_of(definition):
 
 def test_all_that_are_due_are_looked_at_however_small_the_pages(idle, now):
     later = now + 31 * DAY
-    assert sweep_reviews(now=later, page=1) == 4
+    assert refresh_due_reviews(now=later, page=1) == 4
     assert {kept_of(each).waste_cpu for each in idle} == {0}
-    assert sweep_reviews(now=later) == 0
+    assert refresh_due_reviews(now=later) == 0
 
 
 def test_nobody_is_looked_at_before_something_changes(idle, now):
-    assert sweep_reviews(now=now + 2 * DAY) == 0
-    assert sweep_reviews(now=now + 31 * DAY) == 4
-    assert sweep_reviews(now=now + 45 * DAY) == 0
+    assert refresh_due_reviews(now=now + 2 * DAY) == 0
+    assert refresh_due_reviews(now=now + 31 * DAY) == 4
+    assert refresh_due_reviews(now=now + 45 * DAY) == 0
 
 
 def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch):
@@ -74,15 +74,15 @@ def test_one_that_fails_does_not_keep_the_others_waiting(idle, now, monkeypatch)
 
     monkeypatch.setattr(review_snooze, "refresh_assessment", fail_once)
     later = now + 31 * DAY
-    assert sweep_reviews(now=later, page=2) == 3
+    assert refresh_due_reviews(now=later, page=2) == 3
     monkeypatch.undo()
-    assert sweep_reviews(now=later) == 1
+    assert refresh_due_reviews(now=later) == 1
 
 
 def test_what_gets_old_is_trusted_less_in_the_list_as_on_the_page(active_definition, observed, now):
     observed(active_definition, 22, cpu="2.00", memory=3000, storage=6500)
     for days in range(1, 91):
-        sweep_reviews(now=now + days * DAY)
+        refresh_due_reviews(now=now + days * DAY)
         view = evidence_of(active_definition, now=now + days * DAY).views["cpu_cores"]
         assert kept_of(active_definition).confidence == view.confidence.level
     assert view.confidence.level == "medium"
@@ -94,5 +94,5 @@ def test_a_snooze_is_due_at_its_end(active_definition, observed, as_admin, now):
     until = now + 7 * DAY
     snooze_review(definition=active_definition, until=until, reason="exams", actor=as_admin, now=now)
     assert kept_of(active_definition).due_at == until
-    assert sweep_reviews(now=until) == 1
+    assert refresh_due_reviews(now=until) == 1
     assert kept_of(active_definition).snoozed_until is None

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from observations.arithmetic.measures import CPU, MEMORY
 from observations.models import DefinitionAssessment
-from observations.services.samples import Sample, wasted
+from observations.services.samples import SessionSample, wasted
 
 REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
 
@@ -25,7 +25,7 @@ REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
     ],
 )
 def test_the_table_of_waste(amounts, seconds, waste):
-    assert wasted(Sample("r1", 1, amounts, seconds), REQUIRED) == waste
+    assert wasted(SessionSample("r1", 1, amounts, seconds), REQUIRED) == waste
 
 
 @pytest.mark.parametrize(

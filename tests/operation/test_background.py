@@ -9,8 +9,8 @@ from celery import current_app, signals
 from django.contrib.sessions.models import Session
 
 from fairshare.periodic import specs as fair_share_specs
-from lcm.celery import SurvivingConsumer
-from lcm.models import Heartbeat, IdempotentAnswer
+from lcm.celery import ReconnectingConsumer
+from lcm.models import Heartbeat, IdempotentResponse
 from lcm.periodic import beat_schedule, specs
 from lcm.services import maintenance
 from lcm.tasks import beat_heartbeat, clean_up
@@ -75,7 +75,7 @@ def test_a_message_is_acknowledged_only_on_the_channel_that_is_open(closed):
                 raise AttributeError("'NoneType' object has no attribute 'client'")
             done.append(errors)
 
-    consumer = SurvivingConsumer.__new__(SurvivingConsumer)
+    consumer = ReconnectingConsumer.__new__(ReconnectingConsumer)
     consumer.hub = SimpleNamespace(call_soon=lambda call: call())
     consumer.call_soon_ack(Message().ack_log_error, OSError)
     assert done == ([] if closed else [(OSError,)])
@@ -94,13 +94,13 @@ def answers(db, now, settings):
     """Answers to idempotency keys of 23 and 25 hours ago, of which a day is kept."""
     settings.CONFIG["IDEMPOTENCY_HOURS"] = 24
     for hours in (23, 25):
-        IdempotentAnswer.objects.create(
+        IdempotentResponse.objects.create(
             principal="me", key=f"{hours} h", fingerprint="f", created_at=now - timedelta(hours=hours)
         )
 
 
 def kept():
-    return list(IdempotentAnswer.objects.values_list("key", flat=True))
+    return list(IdempotentResponse.objects.values_list("key", flat=True))
 
 
 def test_clean_up_forgets_old_answers_only(answers):
@@ -127,8 +127,8 @@ def test_clean_up_forgets_log_ins_that_are_over(db, now):
 def test_one_clean_up_removes_all_that_is_old(answers, now, monkeypatch):
     monkeypatch.setattr(maintenance, "BATCH", 2)
     old = now - timedelta(days=2)
-    IdempotentAnswer.objects.bulk_create(
-        [IdempotentAnswer(principal="me", key=f"k{n}", fingerprint="f", created_at=old) for n in range(7)]
+    IdempotentResponse.objects.bulk_create(
+        [IdempotentResponse(principal="me", key=f"k{n}", fingerprint="f", created_at=old) for n in range(7)]
     )
     clean_up()
     assert kept() == ["23 h"]

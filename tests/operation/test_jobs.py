@@ -12,7 +12,7 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Domain, Job, JobState, LabletSession
 from lcm.services import jobs
-from lcm.services.jobs import Step, claim_job, retry_job, send_abandoned, start_job, work_on
+from lcm.services.jobs import JobStep, claim_job, enqueue_abandoned_jobs, retry_job, run_step, start_job
 from lcm.tasks import clean_up, run_job
 from lcm.web import bulk_actions
 
@@ -21,7 +21,7 @@ from lcm.web import bulk_actions
 def sent(monkeypatch):
     """The keys of the jobs that a worker was told of."""
     keys = []
-    monkeypatch.setattr(jobs, "send", lambda job: keys.append(str(job.pk)))
+    monkeypatch.setattr(jobs, "enqueue_job", lambda job: keys.append(str(job.pk)))
     return keys
 
 
@@ -35,8 +35,8 @@ def counting(monkeypatch, sent):
         if at in bad:
             raise InvalidInput({"at": f"{at} is a bad number."})
         if at == 3:
-            return Step(result=f"counted to {job.done}")
-        return Step(done=1, cursor={"at": at + 1}, more=True, notes=[f"was at {at}"])
+            return JobStep(result=f"counted to {job.done}")
+        return JobStep(done=1, cursor={"at": at + 1}, more=True, notes=[f"was at {at}"])
 
     monkeypatch.setitem(jobs._kinds, "count", step)
     return bad
@@ -67,7 +67,7 @@ def test_a_job_runs_step_by_step_to_its_result(job):
 
 def test_progress_is_kept_after_every_step(job, now):
     claimed = claim_job(key=str(job.pk), now=now)
-    assert work_on(claimed, now=now)
+    assert run_step(claimed, now=now)
     job.refresh_from_db()
     assert (job.state, job.done, job.percent) == (JobState.RUNNING, 1, 33)
 
@@ -79,13 +79,13 @@ def test_a_job_is_worked_on_by_one_at_a_time(job, now):
 
 def test_a_job_whose_worker_died_is_sent_again_and_goes_on(job, now, sent):
     dead = claim_job(key=str(job.pk), now=now)
-    work_on(dead, now=now)
-    assert send_abandoned(now=now + timedelta(minutes=1)) == 0
-    assert send_abandoned(now=now + timedelta(minutes=3)) == 1
+    run_step(dead, now=now)
+    assert enqueue_abandoned_jobs(now=now + timedelta(minutes=1)) == 0
+    assert enqueue_abandoned_jobs(now=now + timedelta(minutes=3)) == 1
     assert sent == [str(job.pk)] * 2
     heir = claim_job(key=str(job.pk), now=now + timedelta(minutes=3))
     assert (heir.done, heir.attempt) == (1, 2)
-    assert not work_on(dead, now=now)
+    assert not run_step(dead, now=now)
     job.refresh_from_db()
     assert job.done == 1
 

@@ -136,11 +136,13 @@ def test_a_worker_s_metrics_have_the_same_rule(token, headers, status, settings)
         server.server_close()
 
 
-COUNT = "from lcm import metrics; metrics.TASKS.labels(task='{task}', result='success').inc({times})"
+COUNT = (
+    "from lcm.monitoring import metrics; metrics.TASKS.labels(task='{task}', result='success').inc({times})"
+)
 SHOW = """
-from lcm import metrics
+from lcm.monitoring import metrics
 metrics.FleetCollector.collect = lambda self: iter(())
-print(metrics.exposition().decode())
+print(metrics.render_metrics().decode())
 """
 
 

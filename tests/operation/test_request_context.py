@@ -51,7 +51,7 @@ def test_an_error_of_ours_has_them_as_well(client, monkeypatch):
     def fail():
         raise RuntimeError("oh")
 
-    monkeypatch.setattr("lcm.monitoring.metrics.exposition", fail)
+    monkeypatch.setattr("lcm.monitoring.metrics.render_metrics", fail)
     client.raise_request_exception = False
     answer = client.get("/metrics")
     assert answer.status_code == 500

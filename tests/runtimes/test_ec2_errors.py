@@ -7,13 +7,13 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     CapacityRefused,
     Category,
+    Misconfigured,
     QuotaExceeded,
+    ResponseLost,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 from tests.runtimes.conftest import request_for
 
@@ -66,23 +66,23 @@ def answering(hooked):
         ("RequestLimitExceeded", 503, Throttled),
         ("Throttling", 400, Throttled),
         ("ThrottlingException", 400, Throttled),
-        ("UnauthorizedOperation", 403, WronglyConfigured),
-        ("AuthFailure", 401, WronglyConfigured),
-        ("OptInRequired", 401, WronglyConfigured),
-        ("InvalidParameterValue", 400, WronglyConfigured),
-        ("InvalidParameterCombination", 400, WronglyConfigured),
-        ("InvalidLaunchTemplateId.NotFound", 400, WronglyConfigured),
-        ("InvalidLaunchTemplateName.NotFoundException", 400, WronglyConfigured),
-        ("InvalidAMIID.NotFound", 400, WronglyConfigured),
-        ("InvalidAMIID.Unavailable", 400, WronglyConfigured),
-        ("InvalidSubnetID.NotFound", 400, WronglyConfigured),
-        ("InvalidKeyPair.NotFound", 400, WronglyConfigured),
-        ("InvalidGroup.NotFound", 400, WronglyConfigured),
-        ("UnsupportedOperation", 400, WronglyConfigured),
-        ("InternalError", 500, AnswerLost),
-        ("Unavailable", 503, AnswerLost),
-        ("IdempotentParameterMismatch", 400, AnswerLost),
-        ("SomethingNew", 500, AnswerLost),
+        ("UnauthorizedOperation", 403, Misconfigured),
+        ("AuthFailure", 401, Misconfigured),
+        ("OptInRequired", 401, Misconfigured),
+        ("InvalidParameterValue", 400, Misconfigured),
+        ("InvalidParameterCombination", 400, Misconfigured),
+        ("InvalidLaunchTemplateId.NotFound", 400, Misconfigured),
+        ("InvalidLaunchTemplateName.NotFoundException", 400, Misconfigured),
+        ("InvalidAMIID.NotFound", 400, Misconfigured),
+        ("InvalidAMIID.Unavailable", 400, Misconfigured),
+        ("InvalidSubnetID.NotFound", 400, Misconfigured),
+        ("InvalidKeyPair.NotFound", 400, Misconfigured),
+        ("InvalidGroup.NotFound", 400, Misconfigured),
+        ("UnsupportedOperation", 400, Misconfigured),
+        ("InternalError", 500, ResponseLost),
+        ("Unavailable", 503, ResponseLost),
+        ("IdempotentParameterMismatch", 400, ResponseLost),
+        ("SomethingNew", 500, ResponseLost),
         ("SomethingNew", 400, RuntimeFailure),
         ("PendingVerification", 400, RuntimeFailure),
     ],
@@ -101,7 +101,7 @@ def test_every_category_can_be_told():
         Category.THROTTLED,
         Category.QUOTA,
     }
-    assert (WronglyConfigured.category, AnswerLost.category) == (Category.CONFIGURATION, Category.UNKNOWN)
+    assert (Misconfigured.category, ResponseLost.category) == (Category.CONFIGURATION, Category.UNKNOWN)
 
 
 def test_an_answer_that_is_no_xml_is_lost(runtime, hooked, spot_and_on_demand):
@@ -109,7 +109,7 @@ def test_an_answer_that_is_no_xml_is_lost(runtime, hooked, spot_and_on_demand):
         return AWSResponse(request.url, 200, {}, Raw(b"<html>busy"))
 
     hooked("before-send.ec2.RunInstances", respond)
-    with pytest.raises(AnswerLost):
+    with pytest.raises(ResponseLost):
         runtime.launch(request_for(spot_and_on_demand[0]))
 
 
@@ -118,7 +118,7 @@ def test_describe_and_terminate_fail_by_class_too(runtime, answering):
     answering("TerminateInstances", "UnauthorizedOperation", 403)
     with pytest.raises(Throttled, match=f"list the instances of {runtime.pool}"):
         list(runtime.describe())
-    with pytest.raises(WronglyConfigured, match="terminate i-1"):
+    with pytest.raises(Misconfigured, match="terminate i-1"):
         runtime.terminate("i-1")
 
 

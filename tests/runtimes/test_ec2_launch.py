@@ -7,13 +7,13 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     Category,
     InstanceState,
     Market,
+    Misconfigured,
     Offering,
+    ResponseLost,
     RuntimeFailure,
-    WronglyConfigured,
 )
 from scheduling.capacity.runtimes.ec2 import Ec2Runtime
 from tests.runtimes.conftest import request_for
@@ -118,7 +118,7 @@ def test_the_instance_gets_its_user_data(runtime, ec2, spot_and_on_demand):
 
 
 def test_user_data_that_ec2_would_not_take_is_refused(runtime, sent, spot_and_on_demand):
-    with pytest.raises(WronglyConfigured, match="at most 16384"):
+    with pytest.raises(Misconfigured, match="at most 16384"):
         runtime.launch(request_for(spot_and_on_demand[1], user_data="é" * 9000))
     assert sent == []
 
@@ -215,7 +215,7 @@ def test_a_lost_answer_is_found_by_its_token(runtime, hooked, spot_and_on_demand
         raise ReadTimeoutError(endpoint_url="http://ec2")
 
     hooked("after-call.ec2.RunInstances", lose)
-    with pytest.raises(AnswerLost, match=r"launch cml-eu-01 as m5\.large/eu-central-1a") as caught:
+    with pytest.raises(ResponseLost, match=r"launch cml-eu-01 as m5\.large/eu-central-1a") as caught:
         runtime.launch(request_for(spot_and_on_demand[1], "lost"))
     assert caught.value.category is Category.UNKNOWN
     assert [(each.token, each.slot_id) for each in runtime.describe()] == [("lost", "slot-1")]
@@ -241,11 +241,11 @@ def test_nobody_there_is_a_plain_failure(ec2_settings, spot_and_on_demand):
 
 def test_a_subnet_that_is_missing_is_a_matter_of_configuration(runtime, spot_and_on_demand):
     nowhere = replace(spot_and_on_demand[1], zone="subnet-0123456789abcdef0")
-    with pytest.raises(WronglyConfigured, match=r"InvalidSubnetID\.NotFound"):
+    with pytest.raises(Misconfigured, match=r"InvalidSubnetID\.NotFound"):
         runtime.launch(request_for(nowhere))
 
 
 def test_an_impossible_call_is_a_matter_of_configuration(runtime, spot_and_on_demand):
     wrong = replace(spot_and_on_demand[1], instance_type=None)
-    with pytest.raises(WronglyConfigured, match="InstanceType"):
+    with pytest.raises(Misconfigured, match="InstanceType"):
         runtime.launch(request_for(wrong))

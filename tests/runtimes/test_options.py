@@ -2,7 +2,7 @@
 
 import pytest
 
-from scheduling.capacity.runtimes.base import Market, WronglyConfigured
+from scheduling.capacity.runtimes.base import Market, Misconfigured
 from scheduling.capacity.runtimes.ec2 import Ec2Runtime
 from scheduling.capacity.runtimes.registry import (
     register_runtime,
@@ -45,12 +45,12 @@ def test_a_pool_gets_its_runtime(name, given, made):
 )
 def test_an_unknown_runtime_is_refused(name, sentence):
     assert runtime_problems(name, {}) == {"": sentence}
-    with pytest.raises(WronglyConfigured, match=sentence[:30]):
+    with pytest.raises(Misconfigured, match=sentence[:30]):
         runtime_for(Pool(name="cml-eu", runtime=name))
 
 
 def test_wrong_settings_make_no_runtime():
-    with pytest.raises(WronglyConfigured, match="boot_seconds"):
+    with pytest.raises(Misconfigured, match="boot_seconds"):
         runtime_for(Pool(name="cml-eu", runtime="simulated", runtime_settings={"boot_seconds": "5"}))
 
 

@@ -9,9 +9,9 @@ from scheduling.capacity.runtimes.base import (
     InstanceState,
     LaunchRequest,
     Market,
+    Misconfigured,
     Offering,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.capacity.runtimes.simulated import NOTICE, SimulatedRuntime
 from scheduling.models import SimulatedInstance
@@ -184,7 +184,7 @@ def test_a_refused_launch_starts_nothing(world):
 def test_a_broken_runtime_is_a_matter_of_configuration(world):
     instance = world().launch(ask())
     broken = world(broken=True)
-    with pytest.raises(WronglyConfigured, match="broken"):
+    with pytest.raises(Misconfigured, match="broken"):
         broken.launch(ask("token-2"))
     assert [each.id for each in broken.describe()] == [instance.id]
 

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from lcm.cml.simulator.process import SimulatorProcess
-from scheduling.capacity.runtimes.base import AnswerLost, InstanceState, LaunchRequest, Offering
+from scheduling.capacity.runtimes.base import InstanceState, LaunchRequest, Offering, ResponseLost
 from scheduling.capacity.runtimes.simulated import SimulatedRuntime
 from scheduling.models import SimulatedInstance
 
@@ -67,10 +67,10 @@ def test_what_vanishes_takes_its_cml_along(runtime, process, settings):
 def test_without_an_answer_nothing_seems_to_have_vanished(settings):
     settings.CONFIG["SIMULATOR_URL"] = "http://127.0.0.1:9"
     runtime = SimulatedRuntime("cml-eu", {})
-    with pytest.raises(AnswerLost, match="does not answer"):
+    with pytest.raises(ResponseLost, match="does not answer"):
         runtime.launch(ask("token-6"))
     assert SimulatedInstance.objects.filter(token="token-6", ended_at=None).exists()
-    with pytest.raises(AnswerLost, match="does not answer"):
+    with pytest.raises(ResponseLost, match="does not answer"):
         list(runtime.describe())
 
 

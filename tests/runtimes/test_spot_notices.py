@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.base import Misconfigured
 from scheduling.capacity.runtimes.ec2 import Ec2Runtime
 from scheduling.capacity.runtimes.spot_notices import SpotNotices, parse_notice
 
@@ -133,7 +133,7 @@ def test_without_a_queue_there_are_no_notices(ec2_settings):
 
 def test_a_queue_that_is_missing_is_a_matter_of_configuration(runtime, queue):
     queue.client.delete_queue(QueueUrl=queue.url)
-    with pytest.raises(WronglyConfigured, match="read http"):
+    with pytest.raises(Misconfigured, match="read http"):
         list(runtime.interruptions())
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduling.placement.framework.amounts import amounts_of
-from scheduling.placement.framework.configuration import Choice, Configuration
+from scheduling.placement.framework.configuration import Configuration, PluginChoice
 from scheduling.placement.framework.cycle import Cycle, run_cycle
-from scheduling.placement.framework.model import Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.placement.framework.plugin import Plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -45,7 +45,7 @@ def run_with(
     names: Sequence[str] = ("resources", "leases", "priority", "fairshare", "binpack"),
     actions: Sequence[str] = ("allocate",),
 ) -> Cycle:
-    return run_cycle(snapshot, Mixed(tuple(actions), tuple(Choice(name) for name in names), more))
+    return run_cycle(snapshot, Mixed(tuple(actions), tuple(PluginChoice(name) for name in names), more))
 
 
 def node(name: str, cpu: float = 4, memory: float = 8, gpu: float = 0, **more: Any) -> Node:
@@ -59,7 +59,7 @@ def job(name: str, cpu: float = 1, memory: float = 0, gpu: float = 0, queue: str
 
 def on(where: str, waiting: Job) -> Job:
     """The same job, running."""
-    waiting.parts = (Part(where, waiting.tasks),)
+    waiting.parts = (JobPart(where, waiting.tasks),)
     return waiting
 
 

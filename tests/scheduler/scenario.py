@@ -8,8 +8,12 @@ from typing import Any
 
 import yaml
 
-from scheduling.placement.framework.configuration import DEFAULT, Configuration, read_configuration
-from scheduling.placement.framework.cycle import Cycle, Outcome, run_cycle
+from scheduling.placement.framework.configuration import (
+    DEFAULT_CONFIGURATION,
+    Configuration,
+    read_configuration,
+)
+from scheduling.placement.framework.cycle import Cycle, VerdictOutcome, run_cycle
 from scheduling.placement.framework.model import Snapshot
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.snapshot_json import as_document, snapshot_from
@@ -46,7 +50,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def configuration_of(actions: list[str] | None = None, plugins: list[Any] | None = None) -> Configuration:
-    default = yaml.safe_load(DEFAULT)
+    default = yaml.safe_load(DEFAULT_CONFIGURATION)
     document = {"actions": actions or default["actions"], "plugins": plugins or default["plugins"]}
     return read_configuration(yaml.safe_dump(document))
 
@@ -62,9 +66,9 @@ def outcome_of(cycle: Cycle) -> dict[str, Any]:
     found: dict[str, Any] = {key: {} for key in EXPECTED - {"order"}}
     for verdict in result["verdicts"]:
         outcome, job = verdict["outcome"], verdict["job"]
-        if outcome == Outcome.PLACED or outcome == Outcome.HELD:
+        if outcome == VerdictOutcome.PLACED or outcome == VerdictOutcome.HELD:
             found[outcome][job] = _where(verdict["nodes"])
-            if outcome == Outcome.PLACED and "devices" in verdict:
+            if outcome == VerdictOutcome.PLACED and "devices" in verdict:
                 found["devices"][job] = verdict["devices"]
         else:
             found[outcome][job] = verdict["why"]
@@ -88,9 +92,9 @@ def applied(snapshot: Snapshot, cycle: Cycle) -> Snapshot:
         verdict = verdicts.get(job.id)
         if verdict is not None:
             job.verdict = verdict.summary
-            job.parts = verdict.parts if verdict.outcome is Outcome.PLACED else ()
+            job.parts = verdict.parts if verdict.outcome is VerdictOutcome.PLACED else ()
             job.tasks = tuple(task for part in job.parts for task in part.tasks) or job.tasks
-            job.held_on = verdict.parts[0].node if verdict.outcome is Outcome.HELD else ""
+            job.held_on = verdict.parts[0].node if verdict.outcome is VerdictOutcome.HELD else ""
         job.leaving = job.leaving or job.id in leaving
     return after
 

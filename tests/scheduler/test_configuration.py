@@ -7,8 +7,12 @@ from dataclasses import dataclass
 import pytest
 
 from scheduling.placement.framework import plugin as registry
-from scheduling.placement.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.placement.framework.cycle import Outcome, run_cycle
+from scheduling.placement.framework.configuration import (
+    DEFAULT_CONFIGURATION,
+    InvalidConfiguration,
+    read_configuration,
+)
+from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.plugin import BUILT_IN, Plugin, plugins, register_plugin
 from tests.scheduler.plugged import job, node, snapshot
 
@@ -16,7 +20,7 @@ ALLOCATE = "actions: [allocate]\n"
 
 
 def problems(text: str) -> list[tuple[int, str]]:
-    with pytest.raises(WrongConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as caught:
         read_configuration(text)
     return caught.value.problems
 
@@ -26,7 +30,7 @@ def test_every_built_in_plugin_is_known():
     assert all(plugins()[name].name == name and plugins()[name].__doc__ for name in BUILT_IN)
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", DEFAULT], ids=["empty", "blank", "itself"])
+@pytest.mark.parametrize("text", ["", "  \n ", DEFAULT_CONFIGURATION], ids=["empty", "blank", "itself"])
 def test_an_empty_document_is_the_default(text):
     configuration = read_configuration(text)
     assert configuration.actions == ("allocate",)
@@ -64,7 +68,7 @@ def test_nobody_is_planned_where_a_commit_would_refuse_them():
     (verdict,) = run_cycle(
         snapshot(nodes, [job("j", ports=1)]), read_configuration(ALLOCATE + "plugins: [submit_order]")
     ).verdicts
-    assert verdict.outcome is Outcome.WAITING
+    assert verdict.outcome is VerdictOutcome.WAITING
     assert {count.code for count in verdict.why.counts} == {"cordon", "leases", "ports", "cpu_cores"}
 
 

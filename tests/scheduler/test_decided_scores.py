@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from scheduling.placement.framework.configuration import read_configuration
-from scheduling.placement.framework.cycle import Outcome, run_cycle
+from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
 from scheduling.placement.framework.model import Gang, Job, Task
 from tests.scheduler.plugged import Inline, job, node, run_with, snapshot
 
@@ -28,7 +28,7 @@ def test_a_job_that_spreads_has_those_of_all_its_tasks():
     gang = Job("gang", "lab", tasks, gang=Gang.SPREAD)
     world = snapshot([node(name) for name in "abc"], [gang])
     (verdict,) = run_with(world, Inline(name="half", opens=half_for_all)).verdicts
-    assert verdict.outcome is Outcome.PLACED
+    assert verdict.outcome is VerdictOutcome.PLACED
     assert verdict.scores["half"] == 1.5
     assert verdict.scores["binpack"] > 0
 
@@ -43,14 +43,14 @@ def test_nobody_keeps_scores_that_are_not_asked_for():
 def test_a_job_that_space_was_held_for_has_those_of_its_slot_as_it_came_there():
     jobs = [job(name, held_on="a", created=number) for number, name in enumerate("xy")]
     cycle = run_with(snapshot([node("a"), node("b")], jobs), Inline(name="ranked", opens=ranked), names=())
-    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 2
+    assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 2
     assert [verdict.scores["ranked"] for verdict in cycle.verdicts] == [1.0, 0.75]
 
 
 def test_space_that_is_not_free_yet_has_no_scores():
     full = node("a", taken=(400, 0, 0, 0))
     (verdict,) = run_with(snapshot([full], [job("x", held_on="a")])).verdicts
-    assert (verdict.outcome, dict(verdict.scores)) == (Outcome.HELD, {})
+    assert (verdict.outcome, dict(verdict.scores)) == (VerdictOutcome.HELD, {})
 
 
 def test_who_listens_to_changes_is_timed():

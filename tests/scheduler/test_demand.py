@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.placement.framework.amounts import amounts_of
-from scheduling.placement.framework.demand import Supply, slots_needed
+from scheduling.placement.framework.demand import SlotSupply, slots_needed
 from scheduling.placement.framework.model import Gang, Job, Node, Task
 
 numbers = count()
@@ -71,7 +71,7 @@ SLOT = Node(
     ],
 )
 def test_slots_needed(jobs, limit, needed):
-    assert slots_needed(jobs, (), [Supply(SLOT, 99)], limit) == (0, [SLOT] * needed)
+    assert slots_needed(jobs, (), [SlotSupply(SLOT, 99)], limit) == (0, [SLOT] * needed)
 
 
 SPOT = replace(SLOT, name="spot", spot=True)
@@ -124,7 +124,7 @@ IN_RACK = job(4, labels=(("rack", "b"),))
     ],
 )
 def test_kinds_of_slots(jobs, coming, new, limit, claimed, expected):
-    coming, new = ([Supply(*each) for each in supplies] for supplies in (coming, new))
+    coming, new = ([SlotSupply(*each) for each in supplies] for supplies in (coming, new))
     found = slots_needed(jobs, coming, new, limit)
     assert (found.claimed, [node.name for node in found.new]) == (claimed, expected)
 
@@ -142,9 +142,9 @@ EVERY_JOB = [
 def test_what_was_launched_is_enough_when_it_is_on_its_way(jobs):
     racks = [replace(RACK, name=rack, labels={"rack": rack}) for rack in "bc"]
     kinds = [SPOT, SLOT, *racks, *(replace(each, name=f"{each.name}-spot", spot=True) for each in racks)]
-    stock = [Supply(node, 99) for node in kinds]
+    stock = [SlotSupply(node, 99) for node in kinds]
     first = slots_needed(jobs, (), stock, 99)
-    coming = [Supply(node, list(first.new).count(node)) for node in reversed(kinds)]
+    coming = [SlotSupply(node, list(first.new).count(node)) for node in reversed(kinds)]
     assert slots_needed(jobs, coming, stock, 99) == (len(first.new), [])
 
 
@@ -163,4 +163,4 @@ def first_fit(sizes: list[int]) -> int:
 @given(st.lists(st.sampled_from([50, 100, 150, 200, 300, 400]), max_size=25))
 def test_looking_where_it_was_finds_what_looking_everywhere_finds(sizes):
     jobs = [Job(f"j{number}", "lab", (Task("t", (size, 0, 0, 0)),)) for number, size in enumerate(sizes)]
-    assert len(slots_needed(jobs, (), [Supply(SLOT, 99)], 99).new) == first_fit(sizes)
+    assert len(slots_needed(jobs, (), [SlotSupply(SLOT, 99)], 99).new) == first_fit(sizes)

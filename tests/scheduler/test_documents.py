@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scheduling.placement.framework.model import FOREVER, Gang, Node, Part, Queue, Task
+from scheduling.placement.framework.model import FOREVER, Gang, JobPart, Node, Queue, Task
 from scheduling.placement.framework.snapshot_json import (
-    WrongSnapshot,
+    InvalidSnapshot,
     as_document,
     read_snapshot,
     snapshot_from,
@@ -99,7 +99,7 @@ def test_every_field_is_read():
         Gang.SPREAD, (("zone", "a"),), "uni/a/ann", (),
     )  # fmt: skip
     first, second, third = runs.tasks
-    assert runs.parts == (Part("f00", (first, second), ((0, 50),)), Part("lab-02", (third,)))
+    assert runs.parts == (JobPart("f00", (first, second), ((0, 50),)), JobPart("lab-02", (third,)))
     assert runs.leaving
 
 
@@ -240,14 +240,14 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(path, value, where, sentence):
-    with pytest.raises(WrongSnapshot) as caught:
+    with pytest.raises(InvalidSnapshot) as caught:
         snapshot_from(changed(path, value))
     assert sentence in caught.value.problems[where]
     assert f"{where}: " in str(caught.value)
 
 
 def test_several_problems_are_said_at_once():
-    with pytest.raises(WrongSnapshot) as caught:
+    with pytest.raises(InvalidSnapshot) as caught:
         snapshot_from(
             {"now": 0, "nodes": [{"name": "a", "capacity": {"cpu_cores": -1, "gpu": "x"}, "spot": 1}]}
         )
@@ -260,13 +260,13 @@ def test_several_problems_are_said_at_once():
     "text", ["", "{", "[" * 100_000, '{"format": 1, "now": NaN}', '{"now": Infinity}', b"\xff\xfe\xfa"]
 )
 def test_what_is_not_json_is_said_to_be_so(text):
-    with pytest.raises(WrongSnapshot, match="This is not JSON"):
+    with pytest.raises(InvalidSnapshot, match="This is not JSON"):
         read_snapshot(text)
 
 
 @pytest.mark.parametrize("value", [None, [], 3, "text"])
 def test_a_document_is_an_object(value):
-    with pytest.raises(WrongSnapshot, match="must be an object of names and values"):
+    with pytest.raises(InvalidSnapshot, match="must be an object of names and values"):
         snapshot_from(value)
 
 

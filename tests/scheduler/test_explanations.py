@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from scheduling.placement.framework.callbacks import Reason
-from scheduling.placement.framework.cycle import Outcome, Verdict, run_cycle
-from scheduling.placement.framework.explanation import Count, Explanation, reasons_on
+from scheduling.placement.framework.cycle import Verdict, VerdictOutcome, run_cycle
+from scheduling.placement.framework.explanation import PlacementExplanation, ReasonCount, reasons_on
 from scheduling.placement.framework.model import Gang, Job, Node, Task
 from tests.scheduler.plugged import Inline, job, node, run_with, snapshot
 from tests.scheduler.scenario import configuration_of
@@ -107,25 +107,25 @@ def test_sentences(nodes, waiting, sentence):
 @pytest.mark.parametrize(
     ("nodes", "waiting", "template", "outcome"),
     [
-        ([node("a")], job("j", 5), None, Outcome.IMPOSSIBLE),
-        ([node("a")], job("j", 5), node("new", 8), Outcome.WAITING),
-        ([node("a", cordoned=True)], job("j"), None, Outcome.WAITING),
-        ([node("a", ports=3, leaked=3)], job("j", ports=3), None, Outcome.WAITING),
-        ([node("a", ports=3)], job("j", ports=4), None, Outcome.IMPOSSIBLE),
-        ([node("a", max_leases=1, taken_leases=1)], job("j"), None, Outcome.WAITING),
-        ([node("a", spot=True)], job("j"), None, Outcome.IMPOSSIBLE),
-        ([node("a", spot=True)], job("j"), node("new"), Outcome.WAITING),
+        ([node("a")], job("j", 5), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], job("j", 5), node("new", 8), VerdictOutcome.WAITING),
+        ([node("a", cordoned=True)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", ports=3, leaked=3)], job("j", ports=3), None, VerdictOutcome.WAITING),
+        ([node("a", ports=3)], job("j", ports=4), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a", max_leases=1, taken_leases=1)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", spot=True)], job("j"), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a", spot=True)], job("j"), node("new"), VerdictOutcome.WAITING),
         (
             [node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))],
             job("j", labels=(("zone", "a"),)),
             None,
-            Outcome.WAITING,
+            VerdictOutcome.WAITING,
         ),
-        ([node("a")], job("j", labels=(("zone", "a"),)), node("new"), Outcome.IMPOSSIBLE),
-        ([node("a", until=1100)], job("j"), None, Outcome.WAITING),
-        ([node("a", gpu=2, taken_devices=((0, 50),))], job("j", gpu=2), None, Outcome.WAITING),
-        ([], job("j"), None, Outcome.IMPOSSIBLE),
-        ([], job("j"), node("new"), Outcome.WAITING),
+        ([node("a")], job("j", labels=(("zone", "a"),)), node("new"), VerdictOutcome.IMPOSSIBLE),
+        ([node("a", until=1100)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", gpu=2, taken_devices=((0, 50),))], job("j", gpu=2), None, VerdictOutcome.WAITING),
+        ([], job("j"), None, VerdictOutcome.IMPOSSIBLE),
+        ([], job("j"), node("new"), VerdictOutcome.WAITING),
     ],
 )
 def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, template, outcome):
@@ -135,10 +135,13 @@ def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, t
 @pytest.mark.parametrize(
     ("more", "outcome"),
     [
-        ({"templates": [node("new"), node("other", labels={"zone": "a"})]}, Outcome.WAITING),
-        ({"templates": [node("new")], "coming": [node("b", labels={"zone": "a"})]}, Outcome.WAITING),
-        ({"templates": [node("new")], "coming": [node("b", 0.5, labels={"zone": "a"})]}, Outcome.IMPOSSIBLE),
-        ({"templates": [node("new"), node("other")]}, Outcome.IMPOSSIBLE),
+        ({"templates": [node("new"), node("other", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
+        ({"templates": [node("new")], "coming": [node("b", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
+        (
+            {"templates": [node("new")], "coming": [node("b", 0.5, labels={"zone": "a"})]},
+            VerdictOutcome.IMPOSSIBLE,
+        ),
+        ({"templates": [node("new"), node("other")]}, VerdictOutcome.IMPOSSIBLE),
     ],
     ids=["a kind that could be launched", "a slot on its way", "one that is too small", "none"],
 )
@@ -154,7 +157,7 @@ def test_any_kind_that_could_be_launched_or_is_on_its_way_makes_it_possible(more
 def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
     tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
     verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
-    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.sentence == (
         "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free. "
         "At best 1 of its 2 kernels fits: small on a."
@@ -168,7 +171,7 @@ def gang(*cores: float, **more) -> Job:
 
 def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
     verdict = why([node("a")], gang(4, 4), node("new"))
-    assert (verdict.outcome, verdict.summary) == (Outcome.WAITING, "waiting:cpu_cores")
+    assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
     assert verdict.why.sentence == (
         "With 1 of its 2 kernels placed, the only READY slot lacks CPU: 4 cores asked, at most 0 cores free."
     )
@@ -192,7 +195,7 @@ def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
 )  # fmt: skip
 def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, cores, partial):
     verdict = why(nodes, gang(*cores))
-    assert verdict.outcome is Outcome.IMPOSSIBLE
+    assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
     assert verdict.why.partial == partial
     assert verdict.why.sentence.endswith(partial or "free.")
 
@@ -208,28 +211,28 @@ def test_gangs_of_one_shape_share_one_explanation():
 @pytest.mark.parametrize(
     ("nodes", "waiting", "template", "most", "outcome"),
     [
-        ([node("a")], gang(4, 4), None, None, Outcome.IMPOSSIBLE),
-        ([node("a")], gang(4, 4), node("new"), None, Outcome.WAITING),
-        ([node("a")], gang(4, 4), node("new"), 1, Outcome.IMPOSSIBLE),
-        ([node("a")], gang(4, 4), node("new"), 2, Outcome.WAITING),
-        ([], gang(4, 4), node("new"), 1, Outcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), None, None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), None, VerdictOutcome.WAITING),
+        ([node("a")], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), 2, VerdictOutcome.WAITING),
+        ([], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
         # Enough together, but never more than one on a slot.
-        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, Outcome.IMPOSSIBLE),
-        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, Outcome.WAITING),
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, VerdictOutcome.WAITING),
         # Each finds a place, all together do not.
-        ([node("a")], gang(3, 2, 1), node("new"), 1, Outcome.IMPOSSIBLE),
-        ([node("a")], gang(3, 2, 1), node("new"), 2, Outcome.WAITING),
+        ([node("a")], gang(3, 2, 1), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(3, 2, 1), node("new"), 2, VerdictOutcome.WAITING),
         # A larger slot than would be launched today counts as what it is, and as one.
-        ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, Outcome.WAITING),
+        ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, VerdictOutcome.WAITING),
         (
             [node("a", 8, system="vm")],
             gang(4, 4, system="cml"),
             node("new", system="cml"),
             1,
-            Outcome.IMPOSSIBLE,
+            VerdictOutcome.IMPOSSIBLE,
         ),
-        ([node("a", cordoned=True), node("b")], gang(4, 4), None, None, Outcome.WAITING),
-        ([node("a"), node("b")], gang(0, 0, 0), node("new"), 1, Outcome.PLACED),
+        ([node("a", cordoned=True), node("b")], gang(4, 4), None, None, VerdictOutcome.WAITING),
+        ([node("a"), node("b")], gang(0, 0, 0), node("new"), 1, VerdictOutcome.PLACED),
     ],
 )
 def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
@@ -250,11 +253,11 @@ def test_all_that_refuse_a_job_are_heard_and_named():
     )
     cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="gate", opens=opens), late)
     (verdict,) = cycle.verdicts
-    assert verdict.outcome is Outcome.REFUSED
+    assert verdict.outcome is VerdictOutcome.REFUSED
     assert verdict.why.counts == (
-        Count("budget", "gate", 0, "The lab has enough."),
-        Count("monday", "gate", 0, "It is Monday."),
-        Count("late", "late", 0, "It is late."),
+        ReasonCount("budget", "gate", 0, "The lab has enough."),
+        ReasonCount("monday", "gate", 0, "It is Monday."),
+        ReasonCount("late", "late", 0, "It is late."),
     )
     assert (verdict.why.dominant, verdict.why.sentence) == (
         "budget",
@@ -320,10 +323,13 @@ def test_a_plugin_that_only_says_no_is_named():
 
 
 def test_an_explanation_without_nodes_is_its_own_sentence():
-    quota = Explanation(3, (Count("quota", "quota", 0, "The lab has enough."),))
+    quota = PlacementExplanation(3, (ReasonCount("quota", "quota", 0, "The lab has enough."),))
     assert quota.sentence == "The lab has enough."
-    assert Explanation(3).sentence == "Every slot was taken by those ahead."
-    assert (Explanation(3).dominant, Explanation(3, impossible=True).dominant) == ("no-slots", "impossible")
+    assert PlacementExplanation(3).sentence == "Every slot was taken by those ahead."
+    assert (PlacementExplanation(3).dominant, PlacementExplanation(3, impossible=True).dominant) == (
+        "no-slots",
+        "impossible",
+    )
 
 
 def test_nodes_that_are_refused_by_several_are_counted_by_each():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scheduling.placement.framework.callbacks import Reason
-from scheduling.placement.framework.cycle import Outcome
+from scheduling.placement.framework.cycle import VerdictOutcome
 from scheduling.placement.framework.explanation import FAILED
 from scheduling.placement.framework.model import Gang, Job, Queue, Task
 from scheduling.placement.framework.results import as_lines, as_result
@@ -122,7 +122,7 @@ POINTS = {
 @pytest.mark.parametrize("opens", POINTS.values(), ids=POINTS.keys())
 def test_the_cycle_goes_on_without_its_answer(opens):
     cycle = run_with(world(), Inline(name="broken", opens=opens))
-    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 3
+    assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 3
     assert list(cycle.ssn.failures.by_plugin) == ["broken"]
     assert cycle.ssn.failures.count["broken"] >= 1
     assert "broken" in as_result(cycle)["failures"]
@@ -142,7 +142,7 @@ def test_a_plugin_that_cannot_open_leaves_nothing_behind():
         raise RuntimeError("out of order")
 
     cycle = run_with(world(), Inline(name="broken", opens=opens))
-    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 3
+    assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 3
     assert list(cycle.ssn.failures.by_plugin) == ["broken"]
 
 
@@ -192,9 +192,9 @@ def test_a_victim_filter_that_fails_agrees_to_nobody(action, answer):
         cycle = run_with(world, *more, actions=("allocate", action))
         return cycle, cycle.verdicts[0].outcome
 
-    assert outcome()[1] is Outcome.HELD
+    assert outcome()[1] is VerdictOutcome.HELD
     cycle, found = outcome(Inline(name="broken", opens=opens))
-    assert found is Outcome.WAITING
+    assert found is VerdictOutcome.WAITING
     assert not cycle.evictions
     assert "broken" in cycle.ssn.failures.by_plugin
 
@@ -278,7 +278,7 @@ def test_a_queue_order_that_does_not_compare_leaves_the_others_heard():
         names=("resources",),
     )
     assert [verdict.job.id for verdict in cycle.verdicts] == ["4", "6", "3", "2", "1", "5"]
-    assert [verdict.outcome for verdict in cycle.verdicts] == [Outcome.PLACED] * 6
+    assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 6
     assert set(cycle.ssn.failures.by_plugin) == {"broken"}
 
 
@@ -299,7 +299,7 @@ def test_a_need_beyond_all_numbers_is_more_than_any_node_has():
 
     (verdict,) = run_with(snapshot([node("a")], [job("j")]), Inline(name="greedy", opens=opens)).verdicts
     assert (verdict.outcome, verdict.why.sentence) == (
-        Outcome.IMPOSSIBLE,
+        VerdictOutcome.IMPOSSIBLE,
         "The only READY slot is refused: no.",
     )
 
@@ -309,7 +309,7 @@ def test_two_needs_of_one_column_both_count():
         ssn.add_predicate_fn(refusing, need=(0, lambda _: 50))
 
     cycle = run_with(snapshot([node("a", 1)], [job("j", 2)]), Inline(name="modest", opens=opens))
-    assert cycle.verdicts[0].outcome is Outcome.IMPOSSIBLE
+    assert cycle.verdicts[0].outcome is VerdictOutcome.IMPOSSIBLE
 
 
 def test_every_plugin_is_timed():

@@ -9,9 +9,9 @@ import pytest
 
 from scheduling.models import Pool
 from scheduling.placement.framework import plugin as registry
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
-from scheduling.placement.framework.cycle import Outcome, run_cycle
-from scheduling.placement.framework.entry_points import load_installed
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
+from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
+from scheduling.placement.framework.entry_points import load_entry_points
 from scheduling.placement.framework.plugin import ENTRY_POINTS, plugins, refused_plugins
 from tests.packages import install_package
 from tests.scheduler.plugged import job, node, snapshot
@@ -84,7 +84,7 @@ def package(tmp_path, monkeypatch):
 @pytest.fixture
 def loaded(package):
     """The same after a restart."""
-    registry._refused.update(load_installed(ENTRY_POINTS, registry._register_installed))
+    registry._refused.update(load_entry_points(ENTRY_POINTS, registry._register_installed))
 
 
 def document(*names: str) -> str:
@@ -92,7 +92,7 @@ def document(*names: str) -> str:
 
 
 def problem(*names: str) -> str:
-    with pytest.raises(WrongConfiguration) as caught:
+    with pytest.raises(InvalidConfiguration) as caught:
         read_configuration(document(*names))
     return str(caught.value)
 
@@ -131,7 +131,7 @@ def test_one_that_cannot_be_created_in_a_cycle_is_named_and_the_cycle_goes_on(lo
 
     monkeypatch.setattr(plugins()["built"], "builder", staticmethod(fail))
     cycle = run_cycle(snapshot([node("a")], [job("j")]), configuration)
-    assert cycle.verdicts[0].outcome is Outcome.PLACED
+    assert cycle.verdicts[0].outcome is VerdictOutcome.PLACED
     assert cycle.ssn.failures.by_plugin == {"built": "RuntimeError: gone"}
     assert "The plugin “built” cannot be created: RuntimeError: gone." in problem(
         "resources", "built", "spot"

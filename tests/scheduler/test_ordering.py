@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.placement.framework.job_order import in_order
+from scheduling.placement.framework.job_order import jobs_in_order
 from scheduling.placement.framework.model import Job, Queue, Task
 from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.plugged import Inline, node, run_with, snapshot
@@ -38,7 +38,7 @@ def newest_first(ssn: SchedulingSession) -> None:
 def order(jobs: list[Job], *opens, queues: tuple[Queue, ...] = ()) -> list[str]:
     ssn = SchedulingSession(snapshot([], jobs, *queues))
     ssn.open([Inline(name=f"p{number}", opens=each) for number, each in enumerate(opens)])
-    found = [job.id for job in in_order(ssn, jobs)]
+    found = [job.id for job in jobs_in_order(ssn, jobs)]
     assert ssn.failures.by_plugin == {}
     return found
 

@@ -15,7 +15,7 @@ from scheduling.placement.framework.explanation import reasons_on
 from scheduling.placement.framework.model import Snapshot
 from scheduling.placement.framework.nodes import Nodes
 from scheduling.placement.framework.plugin import BUILT_IN
-from scheduling.placement.framework.plugin_calls import allowed, scored, states
+from scheduling.placement.framework.plugin_calls import call_predicate, call_score, states
 from scheduling.placement.framework.session import SchedulingSession
 from tests.scheduler.worlds import PACKED, RUTHLESS, busy_snapshots, nodes_of_one_size, of_one_plugin
 
@@ -78,10 +78,10 @@ def test_batch_and_scalar_say_the_same(name, arguments, snapshot):
     for (task, job), nodes in product(asked(snapshot), some_nodes(ssn)):
         for fn in ssn.predicates:
             one_by_one = [fn.scalar(task, job, state) is None for state in states(nodes)]
-            assert allowed(ssn, fn, task, job, nodes).tolist() == one_by_one
+            assert call_predicate(ssn, fn, task, job, nodes).tolist() == one_by_one
         for fn in ssn.scores:
             weighted = [fn.scalar(task, job, state) * fn.weight for state in states(nodes)]
-            found = scored(ssn, fn, task, job, nodes, shared=True)
+            found = call_score(ssn, fn, task, job, nodes, shared=True)
             assert found == pytest.approx(weighted, rel=1e-9, abs=1e-9)
             # What is kept up node by node is compared with what was asked of all of them.
             assert fn.ranks_by is None or found.tolist() == weighted
@@ -98,8 +98,8 @@ def test_scores_of_tasks_that_rank_alike_differ_by_the_same_on_every_slot(name, 
     assert all(fn.ranks_by for fn in changing)
     for fn, (task, job), (other, whose) in product(changing, asked(snapshot), asked(snapshot)):
         if fn.ranks_by(task) == fn.ranks_by(other):
-            apart = scored(ssn, fn, task, job, every, shared=True)
-            apart = apart - scored(ssn, fn, other, whose, every, shared=True)
+            apart = call_score(ssn, fn, task, job, every, shared=True)
+            apart = apart - call_score(ssn, fn, other, whose, every, shared=True)
             assert apart == pytest.approx(apart[:1].repeat(len(apart)), abs=1e-9)
 
 
@@ -114,10 +114,10 @@ def test_scores_lie_between_0_and_1_where_the_task_fits(name, arguments, snapsho
     every = Nodes(ssn.nodes)
     for task, job in asked(snapshot):
         fits = np.logical_and.reduce(
-            [every.all(True), *(allowed(room, fn, task, job, every) for fn in room.predicates)]
+            [every.all(True), *(call_predicate(room, fn, task, job, every) for fn in room.predicates)]
         )
         for fn in ssn.scores:
-            found = scored(ssn, fn, task, job, every)[fits] / fn.weight
+            found = call_score(ssn, fn, task, job, every)[fits] / fn.weight
             assert ((found >= -1e-9) & (found <= 1 + 1e-9)).all()
 
 
@@ -177,7 +177,7 @@ def _do_something(ssn, snapshot, statement, data) -> None:
 def _state(ssn: SchedulingSession, snapshot: Snapshot) -> tuple[Any, ...]:
     """All that answers depend on: the nodes, and what each plugin makes of them."""
     every = Nodes(ssn.nodes)
-    scores = [scored(ssn, fn, *one, every).tolist() for fn in ssn.scores for one in asked(snapshot)]
+    scores = [call_score(ssn, fn, *one, every).tolist() for fn in ssn.scores for one in asked(snapshot)]
     order = next(order for order in ssn.orders if order.kind == "queue")
     return (
         ssn.nodes.levels.tolist(),

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduling.placement.framework.amounts import total
-from scheduling.placement.framework.cycle import Cycle, Outcome, run_cycle
-from scheduling.placement.framework.model import Gang, Job, Node, Part, Snapshot, Task
+from scheduling.placement.framework.cycle import Cycle, VerdictOutcome, run_cycle
+from scheduling.placement.framework.model import Gang, Job, JobPart, Node, Snapshot, Task
 from scheduling.placement.framework.results import as_result
 from scheduling.placement.framework.snapshot_json import read_snapshot, write_snapshot
 from tests.scheduler.scenario import applied, copied
@@ -30,7 +30,7 @@ many = settings(
 few = settings(many, max_examples=30)
 
 
-def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[Part]:
+def on_node(node: Node, snapshot: Snapshot, cycle: Cycle) -> list[JobPart]:
     """What is there once the cycle is done: those that ran, and those that were placed."""
     placed = [part for verdict in cycle.placed for part in verdict.parts]
     running = [part for job in snapshot.running for part in job.parts]
@@ -65,13 +65,13 @@ def test_no_job_is_half_placed(snapshot, configuration):
     )
     for verdict in cycle.verdicts:
         job, tasks = verdict.job, [task for part in verdict.parts for task in part.tasks]
-        if verdict.outcome is Outcome.PLACED:
+        if verdict.outcome is VerdictOutcome.PLACED:
             together = job.gang is Gang.TOGETHER or len(job.tasks) == 1
             assert Counter(tasks) == Counter([job.whole] if together else job.tasks)
             gpus = sum(amount for part in verdict.parts for _, amount in part.devices)
             assert gpus == job.request[3]
             assert len({part.node for part in verdict.parts}) == len(verdict.parts)
-        elif verdict.outcome is not Outcome.HELD:
+        elif verdict.outcome is not VerdictOutcome.HELD:
             assert not tasks
 
 
@@ -81,7 +81,7 @@ def test_only_preemptible_jobs_that_are_not_leaving_have_to_stop(snapshot):
     cycle = run_cycle(snapshot, RUTHLESS)
     assert all(each.victim.preemptible and not each.victim.leaving for each in cycle.evictions)
     assert len({each.victim.id for each in cycle.evictions}) == len(cycle.evictions)
-    held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD}
+    held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     assert {each.for_job.id for each in cycle.evictions} <= held
 
 
@@ -89,13 +89,15 @@ def test_only_preemptible_jobs_that_are_not_leaving_have_to_stop(snapshot):
 @given(busy_snapshots(), CONFIGURATIONS)
 def test_quiet_cycles_change_nothing(snapshot, configuration):
     cycle = run_cycle(snapshot, configuration)
-    held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD}
+    held = {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     for _ in range(2):
         snapshot = applied(snapshot, cycle)
         cycle = run_cycle(snapshot, configuration)
         assert not cycle.placed
         assert not cycle.evictions
-        assert {verdict.job.id for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD} == held
+        assert {
+            verdict.job.id for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD
+        } == held
 
 
 @few

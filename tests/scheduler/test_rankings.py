@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduling.placement.framework import node_order
-from scheduling.placement.framework.candidates import RankedCandidates, SurveyedCandidates
+from scheduling.placement.framework.candidates import EvaluatedCandidates, RankedCandidates
 from scheduling.placement.framework.configuration import Configuration
 from scheduling.placement.framework.cycle import Cycle, run_cycle
 from scheduling.placement.framework.model import Node, Snapshot
@@ -93,10 +93,10 @@ def test_shapes_share_an_order_when_every_plugin_promises_it():
     small, large, on_gpus = job("small"), job("large", 3), job("on gpus", gpu=1)
     slots = [node("a", gpu=1), node("b", gpu=1)]
     assert kind_of_candidates(snapshot(slots, [small, large])) == {RankedCandidates}
-    assert kind_of_candidates(snapshot(slots, [on_gpus])) == {SurveyedCandidates}
-    assert kind_of_candidates(snapshot([*slots, node("c", 9)], [small])) == {SurveyedCandidates}
+    assert kind_of_candidates(snapshot(slots, [on_gpus])) == {EvaluatedCandidates}
+    assert kind_of_candidates(snapshot([*slots, node("c", 9)], [small])) == {EvaluatedCandidates}
     asking = Inline(name="asking", opens=asks_everywhere)
-    assert kind_of_candidates(snapshot(slots, [small]), asking) == {SurveyedCandidates}
+    assert kind_of_candidates(snapshot(slots, [small]), asking) == {EvaluatedCandidates}
 
 
 def test_what_one_shape_takes_the_others_see():

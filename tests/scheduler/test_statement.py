@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from scheduling.placement.framework.model import Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
-from scheduling.placement.framework.statement import Kind
+from scheduling.placement.framework.statement import OperationKind
 
 WORK = Task("t", (100, 200, 0, 50), 3)
 
 
 def session() -> SchedulingSession:
-    running = Job("old", "lab", (WORK,), parts=(Part("a", (WORK,), ((0, 50),)), Part("gone", (WORK,))))
+    running = Job("old", "lab", (WORK,), parts=(JobPart("a", (WORK,), ((0, 50),)), JobPart("gone", (WORK,))))
     nodes = [Node("a", (400, 800, 0, 200), max_leases=4, ports=10), Node("b", (400, 800, 0, 0))]
     return SchedulingSession(Snapshot(0, nodes, {"lab": Queue("lab")}, [running]))
 
@@ -22,14 +22,14 @@ def left(ssn: SchedulingSession, name: str = "a") -> list[int]:
 def test_allocating_takes_from_the_node():
     ssn = session()
     assert left(ssn) == [300, 600, 0, 150, 3, 7]
-    ssn.statement().allocate(Job("new", "lab", (WORK,)), Part("a", (WORK,), ((1, 50),)))
+    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((1, 50),)))
     assert left(ssn) == [200, 400, 0, 100, 2, 4]
     assert ssn.nodes.free_devices.tolist() == [[50, 50], [-1, -1]]
 
 
 def test_allocating_without_a_lease():
     ssn = session()
-    ssn.statement().allocate(Job("new", "lab", (WORK,)), Part("a", (WORK,)), leases=0)
+    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,)), leases=0)
     assert left(ssn)[4] == 3
 
 
@@ -38,7 +38,7 @@ def test_evicting_gives_back_what_is_on_nodes_that_are_here():
     statement = ssn.statement()
     statement.evict(next(iter(ssn.snapshot.running)))
     assert left(ssn) == [400, 800, 0, 200, 4, 10]
-    assert [(each.kind, each.part.node) for each in statement.operations] == [(Kind.EVICT, "a")]
+    assert [(each.kind, each.part.node) for each in statement.operations] == [(OperationKind.EVICT, "a")]
 
 
 def test_rolling_back_to_a_checkpoint_undoes_the_newest_first():
@@ -48,9 +48,9 @@ def test_rolling_back_to_a_checkpoint_undoes_the_newest_first():
         deallocate=lambda job, _: heard.append(("-", job.id)),
     )
     statement = ssn.statement()
-    statement.allocate(Job("one", "lab", (WORK,)), Part("b", (WORK,)))
+    statement.allocate(Job("one", "lab", (WORK,)), JobPart("b", (WORK,)))
     checkpoint, before = statement.checkpoint(), (left(ssn), left(ssn, "b"))
-    statement.allocate(Job("two", "lab", (WORK,)), Part("b", (WORK,)))
+    statement.allocate(Job("two", "lab", (WORK,)), JobPart("b", (WORK,)))
     statement.evict(next(iter(ssn.snapshot.running)))
     statement.rollback(checkpoint)
     assert (left(ssn), left(ssn, "b")) == before
@@ -63,7 +63,7 @@ def test_discarding_undoes_everything():
     before = ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()
     statement = ssn.statement()
     statement.evict(next(iter(ssn.snapshot.running)))
-    statement.allocate(Job("new", "lab", (WORK,)), Part("a", (WORK,), ((0, 50),)))
+    statement.allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((0, 50),)))
     statement.discard()
     assert (ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()) == before
     assert not statement.operations
@@ -72,8 +72,8 @@ def test_discarding_undoes_everything():
 def test_committing_hands_the_operations_over_and_keeps_their_effect():
     ssn = session()
     statement = ssn.statement()
-    statement.allocate(Job("new", "lab", (WORK,)), Part("b", (WORK,)))
+    statement.allocate(Job("new", "lab", (WORK,)), JobPart("b", (WORK,)))
     done = statement.commit()
-    assert [(each.kind, each.job.id) for each in done] == [(Kind.ALLOCATE, "new")]
+    assert [(each.kind, each.job.id) for each in done] == [(OperationKind.ALLOCATE, "new")]
     statement.discard()
     assert left(ssn, "b")[:2] == [300, 600]

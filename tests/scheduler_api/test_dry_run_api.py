@@ -3,7 +3,7 @@
 import pytest
 
 from scheduling.models import Decision, QueueOrder, Reservation, Slot, TickRun
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import RECLAIM, Party
@@ -88,7 +88,7 @@ def test_a_session_that_is_spread_divides_what_it_would_need(tuned, run):
 
 def test_another_scheduler_places_elsewhere(fleet, lab, lab_on_first, run):
     claim = str(active_of(lab()).pk)
-    spread = DEFAULT.replace("- name: binpack", "- name: spread")
+    spread = DEFAULT_CONFIGURATION.replace("- name: binpack", "- name: spread")
     assert moves(run(scheduler=spread), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
 
 
@@ -99,7 +99,7 @@ def lab_on_first(fleet, lab):
 
 
 def test_another_weight_is_another_answer(fleet, lab, lab_on_first, run):
-    both = DEFAULT + "  - name: spread\n    arguments: {weight: 10}\n"
+    both = DEFAULT_CONFIGURATION + "  - name: spread\n    arguments: {weight: 10}\n"
     claim = str(active_of(lab()).pk)
     assert moves(run(scheduler=both), "moved") == {(claim, "cml-eu-01", "cml-eu-02")}
 

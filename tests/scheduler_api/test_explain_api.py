@@ -6,7 +6,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Pool, Reservation, Slot, SlotState
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.factories import make_definition
 from tests.scheduling.scheduler_stage import FAILING, RECLAIM, Party
 
@@ -189,7 +189,7 @@ def test_it_is_its_turn_later(fleet, lab, why, now):
 
 def test_a_quota_that_is_used_up(tuned, why):
     limits = "  - name: quota\n    arguments: {limits: {academy: {sessions: 1}}}\n"
-    fleet = tuned(scheduler=DEFAULT.replace("  - name: quota\n", limits))
+    fleet = tuned(scheduler=DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits))
     slot = fleet.slot()
     party = Party(fleet, "one", make_definition(pool="cml-eu"))
     party.runs(slot)

@@ -4,11 +4,11 @@ import pytest
 
 from lcm.models import ChangeLog
 from scheduling.models import Pool
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING
 
-LIMITED = DEFAULT.replace(
+LIMITED = DEFAULT_CONFIGURATION.replace(
     "  - name: quota\n",
     '  - name: quota\n    arguments: {limits: {academy: {sessions: 9}, "academy / nobody": {sessions: 1}}}\n',
 )
@@ -23,7 +23,7 @@ def change(api, admin, pool):
 
 
 def test_a_scheduler_is_saved_and_logged(change, pool):
-    text = DEFAULT.replace("[allocate]", "[allocate, preempt]")
+    text = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, preempt]")
     answer = change(scheduler=text, reason="exams")
     assert (answer.status_code, answer.json()["scheduler"], answer.json()["warnings"]) == (200, text, [])
     entry = ChangeLog.objects.filter(event="pool_edited").latest("at")
@@ -31,7 +31,7 @@ def test_a_scheduler_is_saved_and_logged(change, pool):
 
 
 def test_the_usual_one_is_kept_as_none(change, pool):
-    assert change(scheduler=DEFAULT.replace("\n", "\r\n")).json()["scheduler"] == ""
+    assert change(scheduler=DEFAULT_CONFIGURATION.replace("\n", "\r\n")).json()["scheduler"] == ""
 
 
 @pytest.mark.parametrize(

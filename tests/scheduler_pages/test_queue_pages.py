@@ -11,7 +11,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.templatetags.lcm import status
 from scheduling.models import Decision, Reservation, TickRun
 from scheduling.pages.texts import place_text
-from scheduling.selectors.fair_share import Standing
+from scheduling.selectors.fair_share import LevelFactors
 from tests.capacity_pages.test_pool_pages import exported
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
@@ -137,7 +137,7 @@ def test_a_queue_without_anybody_says_so_and_has_one_primary_button(tuned, by, a
 
 def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
     lab()
-    stands = Standing(0.5, 0.25, 0.125)
+    stands = LevelFactors(0.5, 0.25, 0.125)
     readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, stands))
     monkeypatch.setattr("scheduling.selectors.fair_share._readers", [readers])
     assert "0.500 · 0.250 · 0.125" in words(by(viewer).get(reverse("queue_list")))

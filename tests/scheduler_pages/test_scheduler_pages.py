@@ -6,11 +6,11 @@ from django.db.models import Q
 from django.urls import reverse
 
 from scheduling.models import Pool, Reservation, Slot
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING
 
-TEXT = DEFAULT.replace("[allocate]", "[allocate, reclaim]")
+TEXT = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def address(pool):
 
 def test_the_form_shows_the_usual_one_when_there_is_none(by, admin, address):
     page = by(admin).get(address)
-    assert page.context["form"]["scheduler"].value() == DEFAULT
+    assert page.context["form"]["scheduler"].value() == DEFAULT_CONFIGURATION
 
 
 def test_the_form_says_which_plugins_there_are_and_what_they_take(by, admin, address, words):
@@ -44,7 +44,7 @@ def test_the_form_says_when_the_scheduler_is_the_pools_own(by, admin, address, w
 
 
 def test_a_line_of_the_usual_one_fits_its_box():
-    assert max(len(line) for line in DEFAULT.splitlines()) <= 90
+    assert max(len(line) for line in DEFAULT_CONFIGURATION.splitlines()) <= 90
 
 
 def test_plugins_are_folded_until_they_are_worth_a_look(by, viewer, pool, words):
@@ -67,7 +67,7 @@ def test_a_scheduler_is_saved_as_browsers_send_it(by, admin, address, pool):
 
 def test_the_usual_one_is_not_stored(by, admin, address, pool):
     by(admin).post(address, {"scheduler": TEXT, "reason": "exams"})
-    by(admin).post(address, {"scheduler": DEFAULT, "reason": "over"})
+    by(admin).post(address, {"scheduler": DEFAULT_CONFIGURATION, "reason": "over"})
     pool.refresh_from_db()
     assert pool.scheduler == ""
 
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said_with_its_line(by, admin, address, pool, words):
 
 def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words):
     limits = "  - name: quota\n    arguments: {limits: {nowhere: {sessions: 1}}}\n"
-    text = DEFAULT.replace("  - name: quota\n", limits)
+    text = DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits)
     answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
     said = [str(message) for message in get_messages(answer.wsgi_request)]
     assert "There is no queue “nowhere”: such a limit limits nobody." in said
@@ -138,7 +138,9 @@ def test_labels_of_a_slot(fleet, by, operator, words):
 
 def test_a_dry_run_shows_who_would_be_placed_where(fleet, lab, by, operator, words):
     session = lab()
-    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "add_slots": "1", "scheduler": DEFAULT})
+    page = by(operator).post(
+        reverse("dry_run"), {"pool": "cml-eu", "add_slots": "1", "scheduler": DEFAULT_CONFIGURATION}
+    )
     said = words(page)
     assert "1 of 1 would be placed , instead of 0." in said
     assert "Newly placed" in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.placement.framework.explanation import Count
+from scheduling.placement.framework.explanation import ReasonCount
 from scheduling.templatetags.scores import reason_title, score
 
 
@@ -28,9 +28,9 @@ def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, words
 @pytest.mark.parametrize(
     ("reason", "title"),
     [
-        (Count("memory_gb", "resources", 3, "lack memory"), "Not enough memory"),
+        (ReasonCount("memory_gb", "resources", 3, "lack memory"), "Not enough memory"),
         ({"code": "cordon", "plugin": "cordon"}, "Cordoned"),
-        (Count("licences", "licence_server", 1, "is refused"), "Licence server"),
+        (ReasonCount("licences", "licence_server", 1, "is refused"), "Licence server"),
     ],
 )
 def test_a_reason_has_a_title_in_words(reason, title):

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     CapacityRefused,
     Health,
     Instance,
@@ -17,6 +16,7 @@ from scheduling.capacity.runtimes.base import (
     Interruption,
     LaunchRequest,
     Offering,
+    ResponseLost,
     RuntimeAdapter,
     RuntimeFailure,
 )
@@ -77,7 +77,7 @@ class FakeRuntime(RuntimeAdapter):
             raise CapacityRefused(f"no {request.offering.name}")
         instance = self._made_for(request)
         if self.loses_answers:
-            raise AnswerLost("the connection broke")
+            raise ResponseLost("the connection broke")
         return instance
 
     def describe(self) -> Iterable[Instance]:

@@ -11,17 +11,17 @@ from typing import Any
 from lcm.domain.actors import SYSTEM
 from lcm.models import LabletSession
 from scheduling.capacity.launcher import perform_launch
-from scheduling.capacity.reconciler import World, reconcile_pool
+from scheduling.capacity.reconciler import ReconcilePass, reconcile_pool
 from scheduling.capacity.runtimes.base import InstanceState
 from scheduling.capacity.steps.context import TickContext
 from scheduling.capacity.steps.launch import begin_launch
 from scheduling.capacity.tick import TickReport, scheduling_tick
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.configuration import read_configuration
-from scheduling.placement.framework.cycle import Outcome, Verdict
-from scheduling.placement.framework.model import Part
+from scheduling.placement.framework.cycle import Verdict, VerdictOutcome
+from scheduling.placement.framework.model import JobPart
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.services.assignment import assign
+from scheduling.services.assignment import assign_slots
 from scheduling.services.reservations import create_reservation
 from tests.scheduling.fakes import Clock, FakeRuntime, NoMetrics
 
@@ -69,7 +69,7 @@ class Fleet:
         for attempt in self.open_attempts():
             perform_launch(attempt.pk, self.runtime, self.clock)
 
-    def reconcile(self) -> World:
+    def reconcile(self) -> ReconcilePass:
         world = reconcile_pool(self.fresh(), self.runtime, self.clock)
         assert world is not None
         return world
@@ -128,7 +128,7 @@ class Fleet:
     def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
         """Give a claim, or a session's claim, this slot."""
         reservation = held if isinstance(held, Reservation) else active_of(held)
-        assert assign(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
+        assert assign_slots(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
         held.refresh_from_db()
         slot.refresh_from_db()
         reservation.refresh_from_db()
@@ -173,4 +173,4 @@ def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
         pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk
     )
     (job,) = snapshot.jobs
-    return Verdict(job, 1, Outcome.PLACED, (Part(slot.pk.hex, (job.whole,)),))
+    return Verdict(job, 1, VerdictOutcome.PLACED, (JobPart(slot.pk.hex, (job.whole,)),))

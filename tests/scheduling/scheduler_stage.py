@@ -11,17 +11,17 @@ from lcm.models import LabletDefinition, LabletSession, Project
 from lcm.services.sessions import transition_session
 from scheduling.models import Slot
 from scheduling.placement.framework.callbacks import Reason
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.services.reservations import counted_leases
 from tests.factories import WAY_TO, make_person, make_project, make_session
 from tests.scheduling.fleet import Fleet, active_of
 
-RECLAIM = DEFAULT.replace("actions: [allocate]", "actions: [allocate, reclaim]")
-PREEMPT = DEFAULT.replace("actions: [allocate]", "actions: [allocate, preempt]")
+RECLAIM = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, reclaim]")
+PREEMPT = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, preempt]")
 
-FAILING = f"{DEFAULT}  - name: failing_in_tests\n"
-WORDY = f"{DEFAULT}  - name: wordy_in_tests\n"
+FAILING = f"{DEFAULT_CONFIGURATION}  - name: failing_in_tests\n"
+WORDY = f"{DEFAULT_CONFIGURATION}  - name: wordy_in_tests\n"
 
 
 @register_plugin("failing_in_tests")

@@ -8,7 +8,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.services.sessions import cancel_session
 from scheduling.models import Phase, PortAllocation, Slot, SlotState
-from scheduling.services.assignment import assign
+from scheduling.services.assignment import assign_slots
 from scheduling.services.reservations import release_reservation
 from tests.scheduling.fleet import active_of, phases, placing
 
@@ -17,7 +17,7 @@ S = SlotState
 
 def put_late(fleet, reservation, slot) -> int:
     """How many get the slot that the plan gave them, as it is by now."""
-    return len(assign(fleet.fresh(), [placing(fleet.pool, reservation, slot)], now=fleet.clock()))
+    return len(assign_slots(fleet.fresh(), [placing(fleet.pool, reservation, slot)], now=fleet.clock()))
 
 
 @pytest.mark.parametrize(("cpu", "placed"), [(10, 1), (10.01, 0)])
@@ -34,7 +34,7 @@ def test_of_two_planned_for_the_same_room_one_gets_it(fleet):
     slot = fleet.slot()
     both = [fleet.reservation(9), fleet.reservation(9)]
     plans = [placing(fleet.pool, each, slot) for each in both]
-    assert len(assign(fleet.fresh(), plans, now=fleet.clock())) == 1
+    assert len(assign_slots(fleet.fresh(), plans, now=fleet.clock())) == 1
     assert sorted(phases(both)) == [Phase.PENDING, Phase.READY]
 
 
@@ -75,6 +75,6 @@ def test_who_ended_meanwhile_gets_nothing(fleet, lab):
     plans = [placing(fleet.pool, each, slot) for each in (claim, active_of(session))]
     release_reservation(reservation=claim, actor=SYSTEM, now=fleet.clock())
     cancel_session(session=session, reason="no more", actor=SYSTEM, now=fleet.clock())
-    assert assign(fleet.fresh(), plans, now=fleet.clock()) == []
+    assert assign_slots(fleet.fresh(), plans, now=fleet.clock()) == []
     slot.refresh_from_db()
     assert (slot.lease_count, slot.ports.count()) == (0, 0)

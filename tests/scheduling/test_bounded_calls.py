@@ -7,8 +7,14 @@ from datetime import timedelta
 import pytest
 
 from scheduling.capacity.launcher import attempts_to_redrive, perform_launch, redrive_wait
-from scheduling.capacity.runtimes.base import AnswerLost, CapacityRefused, Offering, RuntimeFailure, Throttled
-from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Phase, Pool, SlotState
+from scheduling.capacity.runtimes.base import (
+    CapacityRefused,
+    Offering,
+    ResponseLost,
+    RuntimeFailure,
+    Throttled,
+)
+from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, ProcessLease, SlotState
 from tests.scheduling.fleet import phases
 
 S = SlotState
@@ -37,14 +43,14 @@ def drive(fleet, seconds: int, every: int = 5) -> list[float]:
 
 def test_a_launch_without_an_answer_is_asked_for_again_at_growing_intervals(fleet):
     fleet.reservation(ttl=86_400)
-    fleet.runtime.error = AnswerLost("timed out")
+    fleet.runtime.error = ResponseLost("timed out")
     assert drive(fleet, 295) == [0, 30, 90, 210]
 
 
 @pytest.mark.slow
 def test_a_provider_that_never_answers_is_given_up_with_a_growing_back_off(fleet):
     claim = fleet.reservation(ttl=86_400)
-    fleet.runtime.error = AnswerLost("timed out")
+    fleet.runtime.error = ResponseLost("timed out")
     start = fleet.clock()
     assert len(drive(fleet, 3600, every=30)) == 4 * 4
     begun = LaunchAttempt.objects.order_by("requested_at").values_list("requested_at", flat=True)
@@ -138,7 +144,7 @@ def test_a_launch_that_lost_its_lease_asks_for_nothing_more(fleet):
 
     def taken_over(request):
         fleet.runtime.calls.append(("launch", request.offering.name))
-        Lease.objects.update(holder="someone else")
+        ProcessLease.objects.update(holder="someone else")
         raise CapacityRefused("none left")
 
     fleet.runtime.launch = taken_over
@@ -150,7 +156,7 @@ def test_a_launch_that_lost_its_lease_asks_for_nothing_more(fleet):
 def test_giving_up_is_counted_once(fleet):
     from prometheus_client import REGISTRY
 
-    from scheduling.capacity.launcher import give_up
+    from scheduling.capacity.launcher import abandon_attempt
 
     def lost() -> float:
         return REGISTRY.get_sample_value("lcm_launches_total", {"pool": "cml-eu", "result": "lost"}) or 0
@@ -158,5 +164,5 @@ def test_giving_up_is_counted_once(fleet):
     attempt = fleet.slot(S.LAUNCHING).attempts.select_related("slot__pool").get()
     before = lost()
     for _ in range(2):
-        give_up(attempt, now=fleet.clock(), reason="no answer")
+        abandon_attempt(attempt, now=fleet.clock(), reason="no answer")
     assert (lost() - before, fleet.fresh().failures) == (1, 1)

@@ -43,20 +43,20 @@ from scheduling.capacity.runtimes.base import (
     InstanceState,
     LaunchRequest,
     Market,
+    Misconfigured,
     Offering,
     QuotaExceeded,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.capacity.steps import place
 from scheduling.models import (
     ACTIVE_PHASES,
     LIVE,
     LaunchAttempt,
-    Lease,
     Phase,
     PortAllocation,
+    ProcessLease,
     Reservation,
     Slot,
     SlotState,
@@ -64,7 +64,7 @@ from scheduling.models import (
 )
 from scheduling.services.pools import create_pool, update_pool
 from scheduling.services.reservations import release_reservation, renew_reservation
-from scheduling.services.slots import cordon_slot, drain_slot, note_interruption, retry_slot, terminate_slot
+from scheduling.services.slots import cordon_slot, drain_slot, record_interruption, retry_slot, terminate_slot
 from tests.factories import make_definition, make_person, make_project, make_session
 from tests.scheduling.fakes import Clock, FakeRuntime
 from tests.scheduling.fleet import Fleet
@@ -75,7 +75,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 def expire_leases() -> None:
     """Time has passed for the database, too."""
-    Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    ProcessLease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
 
 
 ERRORS: dict[str, Exception | None] = {
@@ -83,7 +83,7 @@ ERRORS: dict[str, Exception | None] = {
     "throttled": Throttled("slow down"),
     "refused": CapacityRefused("none left"),
     "quota": QuotaExceeded("no more"),
-    "configuration": WronglyConfigured("no such image"),
+    "configuration": Misconfigured("no such image"),
     "unknown": RuntimeFailure("strange"),
     "a bug": ZeroDivisionError("oh"),
 }
@@ -203,19 +203,19 @@ class CapacityMachine(RuleBasedStateMachine):
     @rule()
     def two_ticks_at_once(self) -> None:
         """The second takes over between the first one's plan and its commit."""
-        real = place.assign
+        real = place.assign_slots
 
         def after_the_other(*arguments: Any, **fields: Any) -> int:
-            place.assign = real
+            place.assign_slots = real
             expire_leases()
             self.fleet.clean_tick()
             return real(*arguments, **fields)
 
-        place.assign = after_the_other
+        place.assign_slots = after_the_other
         try:
             self.fleet.tick()
         finally:
-            place.assign = real
+            place.assign_slots = real
 
     @rule()
     def reconcile(self) -> None:
@@ -248,7 +248,7 @@ class CapacityMachine(RuleBasedStateMachine):
     def crash_between_intent_and_record(self, number: int, called: bool) -> None:
         """The process dies before or after its call; its lease expires when time passes."""
         attempt = pick(self.fleet.open_attempts(), number)
-        Lease.objects.update_or_create(
+        ProcessLease.objects.update_or_create(
             name=f"launch:{attempt.pk}",
             defaults={"holder": "dead", "expires_at": timezone.now() + timedelta(hours=1)},
         )
@@ -272,7 +272,7 @@ class CapacityMachine(RuleBasedStateMachine):
     @rule(number=which)
     def interrupt(self, number: int) -> None:
         slot = pick(self.fleet.slots(*LIVE), number)
-        note_interruption(slot=slot, deadline=self.clock() + timedelta(minutes=2), now=self.clock())
+        record_interruption(slot=slot, deadline=self.clock() + timedelta(minutes=2), now=self.clock())
 
     @precondition(lambda self: self.fleet.slots(SlotState.READY))
     @rule(number=which, port=st.integers(2000, 2005))

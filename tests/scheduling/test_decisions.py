@@ -11,8 +11,8 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.services.sessions import cancel_session
 from scheduling.capacity.steps import place
 from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Reservation, TickRun
-from scheduling.selectors.queue import Order, in_scheduler_order, order_of, waiting
-from scheduling.services.decisions import forget_decisions
+from scheduling.selectors.queue import QueueSnapshot, in_scheduler_order, queue_snapshot, waiting
+from scheduling.services.decisions import delete_old_decisions
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import FAILING, WORDY, check_leases, status_of
 
@@ -73,7 +73,7 @@ def test_what_was_said_of_those_that_waited_is_forgotten_when_they_are_placed(tu
 def test_an_explanation_that_was_just_used_stays_though_nobody_refers_to_it_yet(fleet, now):
     for digest, used_at in (("old", now - timedelta(hours=2)), ("new", now)):
         Explanation.objects.create(digest=digest, dominant="x", sentence="No.", slots=0, used_at=used_at)
-    forget_decisions(now=now)
+    delete_old_decisions(now=now)
     assert list(Explanation.objects.values_list("digest", flat=True)) == ["new"]
 
 
@@ -114,7 +114,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeyp
         fleet.slot()
     for _ in range(3):
         lab()
-    real, calls = place.assign, []
+    real, calls = place.assign_slots, []
 
     def fail_once(pool, verdicts, *, now):
         calls.append(verdicts)
@@ -122,7 +122,7 @@ def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeyp
             raise RuntimeError("the second fails")
         return real(pool, verdicts, now=now)
 
-    monkeypatch.setattr(place, "assign", fail_once)
+    monkeypatch.setattr(place, "assign_slots", fail_once)
     report = fleet.tick()
     assert report.errors["place"] == "RuntimeError: the second fails"
     assert report.counts["placed"] == 2
@@ -160,7 +160,7 @@ def test_what_was_last_said_to_someone_who_waits_stays(tuned, lab, settings):
     fleet.clock.advance(days=8)
     fleet.clean_tick()
     fleet.clock.advance(days=8)
-    assert forget_decisions(now=fleet.clock()) == 1
+    assert delete_old_decisions(now=fleet.clock()) == 1
     assert Decision.objects.get().why.dominant == "too-late"
 
 
@@ -170,8 +170,8 @@ def test_decisions_go_by_age(fleet, lab, settings):
     session = lab()
     fleet.clean_tick()
     cancel_session(session=session, reason="no more", actor=SYSTEM, now=fleet.clock())
-    assert forget_decisions(now=fleet.clock() + timedelta(days=6)) == 0
-    assert forget_decisions(now=fleet.clock() + timedelta(days=8)) == 1
+    assert delete_old_decisions(now=fleet.clock() + timedelta(days=6)) == 0
+    assert delete_old_decisions(now=fleet.clock() + timedelta(days=8)) == 1
     assert (Decision.objects.count(), Explanation.objects.count()) == (0, 0)
 
 
@@ -183,7 +183,7 @@ def test_the_oldest_go_when_a_pool_has_too_many(fleet, lab, settings):
         Decision.objects.create(
             reservation=claim, tick_id=uuid4(), pool=fleet.pool, at=at, outcome="waiting", position=number
         )
-    forget_decisions(now=fleet.clock())
+    delete_old_decisions(now=fleet.clock())
     kept = Decision.objects.order_by("position").values_list("position", flat=True)
     assert {3, 4} <= set(kept) <= {2, 3, 4}
 
@@ -194,7 +194,7 @@ def test_the_order_of_those_that_wait_is_kept(tuned, lab):
     low, high, first = lab(priority=10), lab(priority=90), lab()
     fleet.clean_tick()
     claims = [active_of(session).pk for session in (high, first, low)]
-    order = order_of(fleet.pool)
+    order = queue_snapshot(fleet.pool)
     assert list(order.keys()) == claims == in_scheduler_order(waiting())
     assert [order.position_of(key) for key in claims] == [1, 2, 3]
     assert order.position_of(uuid4()) is None
@@ -206,13 +206,13 @@ def test_an_empty_queue_has_an_empty_order(fleet, lab):
     fleet.slot()
     lab()
     fleet.clean_tick()
-    assert len(order_of(fleet.pool)) == 0
+    assert len(queue_snapshot(fleet.pool)) == 0
     assert QueueOrder.objects.count() == 1
 
 
 def test_an_id_is_found_only_where_one_begins():
     one, two = uuid4(), uuid4()
     between = (one.bytes + two.bytes)[8:24]
-    order = Order(None, one.bytes + two.bytes)
+    order = QueueSnapshot(None, one.bytes + two.bytes)
     assert order.position_of(type(one)(bytes=between)) is None
     assert order.position_of(two) == 2

@@ -109,12 +109,12 @@ def test_someone_who_was_cancelled_meanwhile_displaces_nobody(full, monkeypatch)
     """The hold is a compare-and-set: without it nobody is asked."""
     fleet, _, _, few, running = full(RECLAIM)
     waiting = few.asks()
-    real = place.displace_for
+    real = place.evict_victims
 
     def cancel_first(pool, cycle, *, now):
         Reservation.objects.filter(session=waiting).update(phase="CANCELLED")
         return real(pool, cycle, now=now)
 
-    monkeypatch.setattr(place, "displace_for", cancel_first)
+    monkeypatch.setattr(place, "evict_victims", cancel_first)
     fleet.clean_tick()
     assert stopping(running) == []

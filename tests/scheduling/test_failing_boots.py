@@ -9,7 +9,7 @@ import pytest
 from scheduling.capacity.runtimes.base import Health, InstanceState
 from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.models import SlotState
-from scheduling.services.slots import note_interruption, terminate_slot
+from scheduling.services.slots import record_interruption, terminate_slot
 
 S = SlotState
 
@@ -81,7 +81,7 @@ def test_one_that_someone_ends_while_it_boots_is_no_failure(fleet, as_operator):
 
 def test_one_that_is_taken_away_while_it_boots_is_no_failure(fleet):
     slot = fleet.slot(S.BOOTING)
-    note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.runtime.vanish(slot.instance_id)
     fleet.reconcile()
     assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)

@@ -14,9 +14,9 @@ from lcm.services.sessions import transition_session
 from scheduling.capacity.port_ranges import ranges
 from scheduling.coordination.coordinator import coordinator
 from scheduling.models import PortAllocation, SlotState
-from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.lost_slots import lose_sessions, warn_sessions
-from scheduling.services.port_allocation import HELD_FOR
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
+from scheduling.services.port_allocation import LEAK_HOLD
 from tests.factories import make_definition
 from tests.scheduling.scheduler_stage import Party
 
@@ -40,7 +40,7 @@ def status_of(session):
 def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
     """The heartbeat after a look at the worker which found every port free."""
     now = fleet.clock.advance(**later)
-    note_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], looked_seconds_ago=ago)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], looked_seconds_ago=ago)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, lab
     slot = fleet.slot()
     made, waited = lab_on(slot, S.INSTANTIATING), lab_on(slot, S.SCHEDULED)
     given = list(made.port_allocations.values_list("port", flat=True))
-    warn_sessions(
+    stop_sessions_on_slot(
         slot=slot,
         deadline=fleet.clock() + timedelta(minutes=2),
         reason="spot is gone soon",
@@ -172,7 +172,7 @@ def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
     _, second = held(abandoned)
     now = fleet.clock.advance(minutes=7)
     seen = [{"port": second, "name": "old lab"}]
-    note_heartbeat(slot=abandoned, actor=SYSTEM, now=now, leaked_ports=seen, looked_seconds_ago=3)
+    record_heartbeat(slot=abandoned, actor=SYSTEM, now=now, leaked_ports=seen, looked_seconds_ago=3)
     assert held(abandoned) == [second]
     surveyed(fleet, abandoned, minutes=1)
     assert held(abandoned) == []
@@ -181,7 +181,7 @@ def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
 def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
     slot = fleet.slot()
     found = [{"port": 2100, "name": "someone's lab"}]
-    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
     assert held(slot) == [2100]
     surveyed(fleet, slot, seconds=60)
     assert held(slot) == []
@@ -190,7 +190,7 @@ def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
 def test_ports_are_told_in_ranges(fleet):
     slot = fleet.slot()
     found = [{"port": port, "name": "someone's lab"} for port in (2101, 2100, 2102, 2110)]
-    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
     surveyed(fleet, slot, seconds=60)
     told = ChangeLog.objects.filter(event="slot_leaked_ports").order_by("pk")
     assert [entry.message for entry in told] == [
@@ -208,7 +208,7 @@ def test_they_are_held_for_longer_than_a_controller_takes_to_remove_an_orphan():
     from lcm.controller.config import Config
 
     config = Config()
-    assert timedelta(seconds=config.import_settle_seconds + config.orphan_grace_seconds) < HELD_FOR
+    assert timedelta(seconds=config.import_settle_seconds + config.orphan_grace_seconds) < LEAK_HOLD
 
 
 def test_losing_a_worker_that_stays_keeps_the_ports_of_what_was_on_it(fleet, lab_on):
@@ -216,5 +216,5 @@ def test_losing_a_worker_that_stays_keeps_the_ports_of_what_was_on_it(fleet, lab
     slot = fleet.slot()
     lab_on(slot, S.INSTANTIATING), lab_on(slot, S.RUNNING)
     given = taken(slot)
-    lose_sessions(slot=slot, reason="it does not answer", now=fleet.clock())
+    fail_sessions_on_slot(slot=slot, reason="it does not answer", now=fleet.clock())
     assert held(slot) == given

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from lcm.models import ChangeLog
-from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.base import Misconfigured
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Installation, Pool, SlotState
 from scheduling.services.installation import installation_id
@@ -89,6 +89,6 @@ def test_an_orphan_from_of_old_is_known_by_its_attempt_and_collected(fleet):
 def test_a_claim_that_is_refused_stops_nothing(fleet):
     slot = fleet.slot()
     fleet.runtime.add(slot.instance_id, claimed=False)
-    fleet.runtime.error = WronglyConfigured("not allowed to tag")
+    fleet.runtime.error = Misconfigured("not allowed to tag")
     assert fleet.reconcile().errors == ["not allowed to tag"]
     assert (fleet.states(), fleet.fresh().stopped_reason) == ([S.READY], "")

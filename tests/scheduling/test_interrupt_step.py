@@ -13,8 +13,8 @@ from lcm.services.sessions import cancel_session, extend_session, transition_ses
 from scheduling.capacity.steps.interrupt import interrupt
 from scheduling.models import LIVE, AttemptOutcome, Phase, SlotState
 from scheduling.services import lost_slots
-from scheduling.services.lost_slots import lose_sessions, warn_sessions
-from scheduling.services.slots import note_interruption
+from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
+from scheduling.services.slots import record_interruption
 from tests.factories import WAY_TO, make_definition, make_session
 from tests.scheduling.fleet import phases
 
@@ -23,7 +23,7 @@ TWO_MINUTES = timedelta(minutes=2)
 
 
 def notice(fleet, slot):
-    return note_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
+    return record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_running_session_uses_the_time_that_is_left_and_is_requested_again(
     session = running(slot, priority=90)
     requested = fleet.clock()
     fleet.clock.advance(minutes=20)
-    note_interruption(slot=slot, deadline=fleet.clock() + timedelta(seconds=left), now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(seconds=left), now=fleet.clock())
     assert follow(fleet, session, *moments) == statuses.split()
     (again,) = others(session)
     ended = session.transitions.exclude(from_status="").get(from_status=SessionStatus.RUNNING)
@@ -220,11 +220,11 @@ def test_each_interrupted_session_is_requested_again_in_its_own_transaction(flee
     asked = iter([lost_slots.create_session, None])
     monkeypatch.setattr(lost_slots, "create_session", lambda **fields: next(asked)(**fields))
     with pytest.raises(TypeError):
-        lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+        fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock())
     statuses = LabletSession.objects.filter(pk__in=[each.pk for each in sessions]).values_list("status")
     assert sorted(statuses) == [(SessionStatus.RUNNING,), (SessionStatus.STOPPING,)]
     monkeypatch.undo()
-    lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+    fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock())
     assert LabletSession.objects.count() == 2 * len(sessions)
 
 
@@ -238,8 +238,8 @@ def test_a_tick_and_the_reconciler_at_the_same_time_request_a_session_again_once
     now = fleet.clock.advance(seconds=100)
     reason, deadline = "it is taken away", slot.interruption_deadline
     results = at_once(
-        *[lambda: warn_sessions(slot=slot, deadline=deadline, reason=reason, now=now)] * 2,
-        *[lambda: lose_sessions(slot=slot, reason=reason, now=now)] * 2,
+        *[lambda: stop_sessions_on_slot(slot=slot, deadline=deadline, reason=reason, now=now)] * 2,
+        *[lambda: fail_sessions_on_slot(slot=slot, reason=reason, now=now)] * 2,
     )
     assert all(isinstance(each, int) for each in results), results
     assert LabletSession.objects.count() == 2 * len(sessions)
@@ -285,14 +285,14 @@ def test_a_slot_that_fails_does_not_keep_the_others_from_draining(fleet, monkeyp
     slots = [fleet.slot() for _ in range(3)]
     for slot in slots:
         notice(fleet, slot)
-    real = step.warn_sessions
+    real = step.stop_sessions_on_slot
 
     def break_one(*, slot, **fields):
         if slot.pk == slots[1].pk:
             raise ZeroDivisionError("oh")
         return real(slot=slot, **fields)
 
-    monkeypatch.setattr(step, "warn_sessions", break_one)
+    monkeypatch.setattr(step, "stop_sessions_on_slot", break_one)
     report = fleet.tick()
     assert report.errors == {"interrupt": "ZeroDivisionError: oh"}
     assert sorted(fleet.states()) == [S.DRAINING, S.DRAINING, S.READY]

@@ -10,13 +10,13 @@ from lcm.models import ChangeLog
 from scheduling.capacity.launcher import backoff, perform_launch, record_launch, refuse_offering
 from scheduling.capacity.offerings import open_offerings
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     Market,
+    Misconfigured,
     Offering,
     QuotaExceeded,
+    ResponseLost,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.models import AttemptOutcome, Phase, SlotState, SpotPolicy
 from scheduling.services.pools import update_pool
@@ -179,7 +179,7 @@ def test_a_worker_that_was_launched_before_the_failure_does_not_end_the_back_off
 
 def test_a_wrong_configuration_stops_the_pool_until_it_is_mended(fleet, as_admin):
     claim = fleet.reservation(ttl=86_400)
-    fleet.runtime.error = WronglyConfigured("There is no launch template “cml”.")
+    fleet.runtime.error = Misconfigured("There is no launch template “cml”.")
     fleet.tick()
     fleet.launch()
     assert fleet.fresh().stopped_reason == "There is no launch template “cml”."
@@ -252,7 +252,7 @@ def test_an_answer_after_the_slot_was_given_up_changes_nothing(fleet, as_operato
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeFailure("x" * 900), WronglyConfigured("x" * 900), AnswerLost("x" * 900)]
+    "error", [RuntimeFailure("x" * 900), Misconfigured("x" * 900), ResponseLost("x" * 900)]
 )
 def test_long_errors_are_kept_as_far_as_they_fit(fleet, error):
     fleet.slot(S.LAUNCHING)

@@ -11,7 +11,7 @@ from scheduling.capacity.steps.launch import begin_launch, keep_minimum, launch_
 from scheduling.capacity.steps.place import place_waiting
 from scheduling.models import IN_FLIGHT, LaunchAttempt, Slot, SlotState
 from scheduling.services.pools import update_pool
-from scheduling.services.slots import cordon_slot, note_interruption
+from scheduling.services.slots import cordon_slot, record_interruption
 
 S = SlotState
 
@@ -80,7 +80,7 @@ def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
 
 def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
     slot = fleet.slot(S.BOOTING)
-    note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     fleet.reservation()
     assert launched(fleet, launch_for_demand) == 1
 
@@ -176,7 +176,7 @@ def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
     fleet = tuned(min_slots=2)
     first, second = fleet.slot(), fleet.slot()
     cordon_slot(slot=first, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
-    note_interruption(slot=second, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    record_interruption(slot=second, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     assert launched(fleet, keep_minimum) == 2
 
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from scheduling import tasks
 from scheduling.capacity import launcher, reconciler, tick
 from scheduling.coordination import coordinator, leases
-from scheduling.coordination.leases import Hold, lease
-from scheduling.models import Lease
+from scheduling.coordination.leases import HeldLease, lease
+from scheduling.models import ProcessLease
 from scheduling.periodic import RESUME_INTERVAL
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +32,7 @@ def elapsed(monkeypatch):
 
 
 def expire() -> None:
-    Lease.objects.update(expires_at=timezone.now() - MINUTE)
+    ProcessLease.objects.update(expires_at=timezone.now() - MINUTE)
 
 
 def test_two_holders_only_one_has_it():
@@ -51,14 +51,14 @@ def test_different_names_do_not_wait_for_one_another():
 def test_it_is_released_at_the_end_of_the_block_even_after_an_error():
     with pytest.raises(ZeroDivisionError), lease("tick", length=MINUTE):
         raise ZeroDivisionError
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_the_error_of_the_block_is_raised_if_the_lease_cannot_be_released(monkeypatch, caplog):
     def gone(hold):
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(Hold, "release", gone)
+    monkeypatch.setattr(HeldLease, "release", gone)
     with pytest.raises(ZeroDivisionError), lease("tick", length=MINUTE):
         raise ZeroDivisionError
     assert "lease_not_released" in caplog.text
@@ -67,7 +67,7 @@ def test_the_error_of_the_block_is_raised_if_the_lease_cannot_be_released(monkey
 @pytest.mark.parametrize(("seconds", "taken"), [(-30, False), (30, True), (600, True)])
 def test_the_lease_of_a_dead_holder_expires(seconds, taken):
     expired = timezone.now() - timedelta(seconds=seconds)
-    Lease.objects.create(name="tick", holder="dead", expires_at=expired)
+    ProcessLease.objects.create(name="tick", holder="dead", expires_at=expired)
     with lease("tick", length=MINUTE) as hold:
         assert (hold is not None) == taken
 
@@ -94,7 +94,7 @@ def test_a_renewal_after_another_took_the_lease_fails_and_leaves_the_new_holder_
             assert not first.renew()
             assert second.renew()
             first.release()
-            assert Lease.objects.get().holder == second.holder
+            assert ProcessLease.objects.get().holder == second.holder
 
 
 @pytest.mark.parametrize(("seconds", "queries"), [(0, 0), (29, 0), (30, 1), (59, 1), (120, 1)])
@@ -124,7 +124,7 @@ def test_the_thread_renews_after_each_third_and_sooner_after_an_error_and_ends_w
             waits.append(seconds)
             return False
 
-    class Renewed(Hold):
+    class Renewed(HeldLease):
         def renew(self):
             answer = next(answers)
             if isinstance(answer, Exception):
@@ -162,12 +162,12 @@ def test_the_work_of_a_dead_holder_is_enqueued_once(name, task, monkeypatch):
     sent = []
     for each in (tasks.tick_pool, tasks.reconcile, tasks.launch_slot, tasks.run_handler, tasks.run_observer):
         monkeypatch.setattr(each, "apply_async", lambda args, each=each, **_: sent.append((each, *args)))
-    Lease.objects.create(name=name, holder="dead", expires_at=timezone.now() - MINUTE)
-    Lease.objects.create(name="tick:alive", holder="alive", expires_at=timezone.now() + MINUTE)
+    ProcessLease.objects.create(name=name, holder="dead", expires_at=timezone.now() - MINUTE)
+    ProcessLease.objects.create(name="tick:alive", holder="alive", expires_at=timezone.now() + MINUTE)
     tasks.resume_interrupted()
     tasks.resume_interrupted()
     assert sent == ([] if task is None else [(task, name.partition(":")[2])])
-    assert Lease.objects.filter(name="tick:alive").exists()
+    assert ProcessLease.objects.filter(name="tick:alive").exists()
 
 
 def test_without_a_broker_the_expired_lease_stays_for_the_next_look(monkeypatch):
@@ -175,7 +175,7 @@ def test_without_a_broker_the_expired_lease_stays_for_the_next_look(monkeypatch)
         raise ConnectionRefusedError
 
     monkeypatch.setattr(tasks.tick_pool, "apply_async", refuse)
-    Lease.objects.create(name=f"tick:{KEY}", holder="dead", expires_at=timezone.now() - MINUTE)
+    ProcessLease.objects.create(name=f"tick:{KEY}", holder="dead", expires_at=timezone.now() - MINUTE)
     with pytest.raises(ConnectionRefusedError):
         tasks.resume_interrupted()
-    assert Lease.objects.exists()
+    assert ProcessLease.objects.exists()

@@ -14,7 +14,7 @@ from lcm.models import LabletSession
 from lcm.services.sessions import cancel_sessions, transition_session
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.services import lost_slots
-from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot
 
 
 def test_sessions_that_move_together_are_locked_in_the_order_of_their_ids(fleet, lab):
@@ -64,7 +64,7 @@ def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, l
         return moved
 
     real = lost_slots.move_sessions
-    monkeypatch.setattr(lost_slots, "move_sessions", move)
-    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    monkeypatch.setattr(lost_slots, "transition_sessions", move)
+    fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     slot.refresh_from_db()
     assert (reported[0].status, slot.lease_count) == (S.FAILED, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from scheduling.models import Phase, PortAllocation
-from scheduling.services.lost_slots import lose_sessions, warn_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
 from tests.scheduling.fleet import active_of, phases
 
 S = SessionStatus
@@ -21,7 +21,7 @@ def test_a_warning_sends_back_what_has_not_started_and_lets_the_rest_end(fleet, 
     slot = fleet.slot()
     session = lab_on(slot, status)
     deadline = fleet.clock() + timedelta(seconds=left)
-    told = warn_sessions(slot=slot, deadline=deadline, reason="spot is gone soon", now=fleet.clock())
+    told = stop_sessions_on_slot(slot=slot, deadline=deadline, reason="spot is gone soon", now=fleet.clock())
     session.refresh_from_db()
     slot.refresh_from_db()
     then = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.PENDING, S.READY: S.STOPPING}
@@ -36,7 +36,7 @@ def test_a_warning_sends_back_what_has_not_started_and_lets_the_rest_end(fleet, 
 def test_a_loss_sends_back_what_has_not_started_and_fails_the_rest(fleet, lab_on, status):
     slot = fleet.slot()
     session = lab_on(slot, status)
-    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock.advance(minutes=1))
+    fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock.advance(minutes=1))
     session.refresh_from_db()
     slot.refresh_from_db()
     waits = status in (S.SCHEDULED, S.INSTANTIATING)
@@ -49,7 +49,7 @@ def test_a_loss_sends_back_what_has_not_started_and_fails_the_rest(fleet, lab_on
 def test_a_session_that_waits_again_has_a_claim_of_its_next_attempt(fleet, lab_on):
     slot = fleet.slot()
     session = lab_on(slot)
-    lose_sessions(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
+    fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
     old, new = session.reservations.order_by("attempt")
     assert (old.attempt, old.phase, old.slot_id) == (1, Phase.RELEASED, slot.pk)
     assert (new.attempt, new.phase, new.slot_id) == (2, Phase.PENDING, None)
@@ -59,7 +59,7 @@ def test_a_session_that_waits_again_has_a_claim_of_its_next_attempt(fleet, lab_o
 def test_only_this_slot_is_concerned(fleet, lab_on):
     first, second = fleet.slot(), fleet.slot()
     lost, kept = lab_on(first, S.RUNNING), lab_on(second, S.RUNNING)
-    lose_sessions(slot=first, reason="gone", now=fleet.clock())
+    fail_sessions_on_slot(slot=first, reason="gone", now=fleet.clock())
     lost.refresh_from_db(), kept.refresh_from_db()
     assert (lost.status, kept.status) == (S.FAILED, S.RUNNING)
 
@@ -67,7 +67,7 @@ def test_only_this_slot_is_concerned(fleet, lab_on):
 def test_bare_claims_fail_with_the_slot_and_say_why(fleet):
     slot = fleet.slot()
     claims = [fleet.put(fleet.reservation(), slot) for _ in range(3)]
-    lose_sessions(slot=slot, reason="its worker vanished", now=fleet.clock())
+    fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     assert phases(claims) == [Phase.FAILED] * 3
     claims[0].refresh_from_db()
     slot.refresh_from_db()
@@ -78,5 +78,5 @@ def test_losing_a_slot_twice_changes_nothing_more(fleet, lab_on):
     slot = fleet.slot()
     session = lab_on(slot, S.RUNNING)
     for _ in range(2):
-        lose_sessions(slot=slot, reason="gone", now=fleet.clock())
+        fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock())
     assert session.transitions.filter(to_status=S.FAILED).count() == 1

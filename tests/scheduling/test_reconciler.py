@@ -12,9 +12,9 @@ from scheduling.capacity.runtimes.base import (
     Health,
     InstanceState,
     Interruption,
+    Misconfigured,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.capacity.steps.launch import begin_launch
 from scheduling.coordination.leases import lease
@@ -317,7 +317,7 @@ def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_desc
     assert state_of(slot) == S.DRAINING
 
 
-@pytest.mark.parametrize(("error", "stopped"), [(RuntimeFailure("no"), ""), (WronglyConfigured("no"), "no")])
+@pytest.mark.parametrize(("error", "stopped"), [(RuntimeFailure("no"), ""), (Misconfigured("no"), "no")])
 def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_stops_the_pool(
     fleet, monkeypatch, error, stopped
 ):
@@ -337,7 +337,7 @@ def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_sto
 
 def test_a_listing_that_can_never_work_stops_the_pool(fleet):
     fleet.slot()
-    fleet.runtime.blind = WronglyConfigured("no such key")
+    fleet.runtime.blind = Misconfigured("no such key")
     fleet.reconcile()
     assert fleet.fresh().stopped_reason == "no such key"
 

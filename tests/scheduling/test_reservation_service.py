@@ -12,7 +12,7 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
 from scheduling.capacity.resources import Resources
 from scheduling.models import Phase, Pool, Reservation
-from scheduling.services.pools import create_pool, pool_for
+from scheduling.services.pools import choose_pool, create_pool
 from scheduling.services.reservations import (
     cancel_reservation,
     create_reservation,
@@ -199,12 +199,12 @@ def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
     usual = {"name": "", "system": "cml", "asked": Resources(), "now": fleet.clock()}
     few, many = ({**usual, "ports": count} for count in (2, 3))
     fleet.reservation(pool="cml-roomy")
-    assert pool_for(**few) == fleet.pool
-    assert pool_for(**many) == roomy
+    assert choose_pool(**few) == fleet.pool
+    assert choose_pool(**many) == roomy
     with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
-        pool_for(**{**many, "ports": 9_999})
+        choose_pool(**{**many, "ports": 9_999})
     with pytest.raises(InvalidInput, match="3 ports asked for, a slot has 2"):
-        pool_for(**{**many, "name": "cml-eu"})
+        choose_pool(**{**many, "name": "cml-eu"})
 
 
 def test_a_claim_for_a_system_is_not_made_in_a_pool_of_another(fleet):

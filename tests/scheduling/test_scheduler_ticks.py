@@ -11,7 +11,7 @@ from lcm.services.sessions import cancel_session, transition_session
 from scheduling.capacity.runtimes.static import StaticRuntime
 from scheduling.capacity.steps import place
 from scheduling.models import Decision, Slot, SlotState
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.selectors.wait_reasons import explain_session
 from scheduling.services.reservations import release_reservation
 from scheduling.services.slots import label_slot, move_slot
@@ -21,7 +21,9 @@ from tests.scheduling.scheduler_stage import Party, check_leases, end, slot_of, 
 
 
 def with_limits(text: str) -> str:
-    return DEFAULT.replace("  - name: quota\n", f"  - name: quota\n    arguments: {{limits: {text}}}\n")
+    return DEFAULT_CONFIGURATION.replace(
+        "  - name: quota\n", f"  - name: quota\n    arguments: {{limits: {text}}}\n"
+    )
 
 
 # --- labels
@@ -181,13 +183,13 @@ def test_a_quota_launches_no_slots(tuned):
 def test_a_session_that_is_cancelled_between_plan_and_commit_gets_nothing(fleet, lab, monkeypatch):
     fleet.slot()
     going, staying = lab(), lab()
-    real = place.assign
+    real = place.assign_slots
 
     def cancel_first(pool, verdicts, *, now):
         cancel_session(session=going, reason="changed my mind", actor=SYSTEM, now=now)
         return real(pool, verdicts, now=now)
 
-    monkeypatch.setattr(place, "assign", cancel_first)
+    monkeypatch.setattr(place, "assign_slots", cancel_first)
     report = fleet.clean_tick()
     assert report.counts["placed"] == 1
     assert (status_of(going), status_of(staying)) == (S.CANCELLED, S.SCHEDULED)

@@ -11,7 +11,7 @@ from lcm.domain.lifecycle import SessionStatus
 from scheduling.capacity import reconciler, silent_workers
 from scheduling.capacity.runtimes.base import Health
 from scheduling.models import Slot, SlotState
-from scheduling.services.heartbeats import note_heartbeat
+from scheduling.services.heartbeats import record_heartbeat
 
 S = SlotState
 AWAY = Health(False, "no route to host")
@@ -42,7 +42,7 @@ def away(fleet, *slots: Slot) -> None:
 
 
 def heard_of(fleet, slot: Slot) -> None:
-    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock())
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock())
 
 
 def test_a_worker_that_nobody_can_reach_for_long_is_done_with(fleet, lab_on):
@@ -107,7 +107,7 @@ def test_a_heartbeat_while_it_is_asked_saves_it_and_its_sessions(fleet, lab_on, 
         heard_of(fleet, slot)
         return False
 
-    monkeypatch.setattr(reconciler, "none_answers", after_the_probes)
+    monkeypatch.setattr(reconciler, "is_pool_unreachable", after_the_probes)
     fleet.clock.advance(seconds=30)
     fleet.reconcile()
     assert (state_of(slot), slot.failed_probes) == (S.READY, 0)
@@ -180,7 +180,7 @@ def test_the_next_worker_of_a_slot_begins_anew(fleet):
     [([], False), ([AWAY], False), ([AWAY, AWAY], True), ([AWAY, Health(True)], False)],
 )
 def test_several_that_do_not_answer(asked, expected):
-    assert silent_workers.none_answers(asked) is expected
+    assert silent_workers.is_pool_unreachable(asked) is expected
 
 
 def test_the_page_of_a_slot_says_since_when_it_is_unanswered(fleet, client, viewer):

@@ -11,7 +11,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ChangeLog
 from scheduling.models import AttemptOutcome, Slot, SlotState
-from scheduling.services.heartbeats import note_heartbeat
+from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.slots import (
     cordon_slot,
     drain_slot,
@@ -163,8 +163,8 @@ def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
 
 def test_a_heartbeat_is_kept(fleet):
     slot = fleet.slot()
-    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), version="2.10.0")
-    note_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock.advance(seconds=5))
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), version="2.10.0")
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock.advance(seconds=5))
     slot.refresh_from_db()
     assert (slot.last_heartbeat, slot.version) == (fleet.clock(), "2.10.0")
 

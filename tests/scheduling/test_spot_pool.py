@@ -9,7 +9,7 @@ from lcm.models import Priority
 from scheduling.capacity.runtimes.base import Category, Market, QuotaExceeded
 from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, SlotState, SpotPolicy
 from scheduling.selectors.wait_reasons import explain_session
-from scheduling.services.slots import note_interruption
+from scheduling.services.slots import record_interruption
 from tests.scheduling.fleet import launches, phases
 
 S = SlotState
@@ -178,7 +178,7 @@ def test_after_an_interruption_what_must_not_be_interrupted_again_has_not_been(m
     for _ in range(4):
         mixed.round()
     spot = next(slot for slot in mixed.slots(S.READY) if slot.is_spot)
-    note_interruption(slot=spot, deadline=mixed.clock.advance(seconds=1), now=mixed.clock())
+    record_interruption(slot=spot, deadline=mixed.clock.advance(seconds=1), now=mixed.clock())
     for _ in range(6):
         mixed.round()
     firm.refresh_from_db(), other.refresh_from_db()

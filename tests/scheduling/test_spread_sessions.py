@@ -10,9 +10,9 @@ from lcm.domain.lifecycle import SessionStatus as S
 from lcm.services.sessions import cancel_session, transition_session
 from scheduling.models import Decision, Phase, PortAllocation, Reservation, ReservationPart, Slot
 from scheduling.placement.framework.configuration import read_configuration
-from scheduling.selectors.capacity import figures_of, use_of
+from scheduling.selectors.capacity import figures_of, slot_allocations
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot
 from tests.factories import make_definition
 from tests.scheduling.fleet import active_of
 from tests.scheduling.scheduler_stage import RECLAIM, Party, check_leases, status_of
@@ -53,7 +53,7 @@ def test_its_parts_are_what_is_taken_of_each_slot(apart):
     fleet, slots, party = apart
     party.asks()
     fleet.clean_tick()
-    used = use_of(fleet.pool, slots)
+    used = slot_allocations(fleet.pool, slots)
     assert sorted(use.taken.cpu_cores for use in used.values()) == [1, 3]
     assert figures_of(fleet.pool, fleet.clock()).taken.cpu_cores == 4
 
@@ -126,7 +126,7 @@ def test_losing_one_of_its_slots_sends_it_back_to_the_queue(apart):
     session = party.asks()
     fleet.clean_tick()
     second = Slot.objects.select_related("pool").get(pk=second.pk)
-    assert lose_sessions(slot=second, reason="it vanished", now=fleet.clock()) == 1
+    assert fail_sessions_on_slot(slot=second, reason="it vanished", now=fleet.clock()) == 1
     assert status_of(session) == S.PENDING
     assert [slot.lease_count for slot in Slot.objects.all()] == [0, 0]
     fresh = Reservation.objects.get(session=session, phase=Phase.PENDING)

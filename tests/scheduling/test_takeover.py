@@ -23,7 +23,7 @@ from scheduling.capacity.tick import scheduling_tick
 from scheduling.coordination.coordinator import LEASE_LOST, lease_name, process_handler
 from scheduling.coordination.leases import lease, take_or_renew
 from scheduling.metrics import TickMetrics
-from scheduling.models import Lease, Phase, Pool, Reservation
+from scheduling.models import Phase, Pool, ProcessLease, Reservation
 from tests.bench.control_plane import ROOT, wait_until
 from tests.bench.environment import clean_environment
 from tests.factories import make_definition, make_person, make_project, make_session
@@ -106,7 +106,7 @@ def check_killed(holder: Holder, take_over: Callable[[], object]) -> None:
     holder.process.kill()
     holder.process.wait(60)
     dead = timezone.now()
-    assert Lease.objects.get().expires_at <= dead + LENGTH
+    assert ProcessLease.objects.get().expires_at <= dead + LENGTH
     wait_until(lambda: take_over() is not None, "another process continues", 60)
 
 
@@ -119,13 +119,15 @@ def test_another_process_continues_after_a_tick_is_killed(overdue, hold):
     pool = Pool.objects.get(name="cml-eu")
     check_killed(hold("tick", pool.pk), lambda: run_tick(pool))
     assert Reservation.objects.get().phase == Phase.PENDING
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_a_frozen_holder_loses_its_lease_and_writes_nothing_when_it_continues(overdue, hold):
     holder = hold("handler")
-    first = Lease.objects.get(name=NAME).expires_at
-    wait_until(lambda: Lease.objects.get(name=NAME).expires_at > first + LENGTH, "the lease is renewed", 60)
+    first = ProcessLease.objects.get(name=NAME).expires_at
+    wait_until(
+        lambda: ProcessLease.objects.get(name=NAME).expires_at > first + LENGTH, "the lease is renewed", 60
+    )
     assert process_handler("expire-pending") is None, "a run that is longer than its lease keeps it"
 
     holder.process.send_signal(signal.SIGSTOP)
@@ -134,7 +136,7 @@ def test_a_frozen_holder_loses_its_lease_and_writes_nothing_when_it_continues(ov
     holder.process.send_signal(signal.SIGCONT)
     assert holder.finish() == LEASE_LOST
     assert status_of(overdue) == SessionStatus.PENDING
-    assert Lease.objects.get(name=NAME).holder == "other"
+    assert ProcessLease.objects.get(name=NAME).holder == "other"
 
 
 def test_another_process_continues_after_a_holder_lost_its_connection(overdue, hold):
@@ -143,14 +145,14 @@ def test_another_process_continues_after_a_holder_lost_its_connection(overdue, h
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", [int(holder.reached.read_text())])
     assert "OperationalError" in holder.finish()
-    assert Lease.objects.exists(), "a holder without a connection cannot release its lease"
+    assert ProcessLease.objects.exists(), "a holder without a connection cannot release its lease"
     wait_until(lambda: run_tick(pool) is not None, "another process continues", 60)
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_the_renewing_thread_ends_with_the_block(transactional_db):
     with lease("long work", length=timedelta(seconds=0.3)):
-        first = Lease.objects.get().expires_at
-        wait_until(lambda: Lease.objects.get().expires_at > first, "the lease is renewed", 60)
+        first = ProcessLease.objects.get().expires_at
+        wait_until(lambda: ProcessLease.objects.get().expires_at > first, "the lease is renewed", 60)
     assert "lease long work" not in {thread.name for thread in threading.enumerate()}
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()

@@ -13,8 +13,8 @@ from scheduling.capacity import tick
 from scheduling.capacity.tick import STEPS, scheduling_tick
 from scheduling.coordination import leases
 from scheduling.coordination.leases import lease
-from scheduling.models import Decision, LaunchAttempt, Lease, Phase, Reservation, SlotState, TickRun
-from scheduling.services.slots import note_interruption
+from scheduling.models import Decision, LaunchAttempt, Phase, ProcessLease, Reservation, SlotState, TickRun
+from scheduling.services.slots import record_interruption
 from tests.scheduling.fakes import NoMetrics
 from tests.scheduling.fleet import phases
 
@@ -36,7 +36,7 @@ def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypat
     ready = [fleet.slot(), fleet.slot()]
     expired = fleet.reservation(ttl=5)
     fleet.clock.advance(seconds=700)
-    note_interruption(slot=fleet.slot(), deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    record_interruption(slot=fleet.slot(), deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
     waiting = [fleet.reservation(12, ttl=9999) for _ in range(3)]
     steps = tuple((each, broken if each == name else step) for each, step in STEPS)
     monkeypatch.setattr(tick, "STEPS", steps)
@@ -63,11 +63,11 @@ def test_one_tick_a_pool_at_a_time(fleet):
         assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
     assert not fleet.slots()
     assert len(fleet.tick().attempts) == 1
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
-    dead = Lease.objects.create(
+    dead = ProcessLease.objects.create(
         name=f"tick:{fleet.pool.pk}", holder="dead", expires_at=timezone.now() + timedelta(hours=1)
     )
     assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
@@ -82,14 +82,14 @@ def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
     def taken_over(context):
         frozen = monotonic() + 60
         monkeypatch.setattr(leases, "monotonic", lambda: frozen)
-        Lease.objects.update(holder="someone else")
+        ProcessLease.objects.update(holder="someone else")
 
     steps = tuple((name, taken_over if name == "place" else step) for name, step in STEPS)
     monkeypatch.setattr(tick, "STEPS", steps)
     report = fleet.tick()
     assert report.errors == {"launch": "the lease was lost"}
     assert report.attempts == []
-    assert Lease.objects.get().holder == "someone else"
+    assert ProcessLease.objects.get().holder == "someone else"
 
 
 def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(tuned):
@@ -227,9 +227,9 @@ def test_old_ticks_are_forgotten(fleet, time_machine):
 def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
     time_machine.move_to(fleet.clock())
     for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
-        Lease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
+        ProcessLease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
     tasks.forget_ticks()
-    assert Lease.objects.get().name == "launch:2"
+    assert ProcessLease.objects.get().name == "launch:2"
 
 
 def test_an_error_is_recorded_whatever_it_says(fleet, monkeypatch):
@@ -257,7 +257,7 @@ def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkey
     monkeypatch.setattr(tick, "_record", broken)
     report = fleet.tick()
     assert (len(report.attempts), list(report.errors)) == (2, ["record"])
-    assert not Lease.objects.exists()
+    assert not ProcessLease.objects.exists()
 
 
 def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):

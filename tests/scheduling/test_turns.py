@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 
 import pytest
-from django.apps import apps
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
-from lcm.web.attention import Look
+from lcm.web.attention import FleetSnapshot
 from scheduling.metrics import capacity_figures
-from scheduling.models import Pool, Reservation, TickRun
-from scheduling.pages.overview import needs_of_capacity, queue_part, waiting_clause
+from scheduling.models import Pool, TickRun
+from scheduling.pages.overview import capacity_attention_items, queue_part, waiting_clause
 from scheduling.pages.texts import pool_sentence
 from scheduling.selectors.capacity import figures_of, pools
-from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pool_transfer import move_to_pool
-from scheduling.services.pools import create_pool, tell_turns, update_pool
+from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
 from tests.scheduling.fleet import active_of
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
@@ -82,16 +80,18 @@ def test_one_for_now_and_a_bare_holder_wait_from_when_they_asked(fleet, lab, boo
 def test_the_overview_names_a_pool_only_when_someone_waits_too_long_after_their_turn(fleet, booked):
     booked()
     start = fleet.clock()
-    named = [list(needs_of_capacity(Look(start + after))) for after in (HOUR, DAY, DAY + MINUTE)]
+    named = [
+        list(capacity_attention_items(FleetSnapshot(start + after))) for after in (HOUR, DAY, DAY + MINUTE)
+    ]
     texts = [[need.more for need in needs if "wait" in need.text] for needs in named]
     assert texts == [[], [], ["1 waits, the oldest for 16 min; promised are 15 min"]]
-    queue = queue_part(Look(start + HOUR))
+    queue = queue_part(FleetSnapshot(start + HOUR))
     assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
-    assert [waiting_clause(Look(start + after)) for after in (HOUR, DAY)] == [
+    assert [waiting_clause(FleetSnapshot(start + after)) for after in (HOUR, DAY)] == [
         "nobody waits, 1 is booked ahead",
         "1 waits for a place",
     ]
-    assert (queue["ahead"], queue_part(Look(start + DAY))["ahead"]) == (1, 0)
+    assert (queue["ahead"], queue_part(FleetSnapshot(start + DAY))["ahead"]) == (1, 0)
 
 
 def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer, time_machine):
@@ -182,7 +182,7 @@ def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
     slot, session = fleet.slot(), booked()
     turn = active_of(session).turn_at
     fleet.put(session, slot)
-    lose_sessions(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
+    fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
     assert active_of(session).turn_at == turn
 
 
@@ -202,15 +202,5 @@ def test_turns_of_claims_that_ended_stay(fleet, booked, as_admin):
     fleet.put(session, slot)
     told = active_of(session).turn_at
     Pool.objects.update(scheduler=EARLIER)
-    tell_turns(fleet.fresh())
+    update_queue_entry_times(fleet.fresh())
     assert (session.status, active_of(session).turn_at) == (SessionStatus.SCHEDULED, told)
-
-
-def test_the_migration_tells_those_who_wait_already(fleet, booked, lab):
-    ahead, soon, bare = booked(), lab(), fleet.reservation()
-    Reservation.objects.update(turn_at=None)
-    migration = import_module("scheduling.migrations.0010_held_ports_silent_workers_and_turns")
-    migration.tell_turns(apps, None)
-    assert active_of(ahead).turn_at == ahead.starts_at - 15 * MINUTE
-    bare.refresh_from_db()
-    assert (active_of(soon).turn_at, bare.turn_at) == (None, None)

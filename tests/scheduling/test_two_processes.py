@@ -29,9 +29,9 @@ from scheduling.models import (
     ACTIVE_PHASES,
     AttemptOutcome,
     LaunchAttempt,
-    Lease,
     Phase,
     Pool,
+    ProcessLease,
     Reservation,
     SimulatedInstance,
     SlotState,
@@ -261,7 +261,7 @@ def kill_at(fleet: Fleet, start: Start, point: str, tmp_path: Path) -> None:
     assert worker.poll() is None, worker.communicate()[1]
     worker.kill()
     worker.wait(60)
-    Lease.objects.update(expires_at=timezone.now())
+    ProcessLease.objects.update(expires_at=timezone.now())
 
 
 @pytest.mark.parametrize("point", ["inside the placement", "before the placement"])

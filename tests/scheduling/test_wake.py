@@ -20,15 +20,15 @@ from lcm.services import task_queue
 from scheduling import tasks
 from scheduling.capacity import tick_trigger
 from scheduling.models import SlotState
-from scheduling.services.heartbeats import note_heartbeat
+from scheduling.services.heartbeats import record_heartbeat
 from scheduling.services.reservations import release_reservation
-from scheduling.services.slots import cordon_slot, note_interruption
+from scheduling.services.slots import cordon_slot, record_interruption
 
 
 @pytest.fixture(autouse=True)
 def broker(monkeypatch):
     """Nothing is known of the broker yet."""
-    monkeypatch.setattr(tick_trigger, "broker", tick_trigger.Broker())
+    monkeypatch.setattr(tick_trigger, "broker", tick_trigger.BrokerCircuitBreaker())
     return tick_trigger.broker
 
 
@@ -54,11 +54,11 @@ def release(fleet, lab):
 
 def interruption(fleet, lab):
     slot = fleet.slot()
-    note_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
 
 
 def heartbeat(fleet, lab):
-    note_heartbeat(slot=fleet.slot(), actor=SYSTEM, now=fleet.clock())
+    record_heartbeat(slot=fleet.slot(), actor=SYSTEM, now=fleet.clock())
 
 
 def uncordon(fleet, lab):
@@ -131,7 +131,7 @@ def test_a_broker_that_is_back_is_used_again(fleet, monkeypatch, sent, broker):
     broker.failed(OSError("gone"))
     tick_trigger._send(str(fleet.pool.pk))
     assert sent == []
-    monkeypatch.setattr(broker, "silent_until", time.monotonic())
+    monkeypatch.setattr(broker, "open_until", time.monotonic())
     tick_trigger._send(str(fleet.pool.pk))
     assert sent == [str(fleet.pool.pk)]
 
@@ -166,4 +166,4 @@ def test_a_worker_cannot_be_asked_through_a_broker_that_never_answers(monkeypatc
     app = SimpleNamespace(connection_for_write=reach, send_task=current_app.send_task)
     monkeypatch.setattr(task_queue, "current_app", app)
     with pytest.raises(Unavailable):
-        task_queue.ask_worker("lcm.tasks.beat_heartbeat")
+        task_queue.enqueue_task("lcm.tasks.beat_heartbeat")

@@ -10,12 +10,12 @@ from lcm.domain.lifecycle import SessionStatus
 from scheduling.capacity.runtimes.base import (
     CapacityRefused,
     Health,
+    Misconfigured,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.models import Phase, SlotState
-from scheduling.services.slots import note_interruption
+from scheduling.services.slots import record_interruption
 from tests.scheduling.fleet import active_of, phases
 
 S = SlotState
@@ -90,7 +90,7 @@ def test_with_warm_2_and_no_demand_a_day_of_ticks_makes_2_launches(tuned):
 @pytest.mark.parametrize("state", [S.LAUNCHING, S.BOOTING, S.BINDING, S.READY, S.DRAINING])
 def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadline(fleet, state):
     slot = fleet.slot(state)
-    note_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     fleet.tick()
     slot.refresh_from_db()
     assert slot.state in (S.DRAINING, S.TERMINATING)
@@ -103,7 +103,7 @@ def test_an_interruption_notice_in_any_live_state_drains_the_slot_by_its_deadlin
 def test_an_interruption_tells_the_sessions_and_requeues_those_that_have_not_started(fleet, lab_on):
     slot = fleet.slot()
     runs, waits = lab_on(slot, SessionStatus.RUNNING), lab_on(slot, SessionStatus.INSTANTIATING)
-    note_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     fleet.clock.advance(seconds=1)
     fleet.tick()
     runs.refresh_from_db(), waits.refresh_from_db()
@@ -118,7 +118,7 @@ def test_an_interruption_tells_the_sessions_and_requeues_those_that_have_not_sta
 def test_an_interruption_does_not_wait_for_the_next_tick_to_count_as_unmet_demand(fleet, lab_on):
     slot = fleet.slot()
     session = lab_on(slot)
-    note_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
+    record_interruption(slot=slot, deadline=fleet.clock() + TWO_MINUTES, now=fleet.clock())
     report = fleet.clean_tick()
     assert report.counts == {"interrupted": 1, "told": 1, "unmet": 1, "launched_for_demand": 1}
     assert active_of(session).phase == Phase.PENDING
@@ -184,7 +184,7 @@ def test_throttled_keeps_the_demand_and_counts_no_failure(fleet):
 
 def test_a_configuration_error_stops_the_pool_and_says_why(fleet):
     fleet.reservation(ttl=86_400)
-    fleet.runtime.error = WronglyConfigured("no such image")
+    fleet.runtime.error = Misconfigured("no such image")
     for _ in range(60):
         fleet.round(60)
     assert (fleet.runtime.count("launch"), fleet.fresh().stopped_reason) == (1, "no such image")

@@ -22,7 +22,7 @@ from typing import Any
 
 MODULES = {
     "inside the placement": ("scheduling.services.assignment", "_write", True),
-    "before the placement": ("scheduling.capacity.steps.place", "assign", False),
+    "before the placement": ("scheduling.capacity.steps.place", "assign_slots", False),
     "between intent and call": ("tests.scheduling.worker_process", "launch_open", False),
     "between call and record": ("scheduling.capacity.launcher", "record_launch", False),
 }

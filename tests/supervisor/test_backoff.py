@@ -1,13 +1,13 @@
-from lcm.supervisor.child_process import Backoff
+from lcm.supervisor.child_process import RestartBackoff
 
 
 def test_the_delay_doubles_from_one_to_thirty_seconds() -> None:
-    backoff = Backoff()
+    backoff = RestartBackoff()
     assert [backoff.after_run(0.5) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_a_steady_run_starts_over() -> None:
-    backoff = Backoff()
+    backoff = RestartBackoff()
     for _ in range(4):
         backoff.after_run(0.5)
     assert backoff.after_run(59.9) == 16

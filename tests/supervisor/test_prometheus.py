@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from django.utils import timezone
 
-from lcm.demo.credentials import prometheus_key
+from lcm.demo.credentials import write_prometheus_token
 from lcm.management.commands import up
 from lcm.services.tokens import find_token
 from lcm.supervisor.address import Address
@@ -56,12 +56,12 @@ def test_it_asks_lcm_what_to_scrape(planned: Prometheus, db: None) -> None:
 
 def test_its_key_is_kept_over_a_restart(tmp_path: Path, db: None) -> None:
     path = tmp_path / "token"
-    prometheus_key(path, now=timezone.now())
+    write_prometheus_token(path, now=timezone.now())
     key = path.read_text()
-    prometheus_key(path, now=timezone.now())
+    write_prometheus_token(path, now=timezone.now())
     assert path.read_text() == key
     path.write_text("lcm_forgotten")
-    prometheus_key(path, now=timezone.now())
+    write_prometheus_token(path, now=timezone.now())
     assert path.read_text() not in (key, "lcm_forgotten")
 
 

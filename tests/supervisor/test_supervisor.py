@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from lcm.supervisor.child_process import Child, describe_exit
+from lcm.supervisor.child_process import ChildProcess, describe_exit
 from lcm.supervisor.supervisor import Supervisor
 from tests.bench.control_plane import wait_until
 
 FOREVER = "while :; do sleep 0.05; done"
 
 
-def script(name: str, text: str, *, stops_last: bool = False) -> Child:
-    return Child(name, ["sh", "-c", text], os.environ, stops_last=stops_last)
+def script(name: str, text: str, *, stops_last: bool = False) -> ChildProcess:
+    return ChildProcess(name, ["sh", "-c", text], os.environ, stops_last=stops_last)
 
 
-def stubborn(name: str, folder: Path, on_stop: str = "") -> Child:
+def stubborn(name: str, folder: Path, on_stop: str = "") -> ChildProcess:
     """A child that does not heed SIGTERM; it makes a file once that is so."""
     return script(name, f"trap '{on_stop}:' TERM; : > {folder / name}; {FOREVER}")
 

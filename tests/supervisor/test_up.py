@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from lcm.config.data_folder import embedded_socket
+from lcm.config.data_folder import embedded_valkey_socket
 from lcm.supervisor.address import Address
 from tests.bench import valkey_server
 from tests.bench.control_plane import ControlPlane, control_plane, free_address, wait_until
@@ -55,7 +55,7 @@ def last_heartbeat(data_dir: Path) -> str:
 
 def broker_pid(data_dir: Path) -> int | None:
     """The process that answers as the embedded broker; None while no broker answers."""
-    with Redis(unix_socket_path=str(embedded_socket(data_dir)), retry=Retry(NoBackoff(), 0)) as broker:
+    with Redis(unix_socket_path=str(embedded_valkey_socket(data_dir)), retry=Retry(NoBackoff(), 0)) as broker:
         try:
             return int(broker.info("server")["process_id"])
         except RedisError:

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from lcm.supervisor import valkey
-from lcm.supervisor.child_process import Child
+from lcm.supervisor.child_process import ChildProcess
 from lcm.supervisor.supervisor import Supervisor
 
 
@@ -27,8 +27,8 @@ def supervisor() -> Iterator[Supervisor]:
     supervisor.stop()
 
 
-def start(supervisor: Supervisor, folder: Path) -> Child:
-    child = Child(
+def start(supervisor: Supervisor, folder: Path) -> ChildProcess:
+    child = ChildProcess(
         "valkey",
         valkey.command(valkey.find_server(), folder / "valkey.sock", folder),
         os.environ,

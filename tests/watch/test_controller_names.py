@@ -6,7 +6,7 @@ import pytest
 
 from lcm.models import ApiToken
 from observations.models import Presence
-from scheduling.models import Lease, Pool
+from scheduling.models import Pool, ProcessLease
 from tests.factories import make_controller
 
 HOLD, RELEASE = "/api/internal/leases/hold", "/api/internal/leases/release"
@@ -32,7 +32,7 @@ def addresses():
 
 
 def holders():
-    return dict(Lease.objects.values_list("name", "holder"))
+    return dict(ProcessLease.objects.values_list("name", "holder"))
 
 
 @pytest.mark.parametrize("pool", ["pool:cml-us", "pool:cml-eu"])

@@ -10,11 +10,11 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.events import change_feed
 from lcm.events import change_feed_reader as selectors
 from lcm.models import FeedEntry, FeedHead, LabletSession
-from lcm.services.session_reports import note_arrival
-from lcm.services.sessions import extend_session, move_sessions, transition_session
-from lcm.tasks import forget_changes
+from lcm.services.session_reports import record_arrival
+from lcm.services.sessions import extend_session, transition_session, transition_sessions
+from lcm.tasks import prune_change_feed
 from scheduling.models import Slot, SlotState
-from scheduling.services.slots import move_slot, note_interruption
+from scheduling.services.slots import move_slot, record_interruption
 
 S = SessionStatus
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def entries():
 
 
 def numbered():
-    change_feed.number_entries()
+    change_feed.assign_revisions()
     return selectors.changes_after(0, limit=100)
 
 
@@ -52,8 +52,8 @@ def test_an_extension_and_an_arrival_are_told(session_in, now):
     session = session_in(S.RUNNING)
     FeedEntry.objects.all().delete()
     extend_session(session=session, ends_at=session.ends_at + timedelta(hours=1), actor=SYSTEM, now=now)
-    note_arrival(session=session, actor=SYSTEM, now=now)
-    note_arrival(session=session, actor=SYSTEM, now=now)
+    record_arrival(session=session, actor=SYSTEM, now=now)
+    record_arrival(session=session, actor=SYSTEM, now=now)
     assert len(entries()) == 2
 
 
@@ -70,14 +70,14 @@ def test_many_sessions_are_told_in_one_statement(session_in, now, django_assert_
     sessions = [session_in(S.PENDING) for _ in range(30)]
     ids = [session.pk for session in sessions]
     with django_assert_max_num_queries(3):
-        change_feed.note_sessions(ids, now=now)
+        change_feed.append_session_changes(ids, now=now)
     assert {key for _, key, _ in entries()} == set(ids)
     assert FeedEntry.objects.count() == 30
 
 
 def test_moving_many_tells_of_each(session_in, now):
     sessions = [session_in(S.PENDING) for _ in range(5)]
-    move_sessions(sessions=sessions, old=S.PENDING, to=S.SCHEDULED, actor=SYSTEM, now=now)
+    transition_sessions(sessions=sessions, old=S.PENDING, to=S.SCHEDULED, actor=SYSTEM, now=now)
     assert {key for _, key, _ in entries()} == {session.pk for session in sessions}
 
 
@@ -88,7 +88,7 @@ def test_slots_are_told_too(session, now):
     slot = Slot.objects.create(
         pool=pool, number=1, state=SlotState.READY, max_leases=1, cpu_cores=1, memory_gb=1, storage_gb=1
     )
-    note_interruption(slot=slot, deadline=now + timedelta(minutes=2), now=now)
+    record_interruption(slot=slot, deadline=now + timedelta(minutes=2), now=now)
     move_slot(slot=slot, to=SlotState.DRAINING, now=now)
     assert entries() == [("slot", slot.pk, "cml-eu")] * 2
 
@@ -99,26 +99,26 @@ def test_revisions_grow_by_one_in_the_order_of_writing(session_in):
     changes = numbered()
     assert [change.revision for change in changes] == [1, 2, 3, 4, 5, 6]
     assert [change.id for change in changes] == [key for _, key, _ in entries()]
-    assert selectors.reach() == selectors.Reach(6, 0)
+    assert selectors.feed_bounds() == selectors.FeedBounds(6, 0)
 
 
 def test_numbering_again_changes_nothing(session_in):
     session_in(S.SCHEDULED)
-    assert (change_feed.number_entries(), change_feed.number_entries()) == (1, 0)
-    assert selectors.reach().revision == 1
+    assert (change_feed.assign_revisions(), change_feed.assign_revisions()) == (1, 0)
+    assert selectors.feed_bounds().revision == 1
 
 
 def test_numbering_goes_in_batches(session_in, monkeypatch):
     monkeypatch.setattr(change_feed, "BATCH", 2)
     session_in(S.READY)
-    assert [change_feed.number_entries() for _ in range(3)] == [2, 1, 0]
+    assert [change_feed.assign_revisions() for _ in range(3)] == [2, 1, 0]
     assert [change.revision for change in selectors.changes_after(0, limit=9)] == [1, 2, 3]
 
 
 def test_a_controller_reads_its_pools_only(session_in, active_definition):
     mine = session_in(S.SCHEDULED)
     session_in(S.SCHEDULED, pool="cml-us")
-    change_feed.number_entries()
+    change_feed.assign_revisions()
     assert [each.id for each in selectors.changes_after(0, pools=["cml-eu"], limit=9)] == [mine.pk]
 
 
@@ -126,23 +126,23 @@ def test_what_is_old_is_forgotten_and_the_feed_says_so(session_in, now, settings
     settings.CONFIG["FEED_HOURS"] = 1
     session_in(S.INSTANTIATING, now=now - timedelta(hours=3))
     session_in(S.SCHEDULED, now=now)
-    assert change_feed.forget_entries(now=now) == 2
-    assert selectors.reach() == selectors.Reach(3, 2)
-    assert change_feed.forget_entries(now=now) == 0
+    assert change_feed.prune_entries(now=now) == 2
+    assert selectors.feed_bounds() == selectors.FeedBounds(3, 2)
+    assert change_feed.prune_entries(now=now) == 0
     assert [change.revision for change in selectors.changes_after(0, limit=9)] == [3]
 
 
 def test_the_feed_is_bounded_however_young_it_is(session_in, now, monkeypatch):
-    monkeypatch.setattr(change_feed, "KEPT_ENTRIES", 2)
+    monkeypatch.setattr(change_feed, "MAX_ENTRIES", 2)
     session_in(S.RUNNING)
-    forget_changes()
-    assert selectors.reach() == selectors.Reach(4, 2)
+    prune_change_feed()
+    assert selectors.feed_bounds() == selectors.FeedBounds(4, 2)
     assert FeedEntry.objects.count() == 2
 
 
 def test_forgetting_all_keeps_the_count(session_in, now):
     session_in(S.SCHEDULED)
-    change_feed.forget_entries(now=now + timedelta(days=9))
+    change_feed.prune_entries(now=now + timedelta(days=9))
     session_in(S.SCHEDULED)
     assert [change.revision for change in numbered()] == [2]
 
@@ -150,7 +150,7 @@ def test_forgetting_all_keeps_the_count(session_in, now):
 def test_the_head_is_made_when_it_is_missing(session_in):
     session_in(S.SCHEDULED)
     FeedHead.objects.all().delete()
-    assert change_feed.number_entries() == 1
+    assert change_feed.assign_revisions() == 1
 
 
 @pytest.mark.postgres
@@ -160,8 +160,8 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
     from threading import Event
 
     first, second = session_in(S.SCHEDULED), session_in(S.SCHEDULED)
-    change_feed.number_entries()
-    seen = selectors.reach().revision
+    change_feed.assign_revisions()
+    seen = selectors.feed_bounds().revision
     written, read = Event(), Event()
 
     def slow():
@@ -173,13 +173,13 @@ def test_a_late_commit_is_never_skipped(session_in, now, at_once):
     def quick():
         assert written.wait(10)
         transition_session(session=second, to=S.INSTANTIATING, actor=SYSTEM, now=now)
-        change_feed.number_entries()
+        change_feed.assign_revisions()
         found = selectors.changes_after(seen, limit=9)
         read.set()
         return found
 
     _, early = at_once(slow, quick)
-    change_feed.number_entries()
+    change_feed.assign_revisions()
     late = selectors.changes_after(early[-1].revision, limit=9)
     assert [each.id for each in early] == [second.pk]
     assert [each.id for each in late] == [first.pk]
@@ -192,8 +192,8 @@ def test_two_who_number_at_once_give_each_number_once(session_in, now, at_once):
 
     def write(part):
         for session in part:
-            change_feed.note_sessions([session.pk], now=now)
-            change_feed.number_entries()
+            change_feed.append_session_changes([session.pk], now=now)
+            change_feed.assign_revisions()
 
     results = at_once(*(lambda part=sessions[n::4]: write(part) for n in range(4)))
     assert results == [None] * 4

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from lcm.api.watch import hub as hub_module
 from lcm.api.watch import long_poll, window
-from lcm.api.watch.hub import Hub
+from lcm.api.watch.hub import FeedHub
 from lcm.api.watch.long_poll import watch
 from lcm.api.watch.subscription import Subscription
-from lcm.api.watch.window import Window
+from lcm.api.watch.window import FeedWindow
 from lcm.domain.access import ControllerScope
 from lcm.domain.errors import Gone
-from lcm.events.change_feed_reader import Change, Reach
+from lcm.events.change_feed_reader import FeedBounds, FeedChange
 
 EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
 
 
 def change(revision, pool="eu"):
-    return Change(revision, "session", uuid4(), pool)
+    return FeedChange(revision, "session", uuid4(), pool)
 
 
 class Feed:
@@ -36,13 +36,13 @@ class Feed:
 
     def read_after(self, revision):
         self.looks += 1
-        reach = Reach(len(self.changes), self.forgotten)
+        reach = FeedBounds(len(self.changes), self.forgotten)
         if revision is None or not reach.forgotten <= revision <= reach.revision:
             return None, reach
         return self.changes[revision:], reach
 
     def from_database(self, since, pools, until):
-        return [each for each in self.changes[since:until] if each.pool in pools][: long_poll.MOST_CHANGES]
+        return [each for each in self.changes[since:until] if each.pool in pools][: long_poll.MAX_CHANGES]
 
 
 @pytest.fixture
@@ -70,20 +70,20 @@ def run(work):
 
 def test_without_a_place_the_answer_is_where_the_feed_is(feed):
     feed.add()
-    answer = run(lambda: watch(Hub(), EU, None, 5))
+    answer = run(lambda: watch(FeedHub(), EU, None, 5))
     assert (answer.revision, answer.changes) == (1, [])
 
 
 def test_what_is_there_is_answered_at_once(feed):
     for pool in ("eu", "us", "eu"):
         feed.add(pool)
-    answer = run(lambda: watch(Hub(), EU, 1, 5))
+    answer = run(lambda: watch(FeedHub(), EU, 1, 5))
     assert (answer.revision, [each.revision for each in answer.changes]) == (3, [3])
 
 
 def test_a_change_wakes_those_whom_it_concerns(feed):
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         feed.add()
         mine = asyncio.create_task(watch(hub, EU, 1, 5))
         other = asyncio.create_task(watch(hub, US, 1, 1.5))
@@ -99,13 +99,13 @@ def test_a_change_wakes_those_whom_it_concerns(feed):
 
 def test_nothing_is_answered_when_the_time_is_over(feed):
     feed.add()
-    answer = run(lambda: watch(Hub(), EU, 1, 0.2))
+    answer = run(lambda: watch(FeedHub(), EU, 1, 0.2))
     assert (answer.revision, answer.changes) == (1, [])
 
 
 def test_many_who_wait_cost_one_look(feed):
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         feed.add()
         await hub.look()
         watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
@@ -122,7 +122,7 @@ def test_many_who_wait_cost_one_look(feed):
 
 def test_the_first_change_of_all_wakes_too(feed):
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         mine = asyncio.create_task(watch(hub, EU, 0, 5))
         await asyncio.sleep(0.1)
         feed.add()
@@ -137,12 +137,12 @@ def test_a_place_that_is_not_in_the_feed_is_gone(feed, since, forgotten):
         feed.add()
     feed.forgotten = forgotten
     with pytest.raises(Gone):
-        run(lambda: watch(Hub(), EU, since, 1))
+        run(lambda: watch(FeedHub(), EU, since, 1))
 
 
 def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         feed.add()
         await hub.window()
         feed.add()
@@ -153,10 +153,10 @@ def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
 
 
 def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypatch):
-    monkeypatch.setattr(window, "KEPT", 3)
+    monkeypatch.setattr(window, "WINDOW_SIZE", 3)
 
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         feed.add()
         await hub.look()
         for _ in range(8):
@@ -168,10 +168,10 @@ def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypat
 
 
 def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
-    monkeypatch.setattr(long_poll, "MOST_CHANGES", 3)
+    monkeypatch.setattr(long_poll, "MAX_CHANGES", 3)
 
     async def scene():
-        hub, since, seen = Hub(), 1, []
+        hub, since, seen = FeedHub(), 1, []
         for _ in range(9):
             feed.add()
         while True:
@@ -189,7 +189,7 @@ def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
     monkeypatch.setattr(hub_module, "LINGER", 0.1)
 
     async def scene():
-        hub = Hub()
+        hub = FeedHub()
         feed.add()
         await watch(hub, EU, 1, 0.05)
         await asyncio.sleep(0.4)
@@ -216,15 +216,15 @@ def test_a_subscription_that_is_given_up_while_it_connects_ends():
 )
 def test_a_window_shows_what_the_feed_has_or_says_that_it_does_not_hold_it(pools, kept, cuts, mine):
     whole = [change(number + 1, pool) for number, pool in enumerate(pools)]
-    found = Window(Reach())
+    found = FeedWindow(FeedBounds())
     edges = sorted({0, len(whole), *(cut for cut in cuts if cut <= len(whole))})
-    original = window.KEPT
-    window.KEPT = kept
+    original = window.WINDOW_SIZE
+    window.WINDOW_SIZE = kept
     try:
         for start, end in pairwise(edges):
-            found.add(whole[start:end], Reach(end))
+            found.add(whole[start:end], FeedBounds(end))
     finally:
-        window.KEPT = original
+        window.WINDOW_SIZE = original
     for since in range(len(whole) + 1):
         if found.holds(since):
             expected = [each for each in whole[since:] if each.pool in mine]

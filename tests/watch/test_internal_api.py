@@ -16,15 +16,15 @@ from lcm.services.sessions import transition_session
 from scheduling.capacity.launcher import boot_token
 from scheduling.models import (
     LaunchAttempt,
-    Lease,
     Pool,
     PortAllocation,
+    ProcessLease,
     Reservation,
     ReservationPart,
     Slot,
     SlotState,
 )
-from scheduling.services.assignment import assign
+from scheduling.services.assignment import assign_slots
 from scheduling.services.slots import move_slot
 from tests.factories import WAY_TO, make_session
 from tests.scheduling.fleet import placing
@@ -50,7 +50,7 @@ def on_slot(session_in, slot, now):
     def make(status=S.SCHEDULED, **fields):
         session = session_in(S.PENDING, **fields)
         claim = Reservation.objects.get(session=session, phase="PENDING")
-        assert assign(slot.pool, [placing(slot.pool, claim, slot)], now=now)
+        assert assign_slots(slot.pool, [placing(slot.pool, claim, slot)], now=now)
         session.refresh_from_db()
         for step in WAY_TO[status][1:]:
             transition_session(session=session, to=step, actor=SYSTEM, now=now)
@@ -97,7 +97,7 @@ def test_a_definition_without_a_topology_runs_on_a_controller_that_knows_it(
     )
     session = make_session(web, project, operator, now=now)
     claim = Reservation.objects.get(session=session)
-    assert assign(slot.pool, [placing(slot.pool, claim, slot)], now=now)
+    assert assign_slots(slot.pool, [placing(slot.pool, claim, slot)], now=now)
     part = ReservationPart.objects.get()
     ReservationPart.objects.update(kernels=["db"])
     size = {"cpu_cores": 64, "memory_gb": 256, "storage_gb": 2000, "max_leases": 20}
@@ -172,7 +172,7 @@ def test_ids_that_cannot_be_read_are_refused(api, controller, ids):
 
 def test_what_people_asked_for_is_told(api, controller, on_slot, now, monkeypatch):
     session = on_slot(S.RUNNING)
-    monkeypatch.setitem(controller_sessions.REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
+    monkeypatch.setitem(controller_sessions.OPEN_REQUESTS, "observe", lambda ids: dict.fromkeys(ids, now))
     (row,) = listed(api(controller))
     assert set(row["requests"]) == {"observe"}
     assert row["id"] == str(session.pk)
@@ -348,7 +348,7 @@ def test_one_controller_serves_a_pool(api, controller, slot):
 def test_a_lease_that_ran_out_can_be_taken(api, controller, slot, now):
     client = api(controller)
     hold(client, "one")
-    Lease.objects.update(expires_at=now - timedelta(seconds=1))
+    ProcessLease.objects.update(expires_at=now - timedelta(seconds=1))
     assert hold(client, "two") == {"cml-eu": (True, "two")}
     assert hold(client, "one") == {"cml-eu": (False, "two")}
 

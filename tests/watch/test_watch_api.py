@@ -9,7 +9,7 @@ import httpx
 import pytest
 from redis import Redis
 
-from lcm.config.data_folder import embedded_socket
+from lcm.config.data_folder import embedded_valkey_socket
 from tests.bench.control_plane import wait_until
 from tests.controller.plane import Plane
 
@@ -136,7 +136,7 @@ class TestRealServer:
     def test_without_a_broker_it_takes_a_moment_longer(self, plane):
         watcher = Watcher(plane)
         self.quiet(plane)
-        Redis(unix_socket_path=str(embedded_socket(plane.lcm.data_dir))).shutdown(nosave=True)
+        Redis(unix_socket_path=str(embedded_valkey_socket(plane.lcm.data_dir))).shutdown(nosave=True)
         slot = plane.call("GET", "slots/?pool=cml-eu").json()["results"][0]["id"]
         before = watcher.revision()
 

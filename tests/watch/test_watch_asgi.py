@@ -6,8 +6,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from lcm.api.watch.asgi import PATH, WatchFirst, WatchHandler
-from lcm.web.server.asgi_handler import Handler
+from lcm.api.watch.asgi import PATH, WatchDispatcher, WatchHandler
+from lcm.web.server.asgi_handler import LcmAsgiHandler
 
 LEFT = {"type": "http.disconnect"}
 
@@ -24,7 +24,7 @@ def ways(monkeypatch):
         return handle
 
     def ask(path, kind="http", scheme="http", headers=()):
-        first = WatchFirst(handler("django"))
+        first = WatchDispatcher(handler("django"))
         first._watch = handler("watch")
         scope = {"type": kind, "path": path, "scheme": scheme, "headers": list(headers)}
         asyncio.run(first(scope, None, None))
@@ -65,7 +65,7 @@ def test_where_https_is_asked_for_plain_http_is_redirected_by_django(ways, setti
     assert ways(PATH, scheme=scheme, headers=headers) == way
 
 
-@pytest.mark.parametrize("handler", [WatchHandler, Handler])
+@pytest.mark.parametrize("handler", [WatchHandler, LcmAsgiHandler])
 def test_who_goes_away_while_the_request_is_given_up_is_no_error(handler, caplog):
     """The server gives up a request whose client has left: nobody asks any more what the listener saw."""
 

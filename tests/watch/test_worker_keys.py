@@ -2,28 +2,26 @@
 
 import asyncio
 from datetime import timedelta
-from importlib import import_module
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from django.apps import apps
 from django.db.models import F
 
 from lcm.domain.access import ControllerScope
 from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import SessionStatus
-from lcm.events.change_feed_reader import Change
+from lcm.events.change_feed_reader import FeedChange
 from lcm.models import ApiToken
 from lcm.selectors.controller_sessions import changes_in_scope
 from lcm.services.sessions import transition_session
 from lcm.services.tokens import rotate_token
 from observations.models import Presence, SessionObservation
-from observations.selectors.controllers import controllers_seen, heartbeats_by_pool
+from observations.selectors.controllers import controller_statuses, heartbeats_by_pool
 from observations.selectors.discovery import served_pools
 from scheduling.capacity.launcher import boot_token
-from scheduling.models import LaunchAttempt, Lease, Reservation, ReservationPart, Slot, SlotState
+from scheduling.models import LaunchAttempt, ProcessLease, Reservation, ReservationPart, Slot, SlotState
 from scheduling.services.slots import move_slot
 from tests.factories import TokenHolder, make_controller
 from tests.observations.labs import on_slot, seen
@@ -99,7 +97,9 @@ def test_the_feed_is_limited_to_the_slot(fleet, now):
     gone = Reservation.objects.filter(session=fleet.mine)
     ids = [fleet.mine.pk, fleet.other.pk, fleet.slot.pk, fleet.other_slot.pk, uuid4()]
     kinds = ["session", "session", "slot", "slot", "session"]
-    changes = [Change(n, kind, key, "cml-eu") for n, (kind, key) in enumerate(zip(kinds, ids, strict=True))]
+    changes = [
+        FeedChange(n, kind, key, "cml-eu") for n, (kind, key) in enumerate(zip(kinds, ids, strict=True))
+    ]
 
     def told(scope):
         return [change.id for change in changes_in_scope(changes, scope)]
@@ -139,7 +139,7 @@ def test_workers_share_a_pool_and_a_controller_of_the_pool_waits(api, fleet, con
     assert hold(fleet.client, "w1b") == (False, "w1")
     assert hold(api(controller), "eu-1") == (False, "controllers on workers")
     served = served_pools(now)
-    assert {each.name: each.state for each in controllers_seen(served, now)} == {
+    assert {each.name: each.state for each in controller_statuses(served, now)} == {
         "w1": "serving",
         "w2": "serving",
         "w1b": "standing by",
@@ -164,10 +164,14 @@ def test_a_controller_of_the_pool_gets_the_pool_when_the_workers_have_stood_by(a
 
     assert hold(fleet.client, "w1") == [True]
     assert hold(api(controller), "eu-1") == [False]
-    ends_at = Lease.objects.get(name="controller:cml-eu").expires_at
+    ends_at = ProcessLease.objects.get(name="controller:cml-eu").expires_at
     assert hold(fleet.client, "w1") == [False]
-    assert Lease.objects.get(name="controller:cml-eu").expires_at == ends_at, "the workers do not renew it"
-    Lease.objects.filter(name="controller:cml-eu").update(expires_at=F("expires_at") - timedelta(seconds=31))
+    assert ProcessLease.objects.get(name="controller:cml-eu").expires_at == ends_at, (
+        "the workers do not renew it"
+    )
+    ProcessLease.objects.filter(name="controller:cml-eu").update(
+        expires_at=F("expires_at") - timedelta(seconds=31)
+    )
     assert hold(fleet.client, "w1") == [False], "the controller of the pool waits for it"
     assert hold(api(controller), "eu-1") == [True]
     api(controller).post("/api/internal/leases/release", {"holder": "eu-1"})
@@ -215,16 +219,3 @@ SLOT = f"slot:{uuid4()}"
 def test_a_token_names_one_slot_of_one_pool(scopes):
     with pytest.raises(InvalidInput):
         make_controller("worker", *scopes)
-
-
-@pytest.mark.parametrize("rotated", [False, True])
-def test_keys_from_before_are_limited_to_their_slot(fleet, controller, now, as_admin, rotated):
-    token = fleet.key.token
-    if rotated:
-        token, _ = rotate_token(token=token, reason="leaked", actor=as_admin, now=now)
-    ApiToken.objects.filter(pk=token.pk).update(scopes=["pool:cml-eu"])
-    import_module("scheduling.migrations.0015_worker_keys_are_for_one_slot").limit_to_slot(apps, None)
-    token.refresh_from_db()
-    assert token.scope == ControllerScope(("cml-eu",), fleet.slot.pk)
-    controller.token.refresh_from_db()
-    assert controller.token.scope.slot_id is None

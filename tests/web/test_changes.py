@@ -12,7 +12,7 @@ from django.urls import reverse
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog
-from lcm.pages.changes import differences_of
+from lcm.pages.changes import field_differences
 from lcm.services.changelog import log_change
 from lcm.services.jobs import start_job
 from lcm.templatetags.lcm import begun
@@ -24,7 +24,7 @@ from tests.factories import make_project
 
 def said(obj, before, after):
     log_change(obj, actor=SYSTEM, event="tried", message="tried", before=before, after=after)
-    [row] = differences_of(ChangeLog.objects.order_by("pk").last())
+    [row] = field_differences(ChangeLog.objects.order_by("pk").last())
     return row.label, row.before, row.after
 
 

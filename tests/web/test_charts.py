@@ -12,14 +12,14 @@ from django.template.loader import render_to_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm.pages import samples
 from lcm.web.charts.bars import Share, share_bar
 from lcm.web.charts.columns import ByDay, Series, stacked
-from lcm.web.charts.dots import Dot, dot_chart
+from lcm.web.charts.dots import ChartDot, dot_chart
 from lcm.web.charts.lines import Point, line_chart
-from lcm.web.charts.scales import places_along, scale_over, times_along, told
+from lcm.web.charts.scales import format_number, places_along, scale_over, times_along
 from lcm.web.charts.sparklines import sparkline
 from lcm.web.charts.topology import picture_of
+from tests.chart_samples import sample_charts
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -76,7 +76,7 @@ def test_a_lone_moment_is_in_the_middle():
     ],
 )
 def test_numbers_are_told_with_the_digits_that_matter(value, text):
-    assert told(value) == text
+    assert format_number(value) == text
 
 
 def test_a_line_goes_through_its_points_in_order_of_time():
@@ -171,7 +171,7 @@ CHARTS = sorted({path.stem for path in TEMPLATES.glob("*.html")} - {"table"})
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_has_a_name_and_its_numbers_in_words(name):
-    found = samples.charts()
+    found = sample_charts()
     context = {key: found[sample] for key, sample in SHOWN[name].items()}
     drawn = render_to_string(f"charts/{name}.html", {**context, "sentence": "CPU of 12 sessions"})
     (said,) = re.findall(r'<svg[^>]* role="(?:img|group)" aria-label="([^"]+)"', drawn)
@@ -234,8 +234,8 @@ def test_labels_of_close_lines_are_moved_apart():
 
 def test_dots_are_drawn_by_their_look_with_titles():
     dots = [
-        Dot(NOON, 2, "Session a", url=""),
-        Dot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b"),
+        ChartDot(NOON, 2, "Session a", url=""),
+        ChartDot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b"),
     ]
     chart = chart_of_dots(dots, {"current": 8})
     assert "<title>Session a: 2 GB</title>" in chart.dots
@@ -246,11 +246,11 @@ def test_dots_are_drawn_by_their_look_with_titles():
 
 
 def test_a_chart_with_links_in_it_is_a_group_and_others_are_images():
-    plain = [Dot(NOON, 2, "Session a")]
-    over = Dot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b")
+    plain = [ChartDot(NOON, 2, "Session a")]
+    over = ChartDot(NOON + MINUTE, 9, "Session b", "over", "above the proposal", "/b")
     assert chart_of_dots(plain, {"current": 8}).role == "img"
     assert chart_of_dots([*plain, over], {"current": 8}).role == "group"
 
 
 def test_names_in_titles_are_escaped():
-    assert "<script>" not in chart_of_dots([Dot(NOON, 1, "<script>")], {"current": 1}).dots
+    assert "<script>" not in chart_of_dots([ChartDot(NOON, 1, "<script>")], {"current": 1}).dots

@@ -15,7 +15,7 @@ from django.urls import path
 from lcm.web.error_pages import server_error
 from lcm.web.server import asgi_handler as module
 from lcm.web.server import database_health
-from lcm.web.server.asgi_handler import OneThread
+from lcm.web.server.asgi_handler import ThreadedAsgiHandler
 from lcm.web.server.health import healthz
 
 seen: list[str] = []
@@ -77,7 +77,7 @@ def handler(settings):
     settings.CONFIG["WEB_THREADS"] = 1
     settings.MIDDLEWARE = []
     seen.clear()
-    return OneThread()
+    return ThreadedAsgiHandler()
 
 
 @pytest.fixture

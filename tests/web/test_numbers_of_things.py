@@ -17,16 +17,16 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput
 from lcm.models import ChangeLog, LabletDefinition
 from lcm.pages import lists as lcm_lists
-from lcm.pages.changes import differences_of
+from lcm.pages.changes import field_differences
 from lcm.services.changelog import log_change
 from lcm.services.definitions import revise_definition
 from lcm.services.sessions import extend_session
 from lcm.web.charts.topology import picture_of
-from lcm.web.wording import counted, in_cores
+from lcm.web.wording import core_count_text, count_text
 from observations.models import DefinitionAssessment, DriftReview
 from observations.pages import lists as observed_lists
-from observations.pages.review_summary import lead_of
-from observations.services.outcomes import Standing
+from observations.pages.review_summary import review_summary
+from observations.services.outcomes import RevisionProgress
 from scheduling.models import Pool, TickRun
 from scheduling.pages.lists import POOLS
 from scheduling.placement.plugins.quota import _said as quota_said
@@ -53,10 +53,10 @@ def one_core(active_definition, now) -> LabletDefinition:
 @pytest.mark.parametrize(
     ("said", "text"),
     [
-        (counted(1, "person", "people"), "1 person"),
-        (counted(1_200, "person", "people"), "1,200 people"),
-        (in_cores(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
-        (in_cores(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
+        (count_text(1, "person", "people"), "1 person"),
+        (count_text(1_200, "person", "people"), "1,200 people"),
+        (core_count_text(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
+        (core_count_text(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
         (picture_of([NODE], []).described, "1 node and 0 links"),
         (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
         (quota_said("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
@@ -79,11 +79,13 @@ def test_a_few_words(said, text):
 def test_what_one_session_says(n, verdict, said):
     preview = SimpleNamespace(
         evidence=SimpleNamespace(
-            assessment=SimpleNamespace(flags={}, verdict=verdict), digest=SimpleNamespace(n=n), of_present=1
+            assessment=SimpleNamespace(flags={}, verdict=verdict),
+            digest=SimpleNamespace(n=n),
+            current_revision_n=1,
         ),
         definition=SimpleNamespace(current_revision=SimpleNamespace(number=3, outcome="verified")),
     )
-    assert said in lead_of(preview)
+    assert said in review_summary(preview)
 
 
 def test_the_list_of_one_definition(definition):
@@ -149,12 +151,12 @@ def test_one_weight(client, admin, session):
 def test_one_of_what_a_change_counts(session):
     for name, said in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
         log_change(session, actor=SYSTEM, event="tried", message="tried", after={name: "1.00"})
-        [row] = differences_of(ChangeLog.objects.order_by("pk").last())
+        [row] = field_differences(ChangeLog.objects.order_by("pk").last())
         assert row.after == said
 
 
 def test_one_session_that_a_revision_was_too_small_for():
-    assert Standing({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
+    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
 
 
 def test_one_hour(session, now):

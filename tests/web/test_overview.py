@@ -14,7 +14,7 @@ from django.utils import timezone
 from fairshare.models import UsageCheck
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
-from lcm.web.attention import Look, needs
+from lcm.web.attention import FleetSnapshot, attention_items
 from scheduling.models import ObserverRun, Pool, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool, stop_pool
 from tests.factories import HUGE, UserFactory, make_definition, make_session
@@ -39,7 +39,7 @@ def on_time(db, now):
 
 
 def texts(now) -> list[str]:
-    return [need.text for need in needs(Look(now))]
+    return [need.text for need in attention_items(FleetSnapshot(now))]
 
 
 def make_slot(pool, now, number=1, **fields) -> Slot:
@@ -63,18 +63,18 @@ def test_a_quiet_fleet_needs_nobody(client, viewer, on_time, now):
 
 def test_a_stopped_pool_is_named_with_its_reason(pool, on_time, now):
     stop_pool(pool=pool, reason="no such image", now=now - timedelta(hours=3))
-    (need,) = needs(Look(now))
+    (need,) = attention_items(FleetSnapshot(now))
     assert (need.tone, need.text) == ("bad", "Pool **cml-eu** launches nothing")
     assert need.more.startswith("no such image.")
     assert need.since == now - timedelta(hours=3)
     stop_pool(pool=pool, reason="no such key", now=now)
-    assert needs(Look(now)) == [need], "the first reason stays, and so does its time"
+    assert attention_items(FleetSnapshot(now)) == [need], "the first reason stays, and so does its time"
 
 
 def test_a_pool_that_backs_off_says_when_it_goes_on(pool, on_time, now):
     since, until = now - timedelta(minutes=15), now + timedelta(minutes=5)
     Pool.objects.filter(pk=pool.pk).update(backoff_since=since, backoff_until=until, failures=3)
-    (need,) = needs(Look(now))
+    (need,) = attention_items(FleetSnapshot(now))
     assert need.more == "3 launches failed; it goes on by itself in 5 min"
     assert need.since == since
 
@@ -90,7 +90,7 @@ def test_slots_in_error_overdue_and_silent(pool, on_time, now):
         "**1 slot** not heard of: is the controller running?",
         "**1 slot** past the time for its step",
     ]
-    assert [need.since for need in needs(Look(now))] == [
+    assert [need.since for need in attention_items(FleetSnapshot(now))] == [
         now,
         now - timedelta(minutes=5),
         now - timedelta(minutes=1),
@@ -112,7 +112,7 @@ def test_a_line_about_slots_leads_to_those_it_counts(client, viewer, pool, on_ti
     make_slot(pool, now - timedelta(hours=1), 11, state=SlotState.READY, last_heartbeat=None)
     client.force_login(viewer)
     found = {}
-    for need in needs(Look(now)):
+    for need in attention_items(FleetSnapshot(now)):
         answer = client.get(need.url)
         found[need.text] = sorted(slot.number for slot in answer.context["rows"].rows)
     assert found == {
@@ -139,7 +139,7 @@ def test_a_pool_that_breaks_its_promise_is_named(pool, on_time, now):
     assert texts(now + timedelta(minutes=15)) == []
     later = now + timedelta(minutes=16)
     ObserverRun.objects.update(started_at=later)
-    (need,) = needs(Look(later))
+    (need,) = attention_items(FleetSnapshot(later))
     assert need.text == "Pool **cml-eu** has sessions wait longer than it promises"
     assert need.more == "1 waits, the oldest for 16 min; promised are 15 min"
 
@@ -157,7 +157,7 @@ def test_an_observer_that_stopped_long_ago_says_since_when(on_time, now):
     stopped = now - timedelta(days=2)
     ObserverRun.objects.filter(observer="usage-record").update(started_at=stopped)
     make_run("usage-record", stopped - timedelta(minutes=1))
-    (need,) = needs(Look(now))
+    (need,) = attention_items(FleetSnapshot(now))
     assert (need.text, need.since) == ("Observer **usage-record** is late", stopped)
 
 
@@ -165,10 +165,10 @@ def test_an_observer_that_fails_says_since_when_and_its_newest_error(on_time, no
     ObserverRun.objects.filter(observer="usage-record").delete()
     for minutes, error in ((40, "zeroth"), (30, ""), (20, "no disk"), (10, "slow disk"), (0, "a full disk")):
         make_run("usage-record", now - timedelta(minutes=minutes), error=error)
-    (need,) = needs(Look(now))
+    (need,) = attention_items(FleetSnapshot(now))
     assert (need.more, need.since) == ("a full disk", now - timedelta(minutes=20))
     ObserverRun.objects.filter(observer="usage-record", error="").delete()
-    (need,) = needs(Look(now))
+    (need,) = attention_items(FleetSnapshot(now))
     assert need.since == now - timedelta(minutes=40), "it was never well"
 
 
@@ -183,7 +183,7 @@ def test_usage_that_does_not_add_up_is_told(on_time, now):
 def test_the_worst_comes_first_then_the_oldest(pool, on_time, now):
     make_slot(pool, now - timedelta(hours=2), 1, state=SlotState.READY)
     make_slot(pool, now, 2, state=SlotState.ERROR)
-    assert [need.tone for need in needs(Look(now))] == ["bad", "warn"]
+    assert [need.tone for need in attention_items(FleetSnapshot(now))] == ["bad", "warn"]
 
 
 def test_sessions_are_counted_by_status(client, viewer, session, session_in):

@@ -155,7 +155,6 @@ PAGES_WITHOUT_A_CALL = {
     "controller_board": "shows leases, which controllers hold through /api/internal/",
     "usage_check": "checks sums; a maintenance task of the page",
     "usage_rebuild": "rebuilds sums; a maintenance task of the page",
-    "styleguide": "shows the components of pages",
     "favicon": "is a static file",
     "healthz": "is for probes",
     "readyz": "is for probes",

@@ -210,7 +210,7 @@ def test_wrong_tokens_do_not_lock_people_out(client, viewer, settings):
 @pytest.mark.parametrize("target", ["http://testserver/sessions/", "https://testserver/sessions/"])
 def test_next_keeps_the_scheme(name, target, client, admin, monkeypatch):
     """A secure page leads to secure pages only; an insecure one to both."""
-    monkeypatch.setattr("scheduling.pages.observers.ask_for_run", lambda *_: None)
+    monkeypatch.setattr("scheduling.pages.observers.enqueue_run", lambda *_: None)
     admin.is_staff = True
     admin.save()
     client.force_login(admin)

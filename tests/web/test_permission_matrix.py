@@ -147,7 +147,6 @@ PAGES: dict[str, dict[str, str]] = {
     "evidence_list": {"GET": "viewer"},
     "evidence_bulk_exclude": {"POST": "admin"},
     "evidence_bulk_include": {"POST": "admin"},
-    "styleguide": {"GET": "viewer"},
     "favicon": {"GET": "public"},
     "healthz": {"GET": "public"},
     "readyz": {"GET": "public"},

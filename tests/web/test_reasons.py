@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from lcm.models import ChangeLog
 from scheduling.models import Pool
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from tests.factories import DomainFactory, make_project
 from tests.web.test_permission_matrix import PAGES, address_of
 
@@ -34,7 +34,7 @@ FORMS: dict[str, dict[str, str]] = {
     "token_revoked": {},
     "definition_status": {"status": "deprecated"},
     "definition_edited": EDITED,
-    "pool_edited": {"scheduler": DEFAULT.replace("[allocate]", "[allocate, reclaim]")},
+    "pool_edited": {"scheduler": DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")},
     "fair_share_policy_saved": {
         "half_life_days": "3",
         "dampening_factor": "1",

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from lcm.web.search import MOST
+from lcm.web.search import MAX_HITS
 from scheduling.models import Pool, Slot, SlotState
 from tests.factories import UserFactory, make_definition, make_session
 
@@ -75,10 +75,10 @@ def test_people_whose_names_begin_so_come_before_those_that_have_it_anywhere(fou
 @pytest.mark.parametrize(("role", "leads_on"), [("viewer", False), ("admin", True)])
 def test_admins_are_led_to_all_people_that_match(role, leads_on, client, request):
     client.force_login(request.getfixturevalue(role))
-    for number in range(MOST + 1):
+    for number in range(MAX_HITS + 1):
         UserFactory(username=f"learner-{number}")
     page = client.get(reverse("search"), {"q": "learner"}).content.decode()
-    assert f"More than {MOST} things match “learner”." in page
+    assert f"More than {MAX_HITS} things match “learner”." in page
     assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
 
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.selectors.timeline import timeline_of
+from lcm.selectors.timeline import session_timeline
 from lcm.templatetags.lcm import clock, timeslot, took
 from scheduling.models import Phase, Reservation, Slot, SlotState
 
@@ -112,9 +112,9 @@ def test_sessions_are_sorted_by_either_end_of_their_timeslot(sort, client, opera
 
 def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
     planned(session, now + HOUR, now + 2 * HOUR)
-    steps = {step.status: step.at for step in timeline_of(session, [], now=now) if step.at}
+    steps = {step.status: step.at for step in session_timeline(session, [], now=now) if step.at}
     assert steps == {S.RUNNING: now + HOUR, S.COLLECTING: now + 2 * HOUR}
-    late = {step.status: step.at for step in timeline_of(session, [], now=now + 1.5 * HOUR) if step.at}
+    late = {step.status: step.at for step in session_timeline(session, [], now=now + 1.5 * HOUR) if step.at}
     assert late == {S.COLLECTING: now + 2 * HOUR}, "when it gets to run is not known any more"
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.staticfiles import finders
 from django.http import HttpResponse
 
-from lcm.web.server.static_files import StampedStorage, StaticFilesMiddleware
+from lcm.web.server.static_files import StaticFilesMiddleware, VersionedStorage
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def a_file(tmp_path, settings):
 
 
 def test_an_address_changes_with_its_file(a_file):
-    storage = StampedStorage()
+    storage = VersionedStorage()
     first = storage.url("notes.js")
     assert first.startswith("/static/notes.js?v=")
     assert storage.url("notes.js") == first
@@ -33,7 +33,7 @@ def test_an_address_changes_with_its_file(a_file):
 
 def test_what_has_such_an_address_is_kept_and_the_rest_is_asked_for_again(a_file, rf, db):
     answer = StaticFilesMiddleware(lambda _: HttpResponse(status=404))
-    kept = answer(rf.get(StampedStorage().url("notes.js")))
+    kept = answer(rf.get(VersionedStorage().url("notes.js")))
     assert (kept.status_code, kept.content) == (200, b"'one'")
     assert kept["Cache-Control"] == "max-age=31536000, public, immutable"
     assert answer(rf.get("/static/notes.js"))["Cache-Control"] == "max-age=0, public"

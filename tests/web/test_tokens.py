@@ -31,7 +31,7 @@ def create(as_admin, now):
 
 def test_scopes_are_told_in_words(as_admin):
     both = make_controller("both", "pool:cml-eu", "prometheus:targets").token
-    assert both.scope_words == ["cml-eu", "Prometheus targets"]
+    assert both.scope_labels == ["cml-eu", "Prometheus targets"]
     page = as_admin.get(reverse("token_list")).content.decode()
     assert '<span class="tag">cml-eu</span> <span class="tag">Prometheus targets</span>' in page
     assert "pool:" not in page

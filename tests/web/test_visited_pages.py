@@ -39,7 +39,6 @@ LOOKS_LIKE = {
 }
 NO_PAGE_OF_OURS = {
     "login": "looked at before logging in, in tests/browser/test_everywhere.py",
-    "styleguide": "only there under DEBUG",
     "favicon": "an image",
     "healthz": "for machines",
     "readyz": "for machines",
