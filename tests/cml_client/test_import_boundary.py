@@ -60,7 +60,7 @@ def test_an_observation_is_made_there(bare_python):
 import asyncio, httpx
 from lcm.cml.client.client import CmlClient
 from lcm.cml.observation.observer import observe_lab
-from lcm.cml.client.endpoint import Worker
+from lcm.cml.client.endpoint import CmlEndpoint
 
 def answer(request):
     if request.url.path.endswith("/nodes"):
@@ -70,7 +70,7 @@ def answer(request):
     return httpx.Response(200, json="token" if request.method == "POST" else {})
 
 async def go():
-    async with CmlClient(Worker("w", "http://x", "a", "b"), transport=httpx.MockTransport(answer)) as cml:
+    async with CmlClient(CmlEndpoint("w", "http://x", "a", "b"), transport=httpx.MockTransport(answer)) as cml:
         seen = await observe_lab(cml, "lab")
         print(seen.total_cpu_cores, seen.total_memory_mb, seen.observed_ports)
 

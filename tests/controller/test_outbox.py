@@ -225,7 +225,7 @@ async def scene(outbox):
     lcm.answers = ["down"] * 3
     kept = [(await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept for n in (2, 3)]
     depth = outbox.depth()
-    module.MOST_IN_MEMORY = 2
+    module.MAX_IN_MEMORY = 2
     try:
         await outbox.send("s2", 1, "x", {}, "one")
         full = ""
