@@ -27,7 +27,7 @@ from scheduling.models import (
     TickRun,
 )
 from scheduling.services.pools import create_pool
-from tests.factories import make_definition, make_person, make_project
+from tests.support.factories import make_definition, make_person, make_project
 
 # What a slot is at the start, in turn: (state, has a session on it).
 EMPTY, READY, FULL = (SlotState.EMPTY, False), (SlotState.READY, False), (SlotState.READY, True)

@@ -14,9 +14,9 @@ from pathlib import Path
 from uuid import UUID
 
 from lcm.supervisor.child_process import die_with_parent
-from tests.bench.control_plane import free_address, wait_until
-from tests.bench.prometheus import PrometheusServer, prometheus_server
 from tests.benchmarks.measuring import Timing, measure, print_table, start_django
+from tests.support.control_plane import free_address, wait_until
+from tests.support.prometheus import PrometheusServer, prometheus_server
 
 SIZES = (500, 5_000)
 NODES_A_SESSION = 10
@@ -96,7 +96,7 @@ def main() -> None:
     from observations.livestats.live_stats import query_kernel_live_stats
     from observations.livestats.prometheus_settings import PrometheusSettings
     from observations.livestats.promql import Queries
-    from tests.factories import make_person
+    from tests.support.factories import make_person
 
     ids = [UUID(int=number + 1, version=4) for number in range(max(SIZES))]
     client = APIClient()

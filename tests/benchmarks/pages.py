@@ -12,8 +12,8 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from tests.bench.visiting import LISTS, PANELS, filled
 from tests.benchmarks.measuring import measure_page, print_table, start_django
+from tests.support.page_list import LISTS, PANELS, filled
 
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
 TIMES = 20

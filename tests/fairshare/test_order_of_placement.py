@@ -10,10 +10,10 @@ from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Priority
 from scheduling.models import Pool
 from scheduling.selectors.fair_share import factors_in_pool
-from tests.fairshare.stage import Stage
-from tests.fairshare.test_calculation import key
-from tests.scheduling.fakes import FakeRuntime
-from tests.scheduling.fleet import Fleet
+from tests.fairshare.services.test_calculation import key
+from tests.support.fairshare_setup import Stage
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.fleet import Fleet
 
 WITHOUT = "actions: [allocate]\nplugins: [{name: resources}, {name: priority}, {name: submit_order}]\n"
 
