@@ -1,4 +1,4 @@
-"""Sessions with observations, for tests of pages and of the review."""
+"""Write past sessions into the database of a running LCM: `python -m tests.support.observation_seed CALL …`.
 
 A session counts only after ten minutes, which no browser test can wait for; its past is written through the
 services, as the demo's is.
