@@ -37,7 +37,7 @@ class PolicyForm(PageForm):
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
     lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
-    order = forms.ChoiceField(label="FairShareOrder", choices=FairShareOrder.choices)
+    order = forms.ChoiceField(label="Order", choices=FairShareOrder.choices)
     default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
     dampening_factor = forms.IntegerField(
         label="Dampening factor",

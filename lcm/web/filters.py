@@ -197,8 +197,8 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
 
 class RevisionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("reason", "actor")
-    basis = ChoicesFilter(choices=RevisionBasis.choices, label="RevisionBasis")
-    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="RevisionOutcome")
+    basis = ChoicesFilter(choices=RevisionBasis.choices, label="Basis")
+    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="Outcome")
     created = PeriodFilter(field_name="created_at", label="Applied")
 
     class Meta:

@@ -57,7 +57,7 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("LiveView", ""),
+            ("Live", ""),
         ],
     }
     return _answer(request, "observations/live_session.html", context)
@@ -77,7 +77,7 @@ def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             ("Capacity", reverse("pool_list")),
             (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
             (slot.name, reverse("slot_detail", args=[pk])),
-            ("LiveView", ""),
+            ("Live", ""),
         ],
     }
     return _answer(request, "observations/live_slot.html", context)

@@ -128,9 +128,7 @@ def check_token(*, token: str, preview: RequirementPreview) -> None:
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
-        raise StalePreview(
-            "RequirementPreview this change first; applying takes exactly what was previewed."
-        ) from error
+        raise StalePreview("Preview this change first; applying takes exactly what was previewed.") from error
     now_shown = signing.loads(preview.token, salt=SALT)
     if seen == now_shown:
         return

@@ -58,7 +58,7 @@ RUNS = ListPage(
             numeric=True,
             export_label="Duration ms",
         ),
-        Column("FormResult", lambda row: row.success_count, numeric=True),
+        Column("Done", lambda row: row.success_count, numeric=True),
         Column("Stale", lambda row: row.stale_count, numeric=True),
         Column("Skipped", lambda row: row.skipped_count, numeric=True),
         Column("Failed", lambda row: row.failure_count, sort="-failure_count", numeric=True),

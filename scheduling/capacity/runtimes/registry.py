@@ -35,7 +35,7 @@ def runtime_names() -> list[str]:
 
 
 def runtime_for(pool: Pool) -> RuntimeAdapter:
-    """The pool's way to its instances; `WronglyConfigured` where its settings do not allow one."""
+    """The pool's way to its instances; `Misconfigured` where its settings do not allow one."""
     adapter = _runtimes().get(pool.runtime)
     if adapter is None:
         raise Misconfigured(_no_runtime(pool.runtime))

@@ -237,7 +237,7 @@ async def scene(outbox):
     files = [path.name for path in folder.iterdir()]
     print(json.dumps([bool(taken.answer), kept, depth, full, bool(after.answer), files]))
 
-module.PATIENCE = 0.3
+module.SEND_TIMEOUT = 0.3
 folder, lcm = Path(sys.argv[1]), t.Lcm()
 t.with_outbox(folder, lcm, scene)
 print(json.dumps([body["n"] for _, body, _ in lcm.seen]))

@@ -63,7 +63,7 @@ def test_losing_a_slot_does_not_hold_it_while_it_asks_for_more_sessions(fleet, l
                 reported.append(thread.submit(report).result(20))
         return moved
 
-    real = lost_slots.move_sessions
+    real = lost_slots.transition_sessions
     monkeypatch.setattr(lost_slots, "transition_sessions", move)
     fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=fleet.clock())
     slot.refresh_from_db()

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-MODULES = ["client", "observe", "observation", "worker", "call_errors", "ports", "live_ports"]
+MODULES = [
+    "client.client",
+    "client.endpoint",
+    "client.errors",
+    "observation.live_ports",
+    "observation.model",
+    "observation.observer",
+    "ports",
+]
 FORBIDDEN = ["django", "yaml", "rest_framework", "celery", "gunicorn", "redis", "prometheus_client"]
 
 

@@ -138,14 +138,14 @@ sys.meta_path.insert(0, Blocked())
 import django
 django.setup()
 from scheduling.models import Pool
-from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.base import Misconfigured
 from scheduling.capacity.runtimes.registry import runtime_for, runtime_names, runtime_problems
 assert "ec2" in runtime_names()
 print(runtime_problems("ec2", {})[""])
 assert runtime_for(Pool(name="p", runtime="simulated"))
 try:
     runtime_for(Pool(name="p", runtime="ec2"))
-except WronglyConfigured as error:
+except Misconfigured as error:
     print(error)
 """
 
