@@ -26,22 +26,22 @@ run: $(VENV)/.run-installed ## start LCM with a demo fleet on http://127.0.0.1:8
 	@DEBUG=$${DEBUG:-true} DEMO=$${DEMO:-true} exec $(BIN)/python manage.py up
 
 test: $(VENV)/.dev-installed ## run all tests on PostgreSQL and SQLite, with a worker and a browser
-	@exec $(BIN)/python -m tests.bench $(ARGS)
+	@exec $(BIN)/python -m tests.support $(ARGS)
 
 test-fast: $(VENV)/.dev-installed ## run the tests that need no browser and no processes, on SQLite
-	@exec $(BIN)/python -m tests.bench --fast $(ARGS)
+	@exec $(BIN)/python -m tests.support --fast $(ARGS)
 
 faults: $(VENV)/.dev-installed ## run LCM under faults for 30 minutes and check that it keeps its promises
-	@exec $(BIN)/python -m tests.faults $(ARGS)
+	@exec $(BIN)/python -m tests.end_to_end.faults $(ARGS)
 
 soak: $(VENV)/.dev-installed ## run LCM under load for an hour and record the memory of its processes
-	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
+	@exec $(BIN)/python -m tests.end_to_end.faults.soak $(ARGS)
 
 bench: $(VENV)/.dev-installed ## measure speed on a PostgreSQL of its own
 	@exec $(BIN)/python -m tests.benchmarks $(ARGS)
 
 screenshots: $(VENV)/.dev-installed ## take every page of the demo at three widths in both themes, into var/screenshots
-	@exec $(BIN)/python -m tests.pictures.every_page $(ARGS)
+	@exec $(BIN)/python -m tests.end_to_end.screenshots.every_page $(ARGS)
 
 replay: $(VENV)/.run-installed ## what applying the recommendations would have done on a made-up trace
 	@exec $(BIN)/python -m observations.arithmetic.replay $(ARGS)
@@ -51,7 +51,7 @@ docs: $(VENV)/.dev-installed ## build the documentation into var/site and check 
 	@echo "Open var/site/index.html"
 
 docs-images: $(VENV)/.dev-installed ## take the pictures of the guide from a demo of its own
-	@exec $(BIN)/python -m tests.pictures.guide $(ARGS)
+	@exec $(BIN)/python -m tests.end_to_end.screenshots.guide $(ARGS)
 
 lint: lint-quick ## check style, types, layers, templates, migrations, settings and the API schema
 	$(PRODUCTION) $(BIN)/mypy

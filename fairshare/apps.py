@@ -12,29 +12,29 @@ class FairShareConfig(AppConfig):
             UsageAggregationObserver,
             UsageRecordObserver,
         )
-        from fairshare.selectors.level_factors import standings, standings_of_some
+        from fairshare.selectors.level_factors import level_factors_of, pool_level_factors
         from fairshare.services import allocations, usage_rebuild  # noqa: F401  (sessions open and close them)
         from lcm.monitoring import metrics
         from lcm.services.jobs import register_job
         from scheduling.coordination.coordinator import register_observer
-        from scheduling.selectors.fair_share import register_standings
+        from scheduling.selectors.fair_share import register_factor_readers
 
         for observer in (UsageRecordObserver, UsageAggregationObserver, FairShareCalculationObserver):
             register_observer(observer())
-        register_standings(standings, standings_of_some)
-        metrics.FLEET.append(usage_figures)
+        register_factor_readers(pool_level_factors, level_factors_of)
+        metrics.FLEET_COLLECTORS.append(usage_figures)
         register_job(usage_rebuild.KIND, usage_rebuild.rebuild_step)
         _show_on_pages()
 
 
 def _show_on_pages() -> None:
     """What fair share adds to the side bar and the change log's filter."""
-    from fairshare.pages.overview import needs_of_usage
+    from fairshare.pages.overview import usage_attention_items
     from lcm.web import attention, filters, navigation, overview
 
-    overview.register_part(overview.LaterPart("usage", "wide", "Usage by domain", "overview_usage"))
-    attention.register_needs("usage", needs_of_usage)
+    overview.register_overview_panel(overview.LazyPanel("usage", "wide", "Usage by domain", "overview_usage"))
+    attention.register_attention("usage", usage_attention_items)
     places = ("/fair-share/", "/usage/")
-    entry = navigation.Entry("fairshare", "Fair share", "fair_share", places, "chart-pie")
+    entry = navigation.NavEntry("fairshare", "Fair share", "fair_share", places, "chart-pie")
     navigation.register_entry("Plan", entry, after="capacity")
     filters.OBJECT_TYPES += [("fairsharepolicy", "Fair-share policy"), ("fairshare", "Share")]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from lcm.periodic import SchedulerTaskSpec
+from lcm.periodic import PeriodicTaskSpec
 
 
-def specs() -> list[SchedulerTaskSpec]:
+def specs() -> list[PeriodicTaskSpec]:
     return [
-        SchedulerTaskSpec(
+        PeriodicTaskSpec(
             "usage-retention", "fairshare.tasks.remove_old_usage", timedelta(days=1), timedelta(minutes=10)
         ),
-        SchedulerTaskSpec(
+        PeriodicTaskSpec(
             "usage-check", "fairshare.tasks.check_usage", timedelta(days=1), timedelta(minutes=5)
         ),
     ]

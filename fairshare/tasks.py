@@ -20,7 +20,7 @@ def remove_old_usage() -> None:
 @shared_task(bind=True, max_retries=100)
 def sum_usage(self: Task, *words: str) -> None:
     """Sum what somebody looks at and keep it for them; later, while another sum is made."""
-    if not usage_totals.keep_sums(usage_totals.Question.of(*words), now=timezone.now()):
+    if not usage_totals.cache_totals(usage_totals.UsageQuery.of(*words), now=timezone.now()):
         raise self.retry(countdown=5)
 
 

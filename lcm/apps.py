@@ -14,6 +14,6 @@ class LcmConfig(AppConfig):
         from lcm.services import import_job
         from lcm.services.jobs import register_job
 
-        register_job(import_job.KIND, import_job.import_step)
+        register_job(import_job.JOB_KIND, import_job.import_step)
         register_actions()
         register_finders()

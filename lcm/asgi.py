@@ -7,7 +7,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lcm.settings")
 django.setup(set_prefix=False)
 
-from lcm.api.watch.asgi import WatchFirst  # noqa: E402  (needs Django to be set up)
-from lcm.web.server.asgi_handler import OneThread  # noqa: E402
+from lcm.api.watch.asgi import WatchDispatcher  # noqa: E402  (needs Django to be set up)
+from lcm.web.server.asgi_handler import ThreadedAsgiHandler  # noqa: E402
 
-application = WatchFirst(OneThread())
+application = WatchDispatcher(ThreadedAsgiHandler())

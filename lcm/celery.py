@@ -34,7 +34,7 @@ class BrokerConnections(AMQP):  # type: ignore[misc]
     Connection = BrokerConnection
 
 
-class SurvivingConsumer(Consumer):  # type: ignore[misc]
+class ReconnectingConsumer(Consumer):  # type: ignore[misc]
     """A consumer that outlives a broker restart (decision 0095)."""
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:
@@ -73,12 +73,12 @@ def schedule_periodic_tasks(**kwargs: Any) -> None:
 
 
 @signals.setup_logging.connect
-def keep_our_logging(**kwargs: Any) -> None:
+def keep_django_logging(**kwargs: Any) -> None:
     """Django has configured logging already; Celery must not add its own."""
 
 
 @signals.beat_init.connect
-def prove_at_once(**kwargs: Any) -> None:
+def send_initial_tasks(**kwargs: Any) -> None:
     """The first heartbeat does not wait for an interval, so that LCM is ready as soon as it can be."""
     from lcm.periodic import all_specs
 
@@ -97,7 +97,7 @@ def serve_metrics(**kwargs: Any) -> None:
 
 
 @signals.task_prerun.connect
-def note_task(task_id: str, **kwargs: Any) -> None:
+def set_task_id(task_id: str, **kwargs: Any) -> None:
     logs.task_id.set(task_id)
 
 
@@ -110,7 +110,7 @@ def count_task(task: Any, state: str | None, **kwargs: Any) -> None:
 
 
 @signals.worker_process_init.connect
-def keep_loaded_code_out_of_collections(**kwargs: Any) -> None:
+def freeze_loaded_objects(**kwargs: Any) -> None:
     """Exempt the loaded code from the garbage collector.
 
     Python delays a full collection until the new objects are a quarter of those that the last one found. The
@@ -121,7 +121,7 @@ def keep_loaded_code_out_of_collections(**kwargs: Any) -> None:
 
 
 @signals.worker_process_shutdown.connect
-def forget_process(pid: int, **kwargs: Any) -> None:
+def drop_process_metrics(pid: int, **kwargs: Any) -> None:
     from lcm.monitoring import metrics
 
-    metrics.forget_process(pid)
+    metrics.mark_process_dead(pid)

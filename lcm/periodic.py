@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 @dataclass(frozen=True)
-class SchedulerTaskSpec:
+class PeriodicTaskSpec:
     """A periodic task; a lost run costs one interval, so one that waits longer than that is dropped.
 
     A run that waits for less than 5 s is never dropped: the clocks of beat and worker may differ.
@@ -46,16 +46,16 @@ def seconds(setting: str) -> timedelta:
     return timedelta(seconds=settings.CONFIG[setting])
 
 
-def specs() -> list[SchedulerTaskSpec]:
+def specs() -> list[PeriodicTaskSpec]:
     return [
-        SchedulerTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
-        SchedulerTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
-        SchedulerTaskSpec("drive-jobs", "lcm.tasks.drive_jobs", timedelta(minutes=1)),
-        SchedulerTaskSpec("forget-changes", "lcm.tasks.forget_changes", timedelta(minutes=10)),
+        PeriodicTaskSpec("beat-heartbeat", "lcm.tasks.beat_heartbeat", seconds("BEAT_HEARTBEAT_INTERVAL")),
+        PeriodicTaskSpec("cleanup", "lcm.tasks.clean_up", seconds("CLEANUP_INTERVAL")),
+        PeriodicTaskSpec("drive-jobs", "lcm.tasks.requeue_abandoned_jobs", timedelta(minutes=1)),
+        PeriodicTaskSpec("forget-changes", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),
     ]
 
 
-def all_specs() -> list[SchedulerTaskSpec]:
+def all_specs() -> list[PeriodicTaskSpec]:
     """The specs of all apps: each may have a module `periodic` with a function `specs()`."""
     modules = [f"{app}.periodic" for app in settings.INSTALLED_APPS if _has_periodic(app)]
     return [spec for name in modules for spec in import_module(name).specs()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from lcm.config.data_folder import embedded_socket, kept_secret_key
-from lcm.config.environment import database_from, read_settings, refuse_unsafe, time_zone_from
+from lcm.config.data_folder import embedded_valkey_socket, load_or_create_secret_key
+from lcm.config.environment import database_settings, read_settings, reject_unsafe_settings, time_zone_from
 from lcm.config.logs import logging_config
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -14,8 +14,8 @@ CONFIG = read_settings()
 
 DEBUG: bool = CONFIG["DEBUG"]
 DATA_DIR: Path = (BASE_DIR / CONFIG["DATA_DIR"]).resolve()
-SECRET_KEY: str = CONFIG["SECRET_KEY"] or (kept_secret_key(DATA_DIR) if DEBUG else "")
-refuse_unsafe(debug=DEBUG, demo=CONFIG["DEMO"], secret_key=SECRET_KEY)
+SECRET_KEY: str = CONFIG["SECRET_KEY"] or (load_or_create_secret_key(DATA_DIR) if DEBUG else "")
+reject_unsafe_settings(debug=DEBUG, demo=CONFIG["DEMO"], secret_key=SECRET_KEY)
 ALLOWED_HOSTS: list[str] = CONFIG["ALLOWED_HOSTS"]
 CSRF_TRUSTED_ORIGINS: list[str] = CONFIG["CSRF_TRUSTED_ORIGINS"]
 DEMO: bool = CONFIG["DEMO"]
@@ -81,14 +81,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- database, broker, cache --------------------------------------------------------------------
 
-DATABASES = {"default": database_from(CONFIG["DATABASE_URL"], DATA_DIR, CONFIG["DATABASE_POOL_SIZE"])}
+DATABASES = {"default": database_settings(CONFIG["DATABASE_URL"], DATA_DIR, CONFIG["DATABASE_POOL_SIZE"])}
 
 REDIS_EMBEDDED = not CONFIG["REDIS_URL"]
-VALKEY_SOCKET = embedded_socket(DATA_DIR)
+VALKEY_SOCKET = embedded_valkey_socket(DATA_DIR)
 REDIS_URL: str = CONFIG["REDIS_URL"] or f"unix://{quote(str(VALKEY_SOCKET))}"
 CACHES = {
     "default": {
-        "BACKEND": "lcm.config.redis_cache.KeptRedisCache",
+        "BACKEND": "lcm.config.redis_cache.PersistentRedisCache",
         "LOCATION": REDIS_URL,
         "KEY_PREFIX": "lcm",
         "OPTIONS": {"socket_timeout": 0.5, "socket_connect_timeout": 0.5},
@@ -142,7 +142,7 @@ STATICFILES_FINDERS = [
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "lcm.web.server.static_files.StampedStorage"
+        "BACKEND": "lcm.web.server.static_files.VersionedStorage"
         if DEBUG
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
@@ -156,7 +156,7 @@ REST_FRAMEWORK = {
         "lcm.api.authentication.TokenAuthentication",
         "lcm.api.authentication.PersonSessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["lcm.api.permissions.AccessRule"],
+    "DEFAULT_PERMISSION_CLASSES": ["lcm.api.permissions.AccessPermission"],
     "DEFAULT_THROTTLE_CLASSES": ["lcm.api.throttling.PrincipalThrottle"],
     "DEFAULT_PAGINATION_CLASS": "lcm.api.pagination.KeysetPagination",
     "DEFAULT_FILTER_BACKENDS": ["lcm.api.filters.SharedFilterBackend"],
@@ -171,7 +171,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Lab Cloud Manager: definitions, sessions and the capacity under them.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["lcm.api.permissions.AccessRule"],
+    "SERVE_PERMISSIONS": ["lcm.api.permissions.AccessPermission"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/",
@@ -197,7 +197,7 @@ SPECTACULAR_SETTINGS = {
         "LiveStateEnum": "observations.api.live_serializers.STATES",
         "JobStateEnum": "lcm.models.jobs.JobState",
         "TokenStateEnum": ["valid", "expired", "revoked"],
-        "RevisionBasisEnum": "lcm.models.definitions.Basis",
+        "RevisionBasisEnum": "lcm.models.definitions.RevisionBasis",
         "SourceEnum": ["used", "allocated"],
     },
 }

@@ -7,7 +7,7 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from lcm.events.change_feed import forget_entries
+from lcm.events.change_feed import prune_entries
 from lcm.services import jobs, maintenance
 
 # How long a task works on one job before others get their turn.
@@ -26,9 +26,9 @@ def clean_up() -> None:
 
 
 @shared_task
-def forget_changes() -> None:
+def prune_change_feed() -> None:
     """The change feed is kept for a while; controllers that were away longer list again."""
-    forget_entries(now=timezone.now())
+    prune_entries(now=timezone.now())
 
 
 @shared_task
@@ -38,12 +38,12 @@ def run_job(key: str) -> None:
     if job is None:
         return
     until = timezone.now() + JOB_TURN
-    while jobs.work_on(job, now=timezone.now()):
+    while jobs.run_step(job, now=timezone.now()):
         if timezone.now() > until:
-            jobs.let_go(job)
+            jobs.release_job(job)
             return
 
 
 @shared_task
-def drive_jobs() -> None:
-    jobs.send_abandoned(now=timezone.now())
+def requeue_abandoned_jobs() -> None:
+    jobs.enqueue_abandoned_jobs(now=timezone.now())

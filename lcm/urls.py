@@ -14,7 +14,6 @@ from lcm.pages import (
     project_members,
     search,
     sessions,
-    styleguide,
     tokens,
 )
 from lcm.web import error_pages
@@ -49,7 +48,7 @@ urlpatterns = [
     path("sessions/<uuid:pk>/extend", sessions.session_extend, name="session_extend"),
     path("definitions/", definitions.definition_list, name="definition_list"),
     path("definitions/import", definition_import.definition_import, name="definition_import"),
-    path("definitions/import-many", definition_import.definition_import_many, name="definition_import_many"),
+    path("definitions/import-many", definition_import.definition_bulk_import, name="definition_import_many"),
     path("definitions/activate", definitions.definition_bulk_activate, name="definition_bulk_activate"),
     path("definitions/deprecate", definitions.definition_bulk_deprecate, name="definition_bulk_deprecate"),
     path("definitions/<uuid:pk>/", definitions.definition_detail, name="definition_detail"),
@@ -95,7 +94,6 @@ urlpatterns = [
     path("jobs/<uuid:pk>/retry", jobs.job_retry, name="job_retry"),
     path("changes/", account.change_list, name="change_list"),
     path("changes/<int:pk>/", account.change_detail, name="change_detail"),
-    path("styleguide", styleguide.styleguide, name="styleguide"),
     path("favicon.ico", account.favicon, name="favicon"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

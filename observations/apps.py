@@ -16,9 +16,9 @@ class ObservationsConfig(AppConfig):
         from observations.selectors.sessions import planned_and_observed
         from scheduling.coordination.coordinator import register_observer
 
-        metrics.FLEET.append(observation_figures)
+        metrics.FLEET_COLLECTORS.append(observation_figures)
         register_observer(ServiceDiscoveryObserver())
-        controller_sessions.REQUESTS["observe"] = open_requests
+        controller_sessions.OPEN_REQUESTS["observe"] = open_requests
         sessions.DETAILS.append(planned_and_observed)
         add_filters()
         _show_on_pages()
@@ -28,22 +28,26 @@ def _show_on_pages() -> None:
     """What observations add to the side bar, the pages of sessions and definitions, and the lists."""
     from lcm.pages.lists import DEFINITIONS
     from lcm.web import navigation, overview, panels
-    from lcm.web.attention import register_needs
+    from lcm.web.attention import register_attention
     from lcm.web.list_page import replace_list
     from observations.pages import drift_acknowledgement, evidence, lists
-    from observations.pages.attention_items import needs_of_observations
+    from observations.pages.attention_items import observation_attention_items
     from observations.selectors.drift import has_drifted
-    from observations.selectors.live import has_a_lab
+    from observations.selectors.live import has_lab
 
     drift_acknowledgement.register_actions()
     evidence.register_actions()
     replace_list(DEFINITIONS, lists.DEFINITIONS)
-    register_needs("observations", needs_of_observations)
-    overview.register_part(overview.LaterPart("busiest", "wide", "Busiest sessions", "busiest_sessions"))
-    entry = navigation.Entry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
+    register_attention("observations", observation_attention_items)
+    overview.register_overview_panel(
+        overview.LazyPanel("busiest", "wide", "Busiest sessions", "busiest_sessions")
+    )
+    entry = navigation.NavEntry("drift", "Port drift", "drift_list", "/drift/", "arrows-right-left")
     navigation.register_entry("Plan", entry, after="capacity")
     navigation.add_prefix("definitions", "/observations/")
-    controllers = navigation.Entry("controllers", "Controllers", "controller_list", "/controllers/", "server")
+    controllers = navigation.NavEntry(
+        "controllers", "Controllers", "controller_list", "/controllers/", "server"
+    )
     navigation.register_entry("System", controllers, after="tokens")
     panels.register_panel(page="definition", name="review", title="Review", url_name="definition_review")
     panels.register_panel(
@@ -55,7 +59,7 @@ def _show_on_pages() -> None:
     )
     panels.register_panel(page="definition", name="drift", title="Port drift", url_name="definition_drift")
     panels.register_panel(
-        page="session-wide", name="live", title="Live", url_name="session_live", when=has_a_lab
+        page="session-wide", name="live", title="Live", url_name="session_live", when=has_lab
     )
     panels.register_panel(
         page="slot", name="live", title="Live", url_name="slot_live", when=lambda slot: slot.lease_count > 0

@@ -11,5 +11,5 @@ from observations.livestats.prometheus_settings import problems
 
 
 @register()
-def live_stats_can_be_asked(**kwargs: Any) -> list[Error]:
+def check_prometheus_settings(**kwargs: Any) -> list[Error]:
     return [Error(problem, id="observations.E001") for problem in problems(settings.CONFIG)]

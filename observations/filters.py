@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from lcm.models import LabletDefinition, LabletSession, User
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import MAX_NAMES
-from lcm.web.filter_time import asked_at
+from lcm.web.filter_time import filter_now
 from lcm.web.filters import (
     ChoicesFilter,
     DefinitionFilter,
@@ -20,8 +20,8 @@ from lcm.web.filters import (
     SearchFilter,
 )
 from lcm.web.filters import register_filter as register
-from observations.models import DriftReview, LeftOut, ReviewState, SessionObservation
-from observations.models.aggregates import Verdict
+from observations.models import DriftReview, NotCountedReason, ReviewState, SessionObservation
+from observations.models.aggregates import ProvisioningClass
 from observations.models.drift import KIND_WORDS, is_open
 
 # Of the people meant, those asked for last.
@@ -41,7 +41,7 @@ class DriftFilter(df.FilterSet):  # type: ignore[misc]
 
     def in_state(self, qs: QuerySet[DriftReview], name: str, value: list[str]) -> QuerySet[DriftReview]:
         """As it is now: an acknowledgement that has ended is open."""
-        now = asked_at()
+        now = filter_now()
         states = {
             ReviewState.OPEN.value: is_open(now),
             ReviewState.ACKNOWLEDGED.value: Q(state=ReviewState.ACKNOWLEDGED, acknowledged_until__gt=now),
@@ -76,7 +76,7 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
     definition = ObjectFilter(LabletDefinition, field_name="definition_id", label="Definition")
     session = ObjectFilter(LabletSession, field_name="session_id", label="Session")
     counts = FlagFilter(field_name="is_sample", label="Counts")
-    left_out = ChoicesFilter(choices=LeftOut.choices, label="Left out because")
+    left_out = ChoicesFilter(choices=NotCountedReason.choices, label="Left out because")
     drift = FlagFilter(field_name="session__port_drift_detected", label="Port drift")
     drift_open = FlagFilter(field_name="session__port_drift_open", label="Open port drift")
     observed = PeriodFilter(field_name="observed_at", label="Observed")
@@ -88,7 +88,9 @@ class EvidenceFilter(df.FilterSet):  # type: ignore[misc]
 
 def add_filters() -> None:
     """Definitions can be filtered by what their sessions say, on their page and over the API."""
-    verdict: Any = ChoicesFilter(field_name="assessment__verdict", choices=Verdict.choices, label="Class")
+    verdict: Any = ChoicesFilter(
+        field_name="assessment__verdict", choices=ProvisioningClass.choices, label="Class"
+    )
     register(DefinitionFilter, "class", verdict)
     observed = PeriodFilter(field_name="assessment__last_observed_at", label="Observed")
     register(DefinitionFilter, "observed", observed)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lcm.periodic import SchedulerTaskSpec, seconds
+from lcm.periodic import PeriodicTaskSpec, seconds
 
 
-def specs() -> list[SchedulerTaskSpec]:
+def specs() -> list[PeriodicTaskSpec]:
     return [
-        SchedulerTaskSpec("look-at-reviews", "observations.tasks.look_at_reviews", seconds("REVIEW_INTERVAL"))
+        PeriodicTaskSpec("look-at-reviews", "observations.tasks.look_at_reviews", seconds("REVIEW_INTERVAL"))
     ]

@@ -12,26 +12,26 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from lcm.domain.lifecycle import FINAL, SessionStatus
-from lcm.events.change_feed import note_sessions
+from lcm.events.change_feed import append_session_changes
 from lcm.events.signals import (
     definition_revised,
     observation_requested,
-    process_gone,
-    process_seen,
+    process_heartbeat,
+    process_stopped,
     sessions_moved,
 )
 from lcm.models import ApiToken, DefinitionRevision, LabletDefinition, LabletSession
 from observations.models import DefinitionAssessment
 from observations.services.aggregates import refresh_assessment
 from observations.services.drift_reviews import close_drift
-from observations.services.outcomes import note_collecting, settle_outcomes
-from observations.services.port_drift import forget_leaked, hand_over_shown
-from observations.services.presence import forget_presence, note_presence
+from observations.services.outcomes import mark_collected, settle_outcomes
+from observations.services.port_drift import delete_leaked_ports, transfer_shown_ports
+from observations.services.presence import delete_presence, save_presence
 from scheduling.signals import ports_going_free
 
 
 @receiver(sessions_moved)
-def follow(
+def update_observations(
     sender: Any,
     session_ids: list[UUID],
     old: SessionStatus,
@@ -42,28 +42,28 @@ def follow(
 ) -> None:
     """Who reaches collecting, or stops while running, counts from then on; leaked ports go with the lab."""
     if new == SessionStatus.COLLECTING or (old, new) == (SessionStatus.RUNNING, SessionStatus.STOPPING):
-        note_collecting(session_ids=session_ids, now=now)
+        mark_collected(session_ids=session_ids, now=now)
     elif new == SessionStatus.STOPPING:
         settle_outcomes(session_ids=session_ids, now=now)
     elif lab_is_gone and new in FINAL:
-        forget_leaked(session_ids)
+        delete_leaked_ports(session_ids)
     if old == SessionStatus.STOPPING:
         close_drift(session_ids)
 
 
 @receiver(ports_going_free)
-def keep_what_others_show(sender: Any, session_ids: list[UUID], **kwargs: Any) -> None:
+def transfer_ports(sender: Any, session_ids: list[UUID], **kwargs: Any) -> None:
     """A lab that runs on may use a port of one that is gone."""
-    hand_over_shown(session_ids)
+    transfer_shown_ports(session_ids)
 
 
 @receiver(observation_requested)
-def tell_controllers(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
+def notify_controllers(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -> None:
     """Someone wants it observed: its controller hears of it by the watch."""
-    note_sessions([session.pk], now=now)
+    append_session_changes([session.pk], now=now)
 
 
-@receiver(process_seen)
+@receiver(process_heartbeat)
 def record_presence(
     sender: Any,
     kind: str,
@@ -74,18 +74,18 @@ def record_presence(
     clock_skew: Decimal | None = None,
     **kwargs: Any,
 ) -> None:
-    note_presence(kind=kind, name=name, address=address, token=token, clock_skew=clock_skew, now=now)
+    save_presence(kind=kind, name=name, address=address, token=token, clock_skew=clock_skew, now=now)
 
 
-@receiver(process_gone)
+@receiver(process_stopped)
 def remove_presence(
     sender: Any, kind: str, name: str, token: ApiToken | None, now: datetime, **kwargs: Any
 ) -> None:
-    forget_presence(kind=kind, name=name, token=token, now=now)
+    delete_presence(kind=kind, name=name, token=token, now=now)
 
 
 @receiver(definition_revised)
-def assess_again(
+def reassess_definition(
     sender: Any, definition: LabletDefinition, revision: DefinitionRevision, now: datetime, **kwargs: Any
 ) -> None:
     """After the commit: a recording locks the assessment and then the definition, a revision the reverse."""
@@ -97,7 +97,7 @@ def _refresh(definition_id: UUID, now: datetime) -> None:
 
 
 @receiver(post_save, sender=LabletDefinition)
-def make_assessment(sender: Any, instance: LabletDefinition, created: bool, **kwargs: Any) -> None:
+def create_assessment(sender: Any, instance: LabletDefinition, created: bool, **kwargs: Any) -> None:
     """Every definition has an assessment, so that lists can be sorted by it."""
     if created:
         DefinitionAssessment.objects.create(definition=instance, epoch=instance.topology_hash)

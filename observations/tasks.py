@@ -5,10 +5,10 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from observations.services.review_snooze import sweep_reviews
+from observations.services.review_snooze import refresh_due_reviews
 
 
 @shared_task
 def look_at_reviews() -> None:
     """Bring back what was snoozed, forget waste of long ago, trust old figures less."""
-    sweep_reviews(now=timezone.now())
+    refresh_due_reviews(now=timezone.now())

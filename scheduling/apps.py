@@ -13,28 +13,28 @@ class SchedulingConfig(AppConfig):
         from scheduling.metrics import capacity_figures
         from scheduling.placement.framework.plugin import plugins
 
-        metrics.FLEET.append(capacity_figures)
+        metrics.FLEET_COLLECTORS.append(capacity_figures)
         for handler in BUILT_IN:
             register_handler(handler())
         # Each process loads other packages at its start, so that a broken one is named then.
         plugins()
         coordinator.load_observers()
-        _tell_controllers()
+        _add_controller_fields()
         _show_on_pages()
 
 
-def _tell_controllers() -> None:
+def _add_controller_fields() -> None:
     """Where the sessions are that a controller works on, and which ports they have."""
     from lcm.selectors import controller_sessions
     from scheduling.selectors import controller_assignments as capacity
 
-    controller_sessions.PARTS |= {
+    controller_sessions.SESSION_FIELDS |= {
         "slot": capacity.slots_of_sessions,
         "allocated_ports": capacity.ports_of_sessions,
     }
     controller_sessions.NODES_BY_SLOT.append(capacity.nodes_by_slot)
-    controller_sessions.ON_SLOT.append(capacity.sessions_on_slot)
-    controller_sessions.EVER_ON_SLOT.append(capacity.sessions_ever_on_slot)
+    controller_sessions.SESSIONS_ON_SLOT.append(capacity.sessions_on_slot)
+    controller_sessions.SESSIONS_EVER_ON_SLOT.append(capacity.sessions_ever_on_slot)
 
 
 def _show_on_pages() -> None:
@@ -55,7 +55,7 @@ def _show_on_pages() -> None:
     )
     from lcm.web.list_page import replace_list
     from scheduling.pages import bulk_reservations, bulk_slots, lists
-    from scheduling.pages.overview import needs_of_capacity, pools_part, queue_part, waiting_clause
+    from scheduling.pages.overview import capacity_attention_items, pools_part, queue_part, waiting_clause
     from scheduling.pages.reservations import place_of_session
     from scheduling.pages.search import find_pools, find_slots
     from scheduling.selectors.capacity import pool_names, suggest_pools
@@ -66,19 +66,23 @@ def _show_on_pages() -> None:
     replace_list(SESSIONS, lists.SESSIONS)
     search.register_finder("slots", search.Finder("Slots", find_slots, "slot_list"))
     search.register_finder("pools", search.Finder("Pools", find_pools, "pool_list"))
-    attention.register_needs("capacity", needs_of_capacity)
-    overview.register_part(overview.Part("pools", "wide", "overview/pools.html", pools_part))
-    overview.register_part(overview.LaterPart("ticks", "side", "Tick duration", "overview_ticks"))
-    overview.register_part(overview.Part("queue", "side", "overview/queue.html", queue_part, waiting_clause))
+    attention.register_attention("capacity", capacity_attention_items)
+    overview.register_overview_panel(
+        overview.OverviewPanel("pools", "wide", "overview/pools.html", pools_part)
+    )
+    overview.register_overview_panel(overview.LazyPanel("ticks", "side", "Tick duration", "overview_ticks"))
+    overview.register_overview_panel(
+        overview.OverviewPanel("queue", "side", "overview/queue.html", queue_part, waiting_clause)
+    )
 
-    queue = navigation.Entry(
+    queue = navigation.NavEntry(
         "queue", "Queue", "queue_list", ("/queue/", "/ticks/", "/decisions/"), "queue-list"
     )
     navigation.register_entry("", queue, after="sessions")
     pages = ("/pools/", "/slots/", "/reservations/")
-    entry = navigation.Entry("capacity", "Capacity", "pool_list", pages, "server-stack")
+    entry = navigation.NavEntry("capacity", "Capacity", "pool_list", pages, "server-stack")
     navigation.register_entry("Plan", entry, after="definitions")
-    observers = navigation.Entry("observers", "Observers", "observer_list", "/observers/", "eye")
+    observers = navigation.NavEntry("observers", "Observers", "observer_list", "/observers/", "eye")
     navigation.register_entry("System", observers)
     panels.register_panel(
         page="session-first",
@@ -88,7 +92,7 @@ def _show_on_pages() -> None:
         when=lambda session: session.status == SessionStatus.PENDING,
     )
     SUGGESTERS["pools"] = suggest_pools
-    session_location.register_place(place_of_session)
+    session_location.register_session_location(place_of_session)
     panels.register_panel(page="session", name="capacity", title="Capacity", url_name="session_capacity")
     filters.OBJECT_TYPES += [("pool", "Pool"), ("slot", "Slot"), ("reservation", "Reservation")]
     object_links.OBJECT_PAGES |= {

@@ -11,7 +11,7 @@ from scheduling.placement.framework.plugin import refused_plugins
 
 
 @register()
-def entry_points_can_be_used(**kwargs: Any) -> list[Warning]:
+def check_entry_points(**kwargs: Any) -> list[Warning]:
     plugins = [
         Warning(f"The plugin “{name}” cannot be used: {problem}", id="scheduling.W001")
         for name, problem in refused_plugins().items()

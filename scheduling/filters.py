@@ -11,7 +11,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession, Priority
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import search_sessions
-from lcm.web.filter_time import asked_at
+from lcm.web.filter_time import filter_now
 from lcm.web.filters import ChoicesFilter, EndedFilter, FlagFilter, ObjectFilter, PeriodFilter, SearchFilter
 from scheduling.models import (
     ACTIVE_PHASES,
@@ -43,7 +43,7 @@ class PoolFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
     def in_state(self, qs: QuerySet[Pool], name: str, value: list[str]) -> QuerySet[Pool]:
-        return qs.alias(is_in=pool_state(asked_at())).filter(is_in__in=value) if value else qs
+        return qs.alias(is_in=pool_state(filter_now())).filter(is_in__in=value) if value else qs
 
 
 class PoolChoices(df.FilterSet):  # type: ignore[misc]
@@ -82,11 +82,11 @@ class SlotFilter(PoolChoices):
         return qs.filter(interruption_deadline__isnull=value != "true")
 
     def only_overdue(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
-        overdue = is_overdue(asked_at())
+        overdue = is_overdue(filter_now())
         return qs.filter(overdue) if value == "true" else qs.exclude(overdue)
 
     def only_silent(self, qs: QuerySet[Slot], name: str, value: str) -> QuerySet[Slot]:
-        silent = is_silent(asked_at())
+        silent = is_silent(filter_now())
         return qs.filter(silent) if value == "true" else qs.exclude(silent)
 
 

@@ -132,7 +132,7 @@ def _ticks() -> Metric:
 
 
 def _observers() -> Iterator[Metric]:
-    from scheduling.selectors.observers import last_successes, observed
+    from scheduling.selectors.observers import last_successes, observer_statuses
 
     labels = OBSERVER_LABELS
     last = GaugeMetricFamily(
@@ -152,7 +152,7 @@ def _observers() -> Iterator[Metric]:
         "Start of the last run of an observer or handler without a failure.",
         labels=labels,
     )
-    rows = observed(timezone.now())
+    rows = observer_statuses(timezone.now())
     succeeded = last_successes(each.name for each in rows)
     for each in rows:
         names = [each.name, each.kind.value]

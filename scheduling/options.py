@@ -19,7 +19,7 @@ Reader = Callable[[str, Any], Any]
 REQUIRED: Any = MISSING
 
 
-class Unusable(Exception):
+class InvalidOptions(Exception):
     """Settings that cannot be taken: the key (none: all of them) and a sentence each."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
@@ -32,7 +32,7 @@ def number(default: float | None, low: float, high: float) -> Any:
 
     def read(key: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise mistyped(key, value, f"a number from {low:g} to {high:g}")
+            raise wrong_type(key, value, f"a number from {low:g} to {high:g}")
         return value
 
     return setting(default, read)
@@ -41,7 +41,7 @@ def number(default: float | None, low: float, high: float) -> Any:
 def flag(default: bool) -> Any:
     def read(key: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise mistyped(key, value, "true or false")
+            raise wrong_type(key, value, "true or false")
         return value
 
     return setting(default, read)
@@ -56,9 +56,11 @@ def text(
         if isinstance(value, str) and value == default:
             return value
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise mistyped(key, value, expected)
+            raise wrong_type(key, value, expected)
         if len(value) > longest:
-            raise Unusable({key: f"“{key}” has {len(value)} characters; at most {longest} are allowed."})
+            raise InvalidOptions(
+                {key: f"“{key}” has {len(value)} characters; at most {longest} are allowed."}
+            )
         return value
 
     return setting(default, read)
@@ -67,7 +69,7 @@ def text(
 def choice(of: type[StrEnum], default: StrEnum) -> Any:
     def read(key: str, value: Any) -> StrEnum:
         if value not in of.__members__.values():
-            raise mistyped(key, value, f"one of {', '.join(of)}")
+            raise wrong_type(key, value, f"one of {', '.join(of)}")
         return of(value)
 
     return setting(default, read)
@@ -78,7 +80,7 @@ def texts() -> Any:
 
     def read(key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-            raise mistyped(key, value, "a list of texts")
+            raise wrong_type(key, value, "a list of texts")
         return tuple(value)
 
     return setting((), read)
@@ -89,7 +91,7 @@ def texts_by_name() -> Any:
 
     def read(key: str, value: Any) -> dict[str, str]:
         if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-            raise mistyped(key, value, "an object of names and texts")
+            raise wrong_type(key, value, "an object of names and texts")
         return dict(value)
 
     return field(default_factory=dict, metadata={"read": read})
@@ -100,18 +102,18 @@ def rows(of: type[Any], *, required: bool = True) -> Any:
 
     def read(key: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise mistyped(key, value, "a list of objects")
+            raise wrong_type(key, value, "a list of objects")
         if required and not value:
-            raise Unusable({key: f"“{key}” must name at least one."})
+            raise InvalidOptions({key: f"“{key}” must name at least one."})
         found: list[Any] = []
         problems: dict[str, str] = {}
         for index, item in enumerate(value):
             try:
                 found.append(read_options(of, item, f"{key}[{index}]"))
-            except Unusable as error:
+            except InvalidOptions as error:
                 problems |= error.problems
         if problems:
-            raise Unusable(problems)
+            raise InvalidOptions(problems)
         return tuple(found)
 
     return setting(REQUIRED if required else (), read)
@@ -120,7 +122,7 @@ def rows(of: type[Any], *, required: bool = True) -> Any:
 def read_options(of: type[Options], values: Any, path: str = "") -> Options:
     """The settings as their dataclass; `Unusable` names everything that is wrong with them."""
     if not isinstance(values, Mapping):
-        raise mistyped(path, values, "an object of names and values")
+        raise wrong_type(path, values, "an object of names and values")
     prefix = f"{path}." if path else ""
     known: dict[str, Field[Any]] = {each.name: each for each in fields(of)}  # type: ignore[arg-type]
     problems = {f"{prefix}{key}": _unknown(f"{key}", known) for key in values if key not in known}
@@ -130,8 +132,8 @@ def read_options(of: type[Options], values: Any, path: str = "") -> Options:
             if name in values:
                 found[name] = _value(declared, f"{prefix}{name}", values[name])
             elif declared.default is MISSING and declared.default_factory is MISSING:
-                raise Unusable({f"{prefix}{name}": f"“{prefix}{name}” is required."})
-        except Unusable as error:
+                raise InvalidOptions({f"{prefix}{name}": f"“{prefix}{name}” is required."})
+        except InvalidOptions as error:
             problems |= error.problems
     if not problems:
         made = of(**found)
@@ -139,7 +141,7 @@ def read_options(of: type[Options], values: Any, path: str = "") -> Options:
         problems = {f"{prefix}{key}": sentence for key, sentence in check().items()}
         if not problems:
             return made
-    raise Unusable(problems)
+    raise InvalidOptions(problems)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -165,10 +167,10 @@ def _unknown(key: str, known: Iterable[str]) -> str:
     return f"There is no setting “{key}”{suggestion(key, known)}"
 
 
-def mistyped(key: str, value: Any, expected: str) -> Unusable:
+def wrong_type(key: str, value: Any, expected: str) -> InvalidOptions:
     """What to raise for a value of the wrong kind."""
     shown = json.dumps(value, ensure_ascii=False, default=str)
-    return Unusable(
+    return InvalidOptions(
         {key: f"{f'“{key}”' if key else 'The settings'} must be {expected}, but is {_shortened(shown)}."}
     )
 

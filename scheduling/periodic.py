@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import Any
 
-from lcm.periodic import SchedulerTaskSpec, seconds
+from lcm.periodic import PeriodicTaskSpec, seconds
 from scheduling.coordination.coordinator import coordinator
 from scheduling.coordination.observer import interval_of
 
@@ -16,17 +16,17 @@ logger = logging.getLogger(__name__)
 RESUME_INTERVAL = timedelta(seconds=1)
 
 
-def specs() -> list[SchedulerTaskSpec]:
+def specs() -> list[PeriodicTaskSpec]:
     return [
-        SchedulerTaskSpec("tick", "scheduling.tasks.tick_all", seconds("TICK_INTERVAL")),
-        SchedulerTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
-        SchedulerTaskSpec("resume-interrupted", "scheduling.tasks.resume_interrupted", RESUME_INTERVAL),
-        SchedulerTaskSpec("forget-ticks", "scheduling.tasks.forget_ticks", timedelta(hours=1)),
+        PeriodicTaskSpec("tick", "scheduling.tasks.tick_all", seconds("TICK_INTERVAL")),
+        PeriodicTaskSpec("reconcile", "scheduling.tasks.reconcile_all", seconds("RECONCILE_INTERVAL")),
+        PeriodicTaskSpec("resume-interrupted", "scheduling.tasks.resume_interrupted", RESUME_INTERVAL),
+        PeriodicTaskSpec("forget-ticks", "scheduling.tasks.forget_ticks", timedelta(hours=1)),
         *_coordinated(),
     ]
 
 
-def _coordinated() -> list[SchedulerTaskSpec]:
+def _coordinated() -> list[PeriodicTaskSpec]:
     """One spec for each handler and observer; one without a usable interval never stops beat."""
     kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("scheduling.tasks.run_handler", coordinator.handlers),
@@ -38,7 +38,7 @@ def _coordinated() -> list[SchedulerTaskSpec]:
             try:
                 # Another package cannot replace a task of LCM, such as “tick”, by an observer of that name.
                 key = f"observer:{name}" if name in coordinator.installed else name
-                found.append(SchedulerTaskSpec(key, task, interval_of(each), each.initial_delay, (name,)))
+                found.append(PeriodicTaskSpec(key, task, interval_of(each), each.initial_delay, (name,)))
             except Exception:
                 logger.exception("not_scheduled", extra={"observer": name})
     return found

@@ -12,8 +12,12 @@ from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.signals import session_created, sessions_moved
 from lcm.models import LabletSession
 from scheduling.models import Phase
-from scheduling.services.port_allocation import abandon_ports
-from scheduling.services.reservations import end_for_sessions, reserve_again, reserve_for_session
+from scheduling.services.port_allocation import mark_ports_leaked
+from scheduling.services.reservations import (
+    end_session_reservations,
+    requeue_reservations,
+    reserve_for_session,
+)
 
 S = SessionStatus
 HAD_A_LAB = (S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING)
@@ -25,7 +29,7 @@ def reserve(sender: Any, session: LabletSession, now: datetime, **kwargs: Any) -
 
 
 @receiver(sessions_moved)
-def follow(
+def update_reservations(
     sender: Any,
     session_ids: list[UUID],
     old: SessionStatus,
@@ -39,14 +43,14 @@ def follow(
     Ports of a lab that may still be on its worker are nobody's until it was looked for.
     """
     if not lab_is_gone and old in HAD_A_LAB and new in (S.FAILED, S.PENDING):
-        abandon_ports(session_ids, now=now)
+        mark_ports_leaked(session_ids, now=now)
     if new in FINAL:
         pending = Phase.EXPIRED if new == SessionStatus.EXPIRED else Phase.CANCELLED
-        end_for_sessions(
+        end_session_reservations(
             session_ids=session_ids, pending=pending, now=now, reason=f"session {new.label.lower()}"
         )
     elif new == SessionStatus.PENDING:
-        end_for_sessions(
+        end_session_reservations(
             session_ids=session_ids, pending=Phase.CANCELLED, now=now, reason="back to the queue"
         )
-        reserve_again(session_ids=session_ids, now=now)
+        requeue_reservations(session_ids=session_ids, now=now)

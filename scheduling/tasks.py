@@ -16,11 +16,11 @@ from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.capacity.runtimes.unusable import UnusableRuntime
 from scheduling.capacity.tick import KEPT_TICKS, scheduling_tick
 from scheduling.coordination.coordinator import coordinator, process_handler, process_observer
-from scheduling.coordination.leases import drop_expired, expired_leases
+from scheduling.coordination.leases import delete_expired_lease, expired_leases
 from scheduling.metrics import TickMetrics
-from scheduling.models import AttemptOutcome, LaunchAttempt, Lease, Pool, TickRun
-from scheduling.services.decisions import forget_decisions
-from scheduling.services.observer_runs import forget_runs
+from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, ProcessLease, TickRun
+from scheduling.services.decisions import delete_old_decisions
+from scheduling.services.observer_runs import delete_old_runs
 from scheduling.services.pools import stop_pool
 
 logger = logging.getLogger(__name__)
@@ -72,9 +72,9 @@ def forget_ticks() -> None:
     """Ticks and leases of what has died are kept for two days, decisions as set, runs for a month."""
     now = timezone.now()
     TickRun.objects.filter(started_at__lt=now - KEPT_TICKS).delete()
-    Lease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
-    forget_decisions(now=now)
-    forget_runs(now=now)
+    ProcessLease.objects.filter(expires_at__lt=now - KEPT_TICKS).delete()
+    delete_old_decisions(now=now)
+    delete_old_runs(now=now)
 
 
 @shared_task
@@ -96,7 +96,7 @@ def resume_interrupted() -> None:
         if task is not None:
             logger.warning("interrupted_work_resumed", extra={"lease": name})
             task.apply_async((key,), expires=30, priority=AFTER_TICKS if kind == "launch" else None)
-            drop_expired(name, holder=holder)
+            delete_expired_lease(name, holder=holder)
 
 
 def _task_under(kind: str, key: str) -> Any:

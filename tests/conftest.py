@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from lcm.domain.actors import Actor
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role
 from lcm.models import DefinitionStatus, LabletDefinition, LabletSession, Project, User
-from tests.factories import (
+from tests.support.factories import (
     TokenHolder,
     make_controller,
     make_definition,
@@ -41,22 +42,18 @@ Caller = User | TokenHolder | None
 
 # Pages by the hundred, long properties and servers: left out of make test-fast.
 SLOW_FOLDERS = (
-    "admin",
-    "capacity_pages",
-    "capacity_api",
-    "runtimes",
-    "scheduler_pages",
-    "scheduler_api",
-    "controller",
-    "cml",
-    "cml_client",
-    "cml_simulator",
     "docs",
+    "end_to_end",
     "fairshare",
-    "livestats",
+    "lcm/admin",
+    "lcm/api/watch",
+    "lcm/cml",
+    "lcm/controller",
     "observations",
-    "scheduler",
-    "watch",
+    "scheduling/api",
+    "scheduling/capacity/runtimes",
+    "scheduling/pages",
+    "scheduling/placement",
 )
 # Long ones that hold whatever the database: make test runs them on PostgreSQL alone.
 ONCE = (
@@ -67,12 +64,14 @@ ONCE = (
     "test_permission_matrix",
     "test_query_counts",
 )
+TESTS = Path(__file__).parent
 DATABASE = {"db", "transactional_db", "django_db_setup", "live_server"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name in SLOW_FOLDERS:
+        folder = item.path.parent.relative_to(TESTS).as_posix()
+        if f"{folder}/".startswith(tuple(f"{each}/" for each in SLOW_FOLDERS)):
             item.add_marker(pytest.mark.slow)
         if item.path.stem in ONCE:
             item.add_marker(pytest.mark.once)

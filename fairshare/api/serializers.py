@@ -21,9 +21,9 @@ from fairshare.arithmetic.units import RESOURCES, exact_seconds
 from fairshare.models import (
     FairShare,
     FairShareCalculation,
+    FairShareOrder,
     FairSharePolicy,
     Normalisation,
-    Order,
     UsageBucket,
 )
 from fairshare.models.levels import Level
@@ -38,7 +38,7 @@ class AmountsSerializer(serializers.Serializer[Any]):
     gpu = serializers.FloatField()
 
 
-class ExactSerializer(serializers.Serializer[Any]):
+class ExactAmountsSerializer(serializers.Serializer[Any]):
     cpu_cores = serializers.CharField()
     memory_gb = serializers.CharField()
     storage_gb = serializers.CharField()
@@ -70,7 +70,7 @@ class UsageBucketSerializer(serializers.ModelSerializer[UsageBucket]):
             "exact_seconds",
         ]
 
-    @extend_schema_field(ExactSerializer)
+    @extend_schema_field(ExactAmountsSerializer)
     def get_exact_seconds(self, row: UsageBucket) -> dict[str, str]:
         return {name: str(exact_seconds(getattr(row, name))) for name in RESOURCES}
 
@@ -178,7 +178,7 @@ class ChangedSerializer(serializers.Serializer[Any]):
     changed = serializers.IntegerField()
 
 
-class MoveSerializer(serializers.Serializer[Any]):
+class RankChangeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     within = serializers.CharField()
     rank_before = serializers.IntegerField()
@@ -189,8 +189,8 @@ class MoveSerializer(serializers.Serializer[Any]):
 
 class PreviewSerializer(serializers.Serializer[Any]):
     text = serializers.CharField()
-    up = MoveSerializer(many=True)
-    down = MoveSerializer(many=True)
+    up = RankChangeSerializer(many=True)
+    down = RankChangeSerializer(many=True)
     up_count = serializers.IntegerField()
     down_count = serializers.IntegerField()
     same_count = serializers.IntegerField()
@@ -204,7 +204,7 @@ class PolicyChangeSerializer(serializers.Serializer[Any]):
     half_life_days = HalfLifeField(required=False)
     lookback_days = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LOOKBACK_DAYS)
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, required=False)
-    order = serializers.ChoiceField(choices=Order.choices, required=False)
+    order = serializers.ChoiceField(choices=FairShareOrder.choices, required=False)
     resource_weights = ResourceWeightsField(child=serializers.FloatField(), required=False)
     default_weight = PositiveField(required=False)
     dampening_factor = serializers.IntegerField(
@@ -220,7 +220,7 @@ class PolicySaveSerializer(PolicyChangeSerializer):
 
 
 @dataclass(frozen=True)
-class ShownPolicy:
+class PoolPolicy:
     """A pool's policy as the API shows it."""
 
     pool: Pool
@@ -240,9 +240,9 @@ class ShownPolicy:
         return warnings_for(self.pool)
 
 
-def _shown(pool: Pool) -> ShownPolicy:
+def _shown(pool: Pool) -> PoolPolicy:
     row: FairSharePolicy | None = getattr(pool, "fair_share_policy", None)
-    return ShownPolicy(pool, row.values if row else Policy(), own=row is not None)
+    return PoolPolicy(pool, row.values if row else Policy(), own=row is not None)
 
 
 class PolicySerializer(serializers.Serializer[Any]):
@@ -252,7 +252,7 @@ class PolicySerializer(serializers.Serializer[Any]):
     half_life_days = serializers.FloatField(source="policy.half_life_days")
     lookback_days = serializers.IntegerField(source="policy.lookback_days")
     normalisation = serializers.ChoiceField(choices=Normalisation.choices, source="policy.normalisation")
-    order = serializers.ChoiceField(choices=Order.choices, source="policy.order")
+    order = serializers.ChoiceField(choices=FairShareOrder.choices, source="policy.order")
     resource_weights = serializers.DictField(child=serializers.FloatField(), source="weights")
     resource_weight_sources = serializers.DictField(child=serializers.CharField(), source="sources")
     default_weight = serializers.FloatField(source="policy.default_weight")

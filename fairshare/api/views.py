@@ -15,7 +15,7 @@ from fairshare.api import serializers as s
 from fairshare.filters import FairShareFilter, UsageBucketFilter
 from fairshare.models import FairShare, UsageBucket
 from fairshare.models.levels import ROOT
-from fairshare.selectors.previews import preview
+from fairshare.selectors.previews import preview_fair_share
 from fairshare.selectors.shares import calculation_of, shares
 from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import SubjectKey, policy_read_with
@@ -72,7 +72,7 @@ class FairShareViewSet(ReadViewSet[FairShare]):
     def preview(self, request: Request) -> Response:
         """Who would move with these weights; nothing is changed."""
         pool, weights, _ = self._asked(request)
-        found = preview(pool, now=self.now(), weights=checked_weights(weights))
+        found = preview_fair_share(pool, now=self.now(), weights=checked_weights(weights))
         return Response(s.PreviewSerializer(found).data)
 
     def _asked(self, request: Request) -> tuple[Pool, dict[SubjectKey, Any], str]:
@@ -114,4 +114,4 @@ class PolicyViewSet(ReadViewSet[Pool]):
         changes = self.given(s.PolicyChangeSerializer, request)
         pool = self.get_object()
         changed = changed_policy(policy_read_with(pool), changes)
-        return Response(s.PreviewSerializer(preview(pool, now=self.now(), policy=changed)).data)
+        return Response(s.PreviewSerializer(preview_fair_share(pool, now=self.now(), policy=changed)).data)

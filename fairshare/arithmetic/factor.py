@@ -56,12 +56,12 @@ def usage_ratio(usage: Any, sibling_usage: Any, share: Any) -> Any:
     return np.where(shares > 0, usage / among / np.where(shares > 0, shares, 1.0), np.inf)
 
 
-def standing_of(ratio: Any) -> Any:
+def level_factor(ratio: Any) -> Any:
     """The level fair share 1/ratio mapped into [0, 1]: no usage is 1, the share is 0.5, no share is 0."""
     return 1.0 / (1.0 + ratio)
 
 
-def without_noise(values: Any) -> Any:
+def remove_rounding_noise(values: Any) -> Any:
     """Return the values with one value for all that differ by rounding noise alone, so that equals tie.
 
     Rounding to a grid would not do: two equal sums can lie on both sides of a boundary of the grid.

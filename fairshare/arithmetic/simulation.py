@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairshare.arithmetic.policy import Policy, policy_problems, read_weight, share_problem
-from fairshare.arithmetic.tree import DEPTH, Result, Subject, calculate
+from fairshare.arithmetic.tree import DEPTH, FairShareResult, Subject, calculate
 from fairshare.arithmetic.units import RESOURCES
 
 _KEYS = {"policy", "capacity", "elsewhere", "tree"}
 _NODE_KEYS = {"name", "weight", "usage", "children"}
 
 
-class BadDocument(ValueError):
+class InvalidDocument(ValueError):
     """A document that cannot be simulated; says where and why."""
 
 
@@ -31,11 +31,11 @@ def simulate(document: Any) -> list[dict[str, Any]]:
     paths = [subject.path for subject in subjects]
     _expect(len(set(paths)) == len(paths), "A name stands twice under the same parent.")
     if policy.normalisation == "capacity" and not any(capacity):
-        raise BadDocument("Normalising by capacity needs “capacity”, in hours by resource.")
+        raise InvalidDocument("Normalising by capacity needs “capacity”, in hours by resource.")
     try:
         results = calculate(subjects, policy, capacity=capacity, elsewhere=elsewhere)
     except ValueError as error:
-        raise BadDocument(str(error)) from error
+        raise InvalidDocument(str(error)) from error
     found = {result.path: result for result in results}
     return [_shown(found[subject.path]) for subject in subjects]
 
@@ -60,7 +60,7 @@ def _policy(values: Any) -> Policy:
     _expect(isinstance(values, Mapping), "“policy” has to be an object.")
     _refuse_unknown(values, set(Policy.__dataclass_fields__), "the policy")
     for name, problem in policy_problems(values).items():
-        raise BadDocument(f"policy.{name}: {problem}")
+        raise InvalidDocument(f"policy.{name}: {problem}")
     return Policy(**values)
 
 
@@ -78,7 +78,7 @@ def _amount(value: Any, where: str) -> float:
     return float(value)
 
 
-def _shown(result: Result) -> dict[str, Any]:
+def _shown(result: FairShareResult) -> dict[str, Any]:
     lfs = result.level_fair_share
     return {
         "path": list(result.path),
@@ -104,4 +104,4 @@ def _refuse_unknown(given: Mapping[str, Any], known: set[str], where: str) -> No
 
 def _expect(holds: object, message: str) -> None:
     if not holds:
-        raise BadDocument(message)
+        raise InvalidDocument(message)

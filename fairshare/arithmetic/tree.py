@@ -11,10 +11,10 @@ from fairshare.arithmetic.factor import (
     capacity_usage,
     effective_usage,
     fair_share_factor,
-    standing_of,
+    level_factor,
+    remove_rounding_noise,
     usage_ratio,
     weighted,
-    without_noise,
 )
 from fairshare.arithmetic.policy import PARENT, Policy, Weight, usable_weight
 
@@ -36,7 +36,7 @@ class Subject(NamedTuple):
     usage: Sequence[float]
 
 
-class Result(NamedTuple):
+class FairShareResult(NamedTuple):
     """What came out for a subject."""
 
     path: Path
@@ -88,7 +88,7 @@ class _Groups(NamedTuple):
     depth: Places  # how many rows of `standing` the head has
 
 
-class _Stand(NamedTuple):
+class _LevelResult(NamedTuple):
     """The results of a level."""
 
     share: Numbers
@@ -107,24 +107,24 @@ def calculate(
     *,
     capacity: Sequence[float] = (),
     elsewhere: float = 0.0,
-) -> list[Result]:
+) -> list[FairShareResult]:
     """Shares, usage, factor and rank of every subject.
 
     `capacity` is what could have been used, by resource; `elsewhere` is usage of the pool that belongs to
     no subject of the tree.
     """
-    levels = _grow(subjects, policy)
+    levels = _build_levels(subjects, policy)
     total = elsewhere + (float(weighted(levels[0].usage, policy.weights).sum()) if levels else 0.0)
     groups = _groups(levels, policy)
-    results: list[Result] = []
+    results: list[FairShareResult] = []
     for depth, level in enumerate(levels, 1):
-        stand = _stand(level, groups, policy, total, capacity)
+        stand = _calculate_level(level, groups, policy, total, capacity)
         _keep_heads(level, stand, groups)
         results.extend(_results(level, stand, policy, depth))
     return results
 
 
-def _grow(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
+def _build_levels(subjects: Sequence[Subject], policy: Policy) -> list[_Level]:
     """The levels from the top down, with usage summed up from below."""
     found: list[_Level] = []
     index: dict[Path, int] = {(): 0}
@@ -165,7 +165,7 @@ def _groups(levels: Sequence[_Level], policy: Policy) -> _Groups:
     )
 
 
-def _keep_heads(level: _Level, stand: _Stand, groups: _Groups) -> None:
+def _keep_heads(level: _Level, stand: _LevelResult, groups: _Groups) -> None:
     """Keep the values of those that head a group for those below them."""
     own = ~level.joins
     number = level.number[own]
@@ -200,7 +200,9 @@ def _parents(subjects: Sequence[Subject], index: dict[Path, int]) -> Places:
     return np.array(parents, dtype=np.int64)
 
 
-def _stand(level: _Level, groups: _Groups, policy: Policy, total: float, capacity: Sequence[float]) -> _Stand:
+def _calculate_level(
+    level: _Level, groups: _Groups, policy: Policy, total: float, capacity: Sequence[float]
+) -> _LevelResult:
     """The shares of a level, and what they make of its usage."""
     group, joins, dampening = level.group, level.joins, policy.dampening_factor
     below_root = group != 0
@@ -218,15 +220,15 @@ def _stand(level: _Level, groups: _Groups, policy: Policy, total: float, capacit
     # Under the root there is no parent to take values from; a share of the whole is left.
     taken = joins & below_root
     effective = np.where(taken, groups.effective[group], effective)
-    factor = without_noise(np.where(taken, groups.factor[group], factor))
-    ratio = without_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
+    factor = remove_rounding_noise(np.where(taken, groups.factor[group], factor))
+    ratio = remove_rounding_noise(np.where(joins, 0.0, usage_ratio(worth, groups.worth[group], share)))
     standing = groups.standing[:, group].copy()
     own = np.flatnonzero(~joins)
-    standing[groups.depth[group[own]], own] = standing_of(ratio[own])
-    return _Stand(share, norm_share, worth, actual, effective, factor, ratio, standing)
+    standing[groups.depth[group[own]], own] = level_factor(ratio[own])
+    return _LevelResult(share, norm_share, worth, actual, effective, factor, ratio, standing)
 
 
-def _results(level: _Level, stand: _Stand, policy: Policy, depth: int) -> Iterator[Result]:
+def _results(level: _Level, stand: _LevelResult, policy: Policy, depth: int) -> Iterator[FairShareResult]:
     standing = list(stand.standing[:depth])
     ranks = _ranks(standing if policy.order == "tree" else [stand.factor])
     columns = (
@@ -235,7 +237,7 @@ def _results(level: _Level, stand: _Stand, policy: Policy, depth: int) -> Iterat
         _rows(standing), ranks,
     )  # fmt: skip
     plain = (each.tolist() if isinstance(each, np.ndarray) else each for each in columns)
-    return map(Result._make, zip((each.path for each in level.subjects), *plain, strict=True))
+    return map(FairShareResult._make, zip((each.path for each in level.subjects), *plain, strict=True))
 
 
 def _rows(columns: Sequence[Numbers]) -> list[tuple[float, ...]]:
@@ -255,7 +257,7 @@ def _ranks(keys: Sequence[Numbers]) -> Places:
     return ranks
 
 
-def standing_values(result: Result, policy: Policy) -> tuple[float, ...]:
+def level_factors(result: FairShareResult, policy: Policy) -> tuple[float, ...]:
     """Three numbers to compare from the left; what stands above or below a level is equal for all."""
     if policy.order == "classic":
         return (1.0, 1.0, result.factor)

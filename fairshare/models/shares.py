@@ -18,7 +18,7 @@ class Normalisation(models.TextChoices):
     CAPACITY = "capacity", "Relative to the pool's capacity"
 
 
-class Order(models.TextChoices):
+class FairShareOrder(models.TextChoices):
     TREE = "tree", "Level by level"
     CLASSIC = "classic", "By the person's factor alone"
 
@@ -30,7 +30,7 @@ class FairSharePolicy(DatedModel):
     half_life_days = models.FloatField(default=7.0)
     lookback_days = models.PositiveIntegerField(default=28)
     normalisation = models.CharField(max_length=8, choices=Normalisation, default=Normalisation.RELATIVE)
-    order = models.CharField(max_length=7, choices=Order, default=Order.TREE)
+    order = models.CharField(max_length=7, choices=FairShareOrder, default=FairShareOrder.TREE)
     resource_weights = models.JSONField(default=dict, blank=True)
     default_weight = models.FloatField(default=1.0)
     dampening_factor = models.PositiveIntegerField(default=1)
@@ -49,7 +49,7 @@ class FairSharePolicy(DatedModel):
             models.CheckConstraint(
                 name="policy_normalisation_known", condition=Q(normalisation__in=Normalisation.values)
             ),
-            models.CheckConstraint(name="policy_order_known", condition=Q(order__in=Order.values)),
+            models.CheckConstraint(name="policy_order_known", condition=Q(order__in=FairShareOrder.values)),
         ]
 
     def __str__(self) -> str:

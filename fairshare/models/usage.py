@@ -1,6 +1,6 @@
 """Usage: allocations, the records cut from them, and the buckets that records are summed into.
 
-Moments are milliseconds since 1970 and amounts whole numbers (see `fairshare.arithmetic.units`), so that both databases
+Times are milliseconds since 1970 and amounts are whole numbers (`fairshare.arithmetic.units`), so that both
 compute with them exactly. Rows name people, projects and kernels by id only: the ledger outlives them.
 """
 

@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from django.db import Error as DatabaseError
 
 from fairshare.arithmetic.slices import to_moment
-from fairshare.services.usage_records import Page, halves, pages, record_page, unrecorded_since
+from fairshare.services.usage_records import AllocationPage, halves, pages, record_page, unrecorded_since
 from scheduling.coordination.observer import ObserverHandler, ObserverResult
 
 logger = logging.getLogger(__name__)
 
 
-class UsageRecordObserver(ObserverHandler[Page]):
+class UsageRecordObserver(ObserverHandler[AllocationPage]):
     """Records what each node of a lab held, every 5 minutes and when the node ends."""
 
     interval_setting = "USAGE_RECORD_INTERVAL"
@@ -25,17 +25,17 @@ class UsageRecordObserver(ObserverHandler[Page]):
     def name(cls) -> str:
         return "usage-record"
 
-    def fetch_targets(self, now: datetime) -> Iterator[Page]:
+    def fetch_targets(self, now: datetime) -> Iterator[AllocationPage]:
         """Pages of allocations; those of kernels that ended since the last pass are among them."""
         yield from pages()
 
-    def execute(self, targets: Sequence[Page], now: datetime) -> ObserverResult:
+    def execute(self, targets: Sequence[AllocationPage], now: datetime) -> ObserverResult:
         result = ObserverResult()
         for page in targets:
             result += self._record_or_halve(page, now)
         return result
 
-    def _record_or_halve(self, page: Page, now: datetime) -> ObserverResult:
+    def _record_or_halve(self, page: AllocationPage, now: datetime) -> ObserverResult:
         """A page is recorded as a whole; if that fails, in halves, until what fails is left alone."""
         try:
             return ObserverResult(success_count=self._record(page, now))
@@ -50,7 +50,7 @@ class UsageRecordObserver(ObserverHandler[Page]):
         since = unrecorded_since(now=now)
         return None if since is None else now - to_moment(since)
 
-    def _record(self, page: Page, now: datetime) -> int:
+    def _record(self, page: AllocationPage, now: datetime) -> int:
         """In as many transactions as a back-fill takes."""
         done = record_page(page, now=now)
         count = done.allocations

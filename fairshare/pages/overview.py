@@ -15,22 +15,22 @@ from fairshare.models.levels import Level
 from fairshare.selectors.usage import KINDS, Period, last_check, top_domains, usage_by_day
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.attention import Look, Need
+from lcm.web.attention import AttentionItem, FleetSnapshot
 from lcm.web.charts.columns import Series, stacked
-from lcm.web.charts.scales import told
-from lcm.web.overview import later_panel
+from lcm.web.charts.scales import format_number
+from lcm.web.overview import render_lazy_panel
 
 DAYS = 14
 
 
-def needs_of_usage(look: Look) -> Iterator[Need]:
+def usage_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
     """Buckets that are not the sum of their records."""
     check = last_check()
     if check is not None and check.difference_count:
         count = check.difference_count
         text = f"**{count:,} usage {'bucket differs' if count == 1 else 'buckets differ'}** from the records"
         more = "Shares and the queue's order are made of them"
-        yield Need(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
+        yield AttentionItem(text, reverse("fair_share"), check.checked_at, "bad", more, "oct")
 
 
 @require_GET
@@ -50,11 +50,11 @@ def overview_usage(request: HttpRequest) -> HttpResponseBase:
         "days": DAYS,
         "crumbs": [("Overview", reverse("home")), ("Usage by domain", "")],
     }
-    return later_panel(request, "overview/usage.html", context)
+    return render_lazy_panel(request, "overview/usage.html", context)
 
 
 def _sentence(named: Sequence[Series], unit: str) -> str:
     if not named:
         return f"**Nothing was used in the last {DAYS} days.**"
     most = max(named, key=lambda series: series.total)
-    return f"**{most.name} used most: {told(most.total)} {unit}** in the last {DAYS} days."
+    return f"**{most.name} used most: {format_number(most.total)} {unit}** in the last {DAYS} days."

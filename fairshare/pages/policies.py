@@ -15,15 +15,15 @@ from django.views.decorators.http import require_http_methods
 
 from fairshare.arithmetic.policy import DEFAULT_RESOURCE_WEIGHTS, Policy
 from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
-from fairshare.models import Normalisation, Order
+from fairshare.models import FairShareOrder, Normalisation
 from fairshare.pages.texts import policy_sentence
-from fairshare.selectors.previews import preview
-from fairshare.selectors.trees import Rules, policy_read_with, weights_of, with_policies
+from fairshare.selectors.previews import preview_fair_share
+from fairshare.selectors.trees import TreeRules, policy_read_with, weights_of, with_policies
 from fairshare.services.policies import changed_policy, save_policy, warnings_for
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, actor_of, go, save_form
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message, save_form
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Pool
 
@@ -37,7 +37,7 @@ class PolicyForm(PageForm):
     half_life_days = forms.FloatField(label="Half-life, days", help_text="Usage counts half after this long.")
     lookback_days = forms.IntegerField(label="Looks back, days", help_text="What is older does not count.")
     normalisation = forms.ChoiceField(label="Normalised", choices=Normalisation.choices)
-    order = forms.ChoiceField(label="Order", choices=Order.choices)
+    order = forms.ChoiceField(label="FairShareOrder", choices=FairShareOrder.choices)
     default_weight = forms.FloatField(label="Default weight", help_text="Of who has no weight of their own.")
     dampening_factor = forms.IntegerField(
         label="Dampening factor",
@@ -95,32 +95,34 @@ def policy_edit(request: HttpRequest) -> HttpResponseBase:
     }
     if form.is_bound and "preview" in request.POST:
         form.fields["reason"].required = False
-        context["preview"] = _previewed(pool, present, form)
+        context["preview"] = _preview_or_none(pool, present, form)
         if request.htmx:  # type: ignore[attr-defined]
             return render(request, "fairshare/preview.html", context)
     elif form.is_bound:
 
-        def save(data: Mapping[str, Any]) -> Done:
+        def save(data: Mapping[str, Any]) -> FormResult:
             _, warnings = save_policy(
                 pool=pool, actor=actor_of(request), reason=data["reason"], **form.changes
             )
             for warning in warnings:
                 messages.warning(request, warning)
-            return Done(f"Policy of {pool} saved; it counts from the next calculation on.", back)
+            return FormResult(f"Policy of {pool} saved; it counts from the next calculation on.", back)
 
         if done := save_form(form, save):
-            return go(request, done)
+            return redirect_with_message(request, done)
         return render(request, "fairshare/policy.html", context, status=422)
     return render(request, "fairshare/policy.html", context)
 
 
-def _previewed(pool: Pool, present: Policy, form: PolicyForm) -> Any:
+def _preview_or_none(pool: Pool, present: Policy, form: PolicyForm) -> Any:
     """Who would move; None when the form cannot be taken, with the errors at their fields."""
     if not form.is_valid():
         return None
     try:
         changed = changed_policy(present, form.changes)
-        return preview(pool, now=timezone.now(), policy=changed, stored=Rules(present, weights_of(pool)))
+        return preview_fair_share(
+            pool, now=timezone.now(), policy=changed, stored=TreeRules(present, weights_of(pool))
+        )
     except InvalidInput as error:
         add_errors(form, error)
         return None

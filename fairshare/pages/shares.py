@@ -16,11 +16,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
-from fairshare.models import Normalisation, Order
+from fairshare.models import FairShareOrder, Normalisation
 from fairshare.models.levels import Level
 from fairshare.pages.exports import SHARES
 from fairshare.pages.texts import FOUND_ALONE, rank_sentence, sentence, weights_text
-from fairshare.selectors.shares import branches, pools_to_share, search, shares
+from fairshare.selectors.shares import pools_to_share, search_tree, shares, tree_rows
 from fairshare.selectors.subject_names import with_names
 from fairshare.selectors.trees import policy_read_with
 from fairshare.selectors.usage import Period, last_check, top_domains, usage_by_day
@@ -28,11 +28,11 @@ from fairshare.services.policies import warnings_for
 from fairshare.services.usage_rebuild import start_rebuild
 from lcm.domain.errors import LcmError
 from lcm.domain.roles import Role
-from lcm.services.task_queue import ask_worker
+from lcm.services.task_queue import enqueue_task
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
 from lcm.web.export import export
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, go
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message
 from lcm.web.forms import ReasonForm
 from scheduling.models import Pool
 
@@ -61,19 +61,21 @@ def usage_check(request: HttpRequest) -> HttpResponseBase:
     """Compare records with buckets again, in the background."""
     back = reverse("fair_share")
     try:
-        ask_worker("fairshare.tasks.check_usage")
+        enqueue_task("fairshare.tasks.check_usage")
     except LcmError as error:
         messages.error(request, error.message)
-        return go(request, Done("", back))
-    return go(request, Done("Records and buckets are compared as soon as a worker is free.", back))
+        return redirect_with_message(request, FormResult("", back))
+    return redirect_with_message(
+        request, FormResult("Records and buckets are compared as soon as a worker is free.", back)
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def usage_rebuild(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         job = start_rebuild(reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return Done("", reverse("job_detail", args=[job.pk]))
+        return FormResult("", reverse("job_detail", args=[job.pk]))
 
     home = reverse("fair_share")
     page = FormPage(
@@ -93,7 +95,7 @@ def _tree(request: HttpRequest, pool: Pool) -> dict[str, Any]:
     """The lines of the tree: opened branches, or what is searched for."""
     query = request.GET.get("q", "").strip()[:100]
     policy = policy_read_with(pool)
-    found = search(pool, query) if query else branches(pool, _opened(request))
+    found = search_tree(pool, query) if query else tree_rows(pool, _opened(request))
     return {
         "pool": pool,
         "policy": policy,
@@ -125,7 +127,7 @@ def _around(request: HttpRequest, shown: Mapping[str, Any]) -> dict[str, Any]:
         if shown["query"]
         else sentence(shown["tree"].rows, pool.calculated_at, used=bool(top)),
         "normalised": Normalisation(shown["policy"].normalisation).label,
-        "order": Order(shown["policy"].order).label,
+        "order": FairShareOrder(shown["policy"].order).label,
         "weights": own,
         "default_weights": default,
         "warnings": warnings_for(pool),

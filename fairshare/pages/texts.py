@@ -7,17 +7,17 @@ from datetime import datetime
 
 from fairshare.arithmetic.policy import Policy
 from fairshare.arithmetic.units import LABELS
-from fairshare.models import Order
+from fairshare.models import FairShareOrder
 from fairshare.models.levels import Level
-from fairshare.selectors.shares import Row
-from lcm.web.wording import counted
+from fairshare.selectors.shares import TreeRow
+from lcm.web.wording import count_text
 
 ABOVE = 1.05
 # Of what a search finds nothing can be said of the whole.
 FOUND_ALONE = "**Projects and people of that name.** Without a search the whole tree is shown."
 
 
-def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool) -> str:
+def sentence(rows: Sequence[TreeRow], calculated_at: datetime | None, *, used: bool) -> str:
     """Who is above their share, who goes first, and where the largest part of it comes from.
 
     `used`: there is usage, counted in the calculation or not yet.
@@ -47,12 +47,12 @@ def sentence(rows: Sequence[Row], calculated_at: datetime | None, *, used: bool)
 def policy_sentence(policy: Policy) -> str:
     """“**Usage halves every 7 days and counts for 28 days.**”"""
     half_life = "day" if policy.half_life_days == 1 else f"{policy.half_life_days:g} days"
-    return f"**Usage halves every {half_life} and counts for {counted(policy.lookback_days, 'day')}.**"
+    return f"**Usage halves every {half_life} and counts for {count_text(policy.lookback_days, 'day')}.**"
 
 
 def rank_sentence(policy: Policy) -> str:
     """How rank comes about."""
-    if policy.order == Order.TREE:
+    if policy.order == FairShareOrder.TREE:
         return (
             "Rank goes by the factor of the domain first, then of the project, then of the person; "
             "who has the higher one goes first within a priority."
@@ -61,7 +61,7 @@ def rank_sentence(policy: Policy) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    shown = list(names[:most]) + ([counted(len(names) - most, "other")] if len(names) > most else [])
+    shown = list(names[:most]) + ([count_text(len(names) - most, "other")] if len(names) > most else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 

@@ -17,13 +17,13 @@ from fairshare.arithmetic.units import HOUR_NAMES, LABELS, RESOURCES
 from fairshare.models.levels import Level
 from fairshare.pages.exports import BUCKETS
 from fairshare.selectors.subject_names import with_names
-from fairshare.selectors.usage import Period, Used, usage_by_day
-from fairshare.services.usage_totals import SUBJECTS, Question, who_used_most
+from fairshare.selectors.usage import Period, SubjectUsage, usage_by_day
+from fairshare.services.usage_totals import SUBJECTS, UsageQuery, usage_totals
 from lcm.domain.errors import LcmError
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
 from lcm.web.charts.columns import stacked
-from lcm.web.charts.scales import told
+from lcm.web.charts.scales import format_number
 from lcm.web.export import export
 from lcm.web.forms import PageForm
 from scheduling.models import Pool
@@ -78,16 +78,16 @@ def usage_explorer(request: HttpRequest) -> HttpResponseBase:
         "level": Level(level),
         "query": _query(request),
         "crumbs": [("Fair share", reverse("fair_share")), ("Usage", "")],
-        **_answered(Question(period, level, resource)),
+        **_answered(UsageQuery(period, level, resource)),
     }
     polled = bool(request.htmx)  # type: ignore[attr-defined]
     return render(request, f"fairshare/usage.html{'#found' if polled else ''}", {**context, "oob": polled})
 
 
-def _answered(asked: Question) -> dict[str, Any]:
+def _answered(asked: UsageQuery) -> dict[str, Any]:
     """Who used most in words, as a chart and as a table; or why that is not there yet."""
     try:
-        answer = who_used_most(asked, now=timezone.now())
+        answer = usage_totals(asked, now=timezone.now())
     except LcmError as error:
         return {"problem": error.message}
     if answer.found is None:
@@ -100,7 +100,13 @@ def _answered(asked: Question) -> dict[str, Any]:
         "chart": stacked(by_day, unit=HOUR_NAMES[resource]),
         "heads": [(name, LABELS[name], HOUR_NAMES[name]) for name in RESOURCES],
         "subjects": [
-            (each, [(f"{LABELS[name]}, {HOUR_NAMES[name]}", told(each.amounts[name])) for name in RESOURCES])
+            (
+                each,
+                [
+                    (f"{LABELS[name]}, {HOUR_NAMES[name]}", format_number(each.amounts[name]))
+                    for name in RESOURCES
+                ],
+            )
             for each in found.subjects
         ],
         "part_of": LABELS[resource],
@@ -109,13 +115,13 @@ def _answered(asked: Question) -> dict[str, Any]:
     }
 
 
-def _sentence(found: list[Used], asked: Question) -> str:
+def _sentence(found: list[SubjectUsage], asked: UsageQuery) -> str:
     days, resource = _days(asked.period), asked.resource
     used = [each for each in found if each.amounts[resource] > 0]
     if not used:
         return f"**Nothing was used in the {days}.** Usage is there once records are summed into buckets."
     top = used[0]
-    amount = f"{told(top.amounts[resource])} {HOUR_NAMES[resource]}"
+    amount = f"{format_number(top.amounts[resource])} {HOUR_NAMES[resource]}"
     return f"**{top.name} used most: {amount}, {100 * top.part:.0f} % of all** in the {days}, UTC."
 
 

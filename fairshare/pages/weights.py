@@ -14,16 +14,23 @@ from django.views.decorators.http import require_POST
 
 from fairshare.arithmetic.policy import Weight
 from fairshare.models.levels import Level
-from fairshare.selectors.previews import preview
+from fairshare.selectors.previews import preview_fair_share
 from fairshare.selectors.subject_names import names_of
-from fairshare.selectors.trees import Rules, SubjectKey, Weights, policy_read_with, weights_of, with_policies
+from fairshare.selectors.trees import (
+    SubjectKey,
+    TreeRules,
+    Weights,
+    policy_read_with,
+    weights_of,
+    with_policies,
+)
 from fairshare.services.policies import checked_weights, set_weights
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, actor_of, go, save_form, show
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from scheduling.models import Pool
 
 PREFIX = "w:"
@@ -47,16 +54,16 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
     changes = _changes(request, stored.weights)
     back = f"{reverse('fair_share')}?pool={pool.name}"
     if not changes:
-        return go(request, Done("No weight was changed.", back))
+        return redirect_with_message(request, FormResult("No weight was changed.", back))
     form = ReasonForm(request.POST if "reason" in request.POST else None)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         count = set_weights(pool=pool, weights=changes, actor=actor_of(request), reason=data["reason"])
-        saved = f"{counted(count, 'weight')} saved; {'it counts' if count == 1 else 'they count'}"
-        return Done(f"{saved} from the next calculation on.", back)
+        saved = f"{count_text(count, 'weight')} saved; {'it counts' if count == 1 else 'they count'}"
+        return FormResult(f"{saved} from the next calculation on.", back)
 
     if form.is_bound and (done := save_form(form, save)):
-        return go(request, done)
+        return redirect_with_message(request, done)
     context = {
         **_considered(pool, stored, changes),
         "form": form,
@@ -64,21 +71,21 @@ def weights_save(request: HttpRequest) -> HttpResponseBase:
         "typed": [(name, value) for name, value in request.POST.items() if name.startswith(PREFIX)],
         "crumbs": [("Fair share", back), ("Weights", "")],
     }
-    return show(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "fairshare/weights.html", context, status=422 if form.is_bound else 200)
 
 
-def _asked_for(request: HttpRequest) -> tuple[Pool, Rules]:
+def _asked_for(request: HttpRequest) -> tuple[Pool, TreeRules]:
     pool = get_object_or_404(with_policies(Pool.objects.all()), name=request.POST.get("pool", ""))
-    return pool, Rules(policy_read_with(pool), weights_of(pool))
+    return pool, TreeRules(policy_read_with(pool), weights_of(pool))
 
 
-def _considered(pool: Pool, stored: Rules, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
+def _considered(pool: Pool, stored: TreeRules, changes: dict[SubjectKey, Any]) -> dict[str, Any]:
     told = _told(stored.weights, changes)
     context: dict[str, Any] = {"pool": pool, "count": len(changes), "told": told}
     if changes:
         try:
             checked = checked_weights(changes)
-            context["preview"] = preview(pool, now=timezone.now(), weights=checked, stored=stored)
+            context["preview"] = preview_fair_share(pool, now=timezone.now(), weights=checked, stored=stored)
         except InvalidInput as error:
             context["problem"] = error.message
     return context

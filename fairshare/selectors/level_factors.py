@@ -12,19 +12,19 @@ from fairshare.models.levels import ROOT, Level
 from fairshare.selectors.trees import policy_of
 from lcm.models import Membership
 from scheduling.models import Pool
-from scheduling.selectors.fair_share import Standing, Standings, Subject
+from scheduling.selectors.fair_share import FactorsByMember, LevelFactors, Subject
 
 
-def standings(pool: Pool) -> Standings:
+def pool_level_factors(pool: Pool) -> FactorsByMember:
     """(user, project) → standing as last calculated; who is not in it stands at the top, with weight 1."""
-    above = _Above(pool)
+    above = _Parents(pool)
     if not above.weight:
         return {}
     rows = FairShare.objects.filter(pool=pool, level=Level.USER)
     if above.all_alike:
         rows = rows.exclude(domain_standing=1.0, project_standing=1.0, user_standing=1.0, used_weight=1.0)
     found = {
-        (user, project): Standing(
+        (user, project): LevelFactors(
             in_domain, in_project, in_person, (*above.weights(project), weight), above.joins(project)
         )
         for user, project, weight, in_domain, in_project, in_person in rows.values_list(
@@ -34,7 +34,7 @@ def standings(pool: Pool) -> Standings:
     return found | _newcomers(pool, above, found)
 
 
-def standings_of_some(subjects: Collection[Subject]) -> dict[Subject, Standing]:
+def level_factors_of(subjects: Collection[Subject]) -> dict[Subject, LevelFactors]:
     """One query for the people of a page, in whatever pools; weights are left out."""
     pools, users, projects = (set(each) for each in zip(*subjects, strict=True))
     people = Q(level=Level.USER, subject_id__in=users, parent_id__in=projects)
@@ -58,11 +58,11 @@ def standings_of_some(subjects: Collection[Subject]) -> dict[Subject, Standing]:
         # Who joined since the calculation stands behind what their project used.
         standing = known.get((Level.USER, pool, user, project)) or of_projects.get((pool, project))
         if standing:
-            found[(pool, user, project)] = Standing(*standing)
+            found[(pool, user, project)] = LevelFactors(*standing)
     return found
 
 
-class _Above:
+class _Parents:
     """What stands above people: projects and domains, with their weights and standings."""
 
     def __init__(self, pool: Pool) -> None:
@@ -97,15 +97,15 @@ class _Above:
 
 
 def _newcomers(
-    pool: Pool, above: _Above, known: Mapping[tuple[UUID, UUID], Standing]
-) -> dict[tuple[UUID, UUID], Standing]:
+    pool: Pool, above: _Parents, known: Mapping[tuple[UUID, UUID], LevelFactors]
+) -> dict[tuple[UUID, UUID], LevelFactors]:
     """Who joined since the calculation has used nothing, but stands behind what their project used."""
     at = FairShareCalculation.objects.filter(pool=pool).order_by("-at").values_list("at", flat=True).first()
     if at is None:
         return {}
     joined = Membership.objects.filter(joined_at__gte=at).values_list("user_id", "project_id")
     return {
-        (user, project): Standing(
+        (user, project): LevelFactors(
             *above.standing[project], 1.0, (*above.weights(project), 1.0), above.joins(project)
         )
         for user, project in joined

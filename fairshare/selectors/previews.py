@@ -8,12 +8,12 @@ from datetime import datetime
 from uuid import UUID
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.tree import DEPTH, Result, standing_values
-from fairshare.selectors.subject_names import Named, names_of
-from fairshare.selectors.trees import Rules, SubjectKey, Weights, key_of, policy_of, trees_of, weights_of
+from fairshare.arithmetic.tree import DEPTH, FairShareResult, level_factors
+from fairshare.selectors.subject_names import SubjectName, names_of
+from fairshare.selectors.trees import SubjectKey, TreeRules, Weights, key_of, policy_of, trees_of, weights_of
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from scheduling.models import Pool
 
 SHOWN = 50
@@ -21,7 +21,7 @@ WAITING = 50_000
 
 
 @dataclass(frozen=True)
-class Move:
+class RankChange:
     """Someone whose place among all people changes."""
 
     name: str
@@ -33,11 +33,11 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Preview:
+class FairSharePreview:
     """Who moves, the farthest first, and how many waiting sessions would stand elsewhere."""
 
-    up: list[Move]
-    down: list[Move]
+    up: list[RankChange]
+    down: list[RankChange]
     up_count: int
     down_count: int
     same_count: int
@@ -46,22 +46,22 @@ class Preview:
 
     @property
     def text(self) -> str:
-        people = f"{counted(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
-        waiting = counted(self.waiting, "waiting session", "waiting sessions")
+        people = f"{count_text(self.up_count, 'person moves', 'people move')} up, {self.down_count:,} down"
+        waiting = count_text(self.waiting, "waiting session", "waiting sessions")
         return f"{people}, {self.waiting_moved:,} of {waiting} change place"
 
 
-def preview(
+def preview_fair_share(
     pool: Pool,
     *,
     now: datetime,
     policy: Policy | None = None,
     weights: Weights | None = None,
-    stored: Rules | None = None,
-) -> Preview:
+    stored: TreeRules | None = None,
+) -> FairSharePreview:
     """Compute with what is stored and with the change, and compare; nothing is written."""
-    stored = stored or Rules(policy_of(pool), weights_of(pool))
-    changed = Rules(policy or stored.policy, {**stored.weights, **(weights or {})})
+    stored = stored or TreeRules(policy_of(pool), weights_of(pool))
+    changed = TreeRules(policy or stored.policy, {**stored.weights, **(weights or {})})
     trees = trees_of(pool, stored, changed, now=now)
     before, after = (
         _people(tree.results(rules.policy)) for tree, rules in zip(trees, (stored, changed), strict=True)
@@ -77,7 +77,7 @@ def preview(
     )
     waiting_moved, waiting = _waiting(pool, (before, stored.policy), (after, changed.policy))
     names = names_of([*up[:SHOWN], *down[:SHOWN]])
-    return Preview(
+    return FairSharePreview(
         _moves(up[:SHOWN], names, before, after),
         _moves(down[:SHOWN], names, before, after),
         len(up),
@@ -88,18 +88,18 @@ def preview(
     )
 
 
-People = dict[SubjectKey, Result]
+People = dict[SubjectKey, FairShareResult]
 
 
-def _people(results: Sequence[Result]) -> People:
+def _people(results: Sequence[FairShareResult]) -> People:
     return {key_of(each.path): each for each in results if len(each.path) == DEPTH}
 
 
 def _moves(
-    keys: Sequence[SubjectKey], names: Mapping[SubjectKey, Named], before: People, after: People
-) -> list[Move]:
+    keys: Sequence[SubjectKey], names: Mapping[SubjectKey, SubjectName], before: People, after: People
+) -> list[RankChange]:
     return [
-        Move(
+        RankChange(
             names[key].name,
             names[key].within,
             before[key].rank,
@@ -125,7 +125,7 @@ def _waiting(pool: Pool, old: tuple[People, Policy], new: tuple[People, Policy])
 def _queue(rows: Sequence[tuple[UUID, UUID, UUID, int]], people: People, policy: Policy) -> list[UUID]:
     def place(row: tuple[UUID, UUID, UUID, int]) -> tuple[float, ...]:
         found = people.get(SubjectKey("user", row[1], row[2]))
-        standing = standing_values(found, policy) if found else (1.0, 1.0, 1.0)
+        standing = level_factors(found, policy) if found else (1.0, 1.0, 1.0)
         return (-row[3], *(-value for value in standing))
 
     return [row[0] for row in sorted(rows, key=place)]

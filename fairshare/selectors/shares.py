@@ -10,23 +10,23 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from fairshare.models import FairShare, FairShareCalculation
 from fairshare.models.levels import Level
-from fairshare.selectors.subject_names import Named, names_of
+from fairshare.selectors.subject_names import SubjectName, names_of
 from fairshare.selectors.trees import SubjectKey, with_policies
 from lcm.models import Membership, Project, User
 from scheduling.models import Pool
 
-CHILDREN = 200
+MAX_CHILDREN = 200
 FEW = 50
-FOUND = 100
-MEANT = 1000
+MAX_SEARCH_ROWS = 100
+MAX_MATCHES = 1000
 
 
 @dataclass(frozen=True)
-class Row:
+class TreeRow:
     """A line of the tree."""
 
     share: FairShare
-    named: Named
+    named: SubjectName
     depth: int
     is_open: bool
     bar: float
@@ -53,10 +53,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Branches:
+class TreeRows:
     """Lines in the order of the tree, which branches are open, and how many lines are left out."""
 
-    rows: list[Row]
+    rows: list[TreeRow]
     hidden: int = 0
     opened: tuple[UUID, ...] = ()
 
@@ -75,13 +75,13 @@ def pools_to_share() -> QuerySet[Pool]:
     return with_policies(Pool.objects.order_by("name")).annotate(calculated_at=Subquery(newest))
 
 
-def branches(pool: Pool, opened: Sequence[UUID] | None = None) -> Branches:
+def tree_rows(pool: Pool, opened: Sequence[UUID] | None = None) -> TreeRows:
     """All domains, the projects of opened domains, the people of opened projects.
 
     Unless it is said what is open, small trees are shown with their projects.
     """
     rows = FairShare.objects.filter(pool=pool)
-    domains = list(rows.filter(level=Level.DOMAIN).order_by("rank", "pk")[:CHILDREN])
+    domains = list(rows.filter(level=Level.DOMAIN).order_by("rank", "pk")[:MAX_CHILDREN])
     if opened is None:
         below: Sequence[FairShare] = _few_projects(rows)
         opened = tuple(dict.fromkeys(row.parent_id for row in below))
@@ -101,7 +101,7 @@ def branches(pool: Pool, opened: Sequence[UUID] | None = None) -> Branches:
 
     for domain in domains:
         add(domain, 1)
-    return Branches(_rows(lines, set(opened)), hidden, tuple(opened))
+    return TreeRows(_rows(lines, set(opened)), hidden, tuple(opened))
 
 
 def _few_projects(rows: QuerySet[FairShare]) -> list[FairShare]:
@@ -114,33 +114,33 @@ def _children(rows: QuerySet[FairShare], parents: Collection[UUID]) -> tuple[Seq
     """Projects and people below these, the first of them, and how many more there are; one query."""
     mine = rows.exclude(level=Level.DOMAIN).filter(parent_id__in=parents)
     whole = mine.order_by().values("pool").annotate(count=Count("pk")).values("count")
-    found = list(mine.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:CHILDREN])
+    found = list(mine.annotate(siblings=Subquery(whole)).order_by("rank", "pk")[:MAX_CHILDREN])
     return found, found[0].siblings - len(found) if found else 0
 
 
-def search(pool: Pool, text: str) -> Branches:
+def search_tree(pool: Pool, text: str) -> TreeRows:
     """Projects and people by name: the first of those that are meant, and of these the first in rank."""
     projects = Project.objects.filter(Q(name__icontains=text) | Q(domain__name__icontains=text))
     people = User.objects.filter(
         Exists(Membership.objects.filter(user=OuterRef("pk"))), username__icontains=text
     )
     found = FairShare.objects.filter(
-        Q(level=Level.PROJECT, subject_id__in=projects.order_by("name").values("pk")[:MEANT])
-        | Q(level=Level.USER, subject_id__in=people.order_by("username").values("pk")[:MEANT]),
+        Q(level=Level.PROJECT, subject_id__in=projects.order_by("name").values("pk")[:MAX_MATCHES])
+        | Q(level=Level.USER, subject_id__in=people.order_by("username").values("pk")[:MAX_MATCHES]),
         pool=pool,
     )
     depth = {level: number for number, level in enumerate(Level.values, 1)}
-    rows = list(found.order_by("level", "rank", "pk")[: FOUND + 1])
-    lines = [(row, depth[row.level]) for row in rows[:FOUND]]
-    return Branches(_rows(lines, set()), hidden=len(rows) - len(lines))
+    rows = list(found.order_by("level", "rank", "pk")[: MAX_SEARCH_ROWS + 1])
+    lines = [(row, depth[row.level]) for row in rows[:MAX_SEARCH_ROWS]]
+    return TreeRows(_rows(lines, set()), hidden=len(rows) - len(lines))
 
 
-def _rows(lines: Sequence[tuple[FairShare, int]], opened: set[UUID]) -> list[Row]:
+def _rows(lines: Sequence[tuple[FairShare, int]], opened: set[UUID]) -> list[TreeRow]:
     keys = [SubjectKey(row.level, row.subject_id, row.parent_id) for row, _ in lines]
     names = names_of(keys)
     most = max([0.01, *(max(row.actual_usage, row.norm_share) for row, _ in lines)])
     return [
-        Row(
+        TreeRow(
             row,
             names[key],
             depth,

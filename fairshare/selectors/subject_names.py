@@ -14,7 +14,7 @@ from fairshare.selectors.trees import SubjectKey
 from lcm.models import Domain, Project, User
 
 
-class Named(NamedTuple):
+class SubjectName(NamedTuple):
     """A subject's name, and where in the tree it stands."""
 
     name: str
@@ -24,7 +24,7 @@ class Named(NamedTuple):
         return f"{self.within} / {self.name}" if self.within else self.name
 
 
-def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
+def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, SubjectName]:
     """One query; what was deleted is shown by its id."""
     wanted = list(keys)
     of_level: dict[str, set[UUID]] = {level: set() for level in Level.values}
@@ -34,16 +34,16 @@ def names_of(keys: Iterable[SubjectKey]) -> dict[SubjectKey, Named]:
             of_level[Level.PROJECT].add(key.parent)
     found = _read(of_level)
 
-    def named(key: SubjectKey) -> Named:
-        own = found.get(key.subject, Named(f"{key.subject.hex[:6]} (gone)"))
+    def named(key: SubjectKey) -> SubjectName:
+        own = found.get(key.subject, SubjectName(f"{key.subject.hex[:6]} (gone)"))
         if key.level == Level.USER:
-            return Named(own.name, str(found.get(key.parent, "")))
+            return SubjectName(own.name, str(found.get(key.parent, "")))
         return own
 
     return {key: named(key) for key in wanted}
 
 
-def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, Named]:
+def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, SubjectName]:
     """Projects within their domains, domains and people by their names alone; no two of them share an id."""
     alone = Value("", output_field=CharField())
     projects = Project.objects.filter(pk__in=of_level[Level.PROJECT]).order_by()
@@ -52,7 +52,7 @@ def _read(of_level: Mapping[str, set[UUID]]) -> dict[UUID, Named]:
     rows = projects.values_list("pk", "name", "domain__name").union(
         domains.values_list("pk", "name", alone), people.values_list("pk", "username", alone), all=True
     )
-    return {pk: Named(name, within) for pk, name, within in rows}
+    return {pk: SubjectName(name, within) for pk, name, within in rows}
 
 
 def with_names(rows: QuerySet[Any]) -> QuerySet[Any]:

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from fairshare.arithmetic.factor import capacity_hours, decayed_days, decayed_hours, weighted
 from fairshare.arithmetic.policy import PARENT, Policy, Weight
 from fairshare.arithmetic.slices import DAY_MS, HOUR_MS, day_of, to_ms
-from fairshare.arithmetic.tree import Path, Result, Subject, calculate
+from fairshare.arithmetic.tree import FairShareResult, Path, Subject, calculate
 from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import (
     Allocation,
@@ -45,7 +45,7 @@ Weights = Mapping[SubjectKey, Weight]
 
 
 @dataclass(frozen=True)
-class Rules:
+class TreeRules:
     """What a pool is calculated by."""
 
     policy: Policy
@@ -58,10 +58,10 @@ class TreeInput:
 
     subjects: list[Subject]
     capacity: list[float]
-    elsewhere: float
+    unattributed: float
 
-    def results(self, policy: Policy) -> list[Result]:
-        return calculate(self.subjects, policy, capacity=self.capacity, elsewhere=self.elsewhere)
+    def results(self, policy: Policy) -> list[FairShareResult]:
+        return calculate(self.subjects, policy, capacity=self.capacity, elsewhere=self.unattributed)
 
 
 def policy_of(pool: Pool) -> Policy:
@@ -106,27 +106,31 @@ def weights_of(pool: Pool) -> dict[SubjectKey, Weight]:
     }
 
 
-class Places(NamedTuple):
+class Organisation(NamedTuple):
     """Where people can be: every domain, and every project with its domain."""
 
     domains: list[UUID]
     domain_of: dict[UUID, UUID]
 
 
-def places() -> Places:
+def organisation() -> Organisation:
     rows = list(Domain.objects.order_by("pk", "projects__pk").values_list("pk", "projects__pk"))
-    return Places(list(dict.fromkeys(pk for pk, _ in rows)), {project: pk for pk, project in rows if project})
+    return Organisation(
+        list(dict.fromkeys(pk for pk, _ in rows)), {project: pk for pk, project in rows if project}
+    )
 
 
 def tree_of(pool: Pool, policy: Policy, *, now: datetime) -> TreeInput:
     """The tree as it is now."""
-    rules = Rules(policy, weights_of(pool))
-    return tree_from(pool, rules, places(), decayed_usage(pool, policy, now=now), now=now)
+    rules = TreeRules(policy, weights_of(pool))
+    return tree_from(pool, rules, organisation(), decayed_usage(pool, policy, now=now), now=now)
 
 
-def trees_of(pool: Pool, before: Rules, after: Rules, *, now: datetime) -> tuple[TreeInput, TreeInput]:
+def trees_of(
+    pool: Pool, before: TreeRules, after: TreeRules, *, now: datetime
+) -> tuple[TreeInput, TreeInput]:
     """The tree by two rules at the same moment; what they have in common is read once."""
-    where = places()
+    where = organisation()
     usage = list(decayed_usage(pool, before.policy, now=now))
     alike = before.policy.decay == after.policy.decay
     later = usage if alike else decayed_usage(pool, after.policy, now=now)
@@ -137,7 +141,7 @@ def trees_of(pool: Pool, before: Rules, after: Rules, *, now: datetime) -> tuple
 
 
 def tree_from(
-    pool: Pool, rules: Rules, where: Places, usage: Iterable[PersonUsage], *, now: datetime
+    pool: Pool, rules: TreeRules, where: Organisation, usage: Iterable[PersonUsage], *, now: datetime
 ) -> TreeInput:
     policy, given = rules.policy, rules.weights
     persons, left, elsewhere = _persons(usage, where.domain_of, given, policy)

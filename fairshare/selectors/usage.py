@@ -81,7 +81,7 @@ def usage_by_day(period: Period, level: str, resource: str, top: Top) -> ByDay:
 
 
 @dataclass(frozen=True)
-class Used:
+class SubjectUsage:
     """A subject's hours in some days, by resource, and its part of the chosen one."""
 
     key: SubjectKey
@@ -91,15 +91,15 @@ class Used:
 
 
 @dataclass(frozen=True)
-class BySubject:
+class TopSubjects:
     """Who used most, how many there are, and the most of them for a chart."""
 
-    subjects: list[Used]
+    subjects: list[SubjectUsage]
     count: int
     top: Top
 
 
-def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> BySubject:
+def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> TopSubjects:
     """Who of a level used most of a resource."""
     sums = {f"sum_{name}": Sum(name) for name in RESOURCES}
     rows = period.buckets(level).order_by().values("level", "subject_id", "parent_id")
@@ -109,7 +109,7 @@ def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> B
     keys = [SubjectKey(row["level"], row["subject_id"], row["parent_id"]) for row in found]
     names = names_of(keys)
     subjects = [
-        Used(
+        SubjectUsage(
             key,
             str(names[key]),
             {name: hours(row[f"sum_{name}"]) for name in RESOURCES},
@@ -118,7 +118,7 @@ def usage_by_subject(period: Period, level: str, resource: str, limit: int) -> B
         for key, row in zip(keys, found, strict=True)
     ]
     top = [(key, row[f"sum_{resource}"]) for key, row in zip(keys, found, strict=True)]
-    return BySubject(subjects, found[0]["subjects"] if found else 0, top[: KINDS + 1])
+    return TopSubjects(subjects, found[0]["subjects"] if found else 0, top[: KINDS + 1])
 
 
 def last_check() -> UsageCheck | None:

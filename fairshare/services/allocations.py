@@ -15,7 +15,7 @@ from django.dispatch import receiver
 from fairshare.arithmetic.slices import to_ms
 from fairshare.arithmetic.units import RESOURCES
 from fairshare.models import Allocation
-from lcm.db.bulk import ids_as_rows
+from lcm.db.bulk import ids_subquery
 from lcm.db.clock import milliseconds_expression, milliseconds_sql
 from lcm.domain.lifecycle import FINAL, SessionStatus
 from lcm.events.signals import sessions_moved
@@ -26,7 +26,7 @@ CHUNK = 10_000
 
 
 @receiver(sessions_moved)
-def follow(
+def update_allocations(
     sender: Any, session_ids: Sequence[UUID], new: SessionStatus, now: datetime, **kwargs: Any
 ) -> None:
     """A session that got a place holds it from now on; one that ends or returns to the queue does not."""
@@ -46,7 +46,7 @@ def open_allocations(session_ids: Sequence[UUID], *, now: datetime) -> None:
     table, kernel = Allocation._meta.db_table, Kernel._meta.db_table
     session, project = LabletSession._meta.db_table, Project._meta.db_table
     amounts = ", ".join(f"CAST(ROUND(k.{name} * 100) AS bigint)" for name in RESOURCES)
-    source, keys = ids_as_rows(session_ids)
+    source, keys = ids_subquery(session_ids)
     least = "LEAST" if connection.vendor == "postgresql" else "MIN"
     start = f"{least}(%s, {milliseconds_sql()})"
     query = (

@@ -12,20 +12,20 @@ from django.db import connection, transaction
 from django.db.models import Exists, OuterRef
 
 from fairshare.arithmetic.policy import Policy
-from fairshare.arithmetic.tree import Result, standing_values
+from fairshare.arithmetic.tree import FairShareResult, level_factors
 from fairshare.models import FairShare, FairShareCalculation
 from fairshare.models.levels import Level
 from fairshare.models.shares import RESULT_FIELDS
 from fairshare.selectors.trees import key_of, policy_of, tree_of, window
 from lcm.models import Domain, Membership, Project
 from scheduling.models import Pool
-from scheduling.placement.framework.garbage_collector import without_collecting
+from scheduling.placement.framework.garbage_collector import garbage_collector_paused
 
-KEPT = timedelta(days=30)
+RETENTION = timedelta(days=30)
 _KEY = ("pool_id", "level", "subject_id", "parent_id")
 
 
-@without_collecting()
+@garbage_collector_paused()
 def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
     """Read, compute, write: all rows of the pool together with the calculation they belong to."""
     begun = time.perf_counter()
@@ -34,8 +34,8 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
     first, last = window(policy, now)
     with transaction.atomic():
         write_results(pool, results, policy)
-        _forget_gone(pool)
-        FairShareCalculation.objects.filter(pool=pool, at__lt=now - KEPT).delete()
+        _delete_removed(pool)
+        FairShareCalculation.objects.filter(pool=pool, at__lt=now - RETENTION).delete()
         return FairShareCalculation.objects.create(
             pool=pool,
             at=now,
@@ -47,13 +47,13 @@ def calculate_pool(pool: Pool, *, now: datetime) -> FairShareCalculation:
         )
 
 
-@without_collecting()
-def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[Result]:
+@garbage_collector_paused()
+def factors_of(pool: Pool, policy: Policy, *, now: datetime) -> list[FairShareResult]:
     """Where everybody in a pool stands by what is stored now."""
     return tree_of(pool, policy, now=now).results(policy)
 
 
-def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None:
+def write_results(pool: Pool, results: Sequence[FairShareResult], policy: Policy) -> None:
     """Every subject's row, made where there is none; weights are not touched."""
     rows = (_row(pool, each, policy) for each in results)
     if connection.vendor == "postgresql":
@@ -62,11 +62,11 @@ def write_results(pool: Pool, results: Sequence[Result], policy: Policy) -> None
         _insert_many(rows)
 
 
-def _row(pool: Pool, result: Result, policy: Policy) -> tuple[Any, ...]:
+def _row(pool: Pool, result: FairShareResult, policy: Policy) -> tuple[Any, ...]:
     return (
         pool.pk, *key_of(result.path), result.weight, result.share, result.norm_share, *result.usage,
         result.weighted_usage, result.actual, result.effective, result.factor, result.ratio,
-        *standing_values(result, policy), result.rank,
+        *level_factors(result, policy), result.rank,
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def _insert_many(rows: Iterator[tuple[Any, ...]]) -> None:
         cursor.executemany(query, plain)
 
 
-def _forget_gone(pool: Pool) -> None:
+def _delete_removed(pool: Pool) -> None:
     """Rows of domains, projects and members that are not there any more."""
     rows = FairShare.objects.filter(pool=pool)
     for level, there in _there():

@@ -17,8 +17,8 @@ from fairshare.selectors.trees import SubjectKey, policy_of
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
 from lcm.models import Domain, Membership, Project
-from lcm.services.changelog import differences, entry_for, log_change, log_changes
-from lcm.services.validation import clean, need_reason
+from lcm.services.changelog import build_entry, differences, log_change, log_changes
+from lcm.services.validation import clean_model, require_reason
 from scheduling.models import Pool
 from scheduling.selectors import fair_share
 
@@ -40,7 +40,7 @@ def save_policy(
 ) -> tuple[FairSharePolicy, list[str]]:
     """Save the policy; it counts from the next calculation on. Answers with what to be warned of."""
     new = changed_policy(policy_of(pool), changes)
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         # Without the usual order, which would lock the pool as well.
         mine = FairSharePolicy.objects.select_for_update().filter(pool=pool).order_by("pk")
@@ -48,7 +48,7 @@ def save_policy(
         before = {name: getattr(row, name) for name in POLICY_FIELDS}
         for name in POLICY_FIELDS:
             setattr(row, name, getattr(new, name))
-        clean(row)
+        clean_model(row)
         row.save()
         old, fresh = differences(before, {name: getattr(row, name) for name in POLICY_FIELDS})
         what = ", ".join(name.replace("_", " ") for name in fresh) or "nothing"
@@ -83,7 +83,7 @@ def set_weights(*, pool: Pool, weights: Mapping[SubjectKey, Any], actor: Actor, 
         names = names_of(rows)
         by_row = {row.pk: names[key] for key, row in rows.items()}
         log_changes(
-            entry_for(
+            build_entry(
                 row,
                 actor=actor,
                 event="fair_share_weight_set",

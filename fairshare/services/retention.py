@@ -10,13 +10,13 @@ from django.db import transaction
 
 from fairshare.arithmetic.slices import to_ms
 from fairshare.models import Allocation, UsageBatch, UsageBucket, UsageCheck, UsageRecord
-from fairshare.services.usage_buckets import alone
+from fairshare.services.usage_buckets import lock_buckets
 
 BATCH = 5_000
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedRows:
     """How many rows went."""
 
     records: int
@@ -24,7 +24,7 @@ class Removed:
     allocations: int
 
 
-def remove_old_usage(*, now: datetime) -> Removed:
+def remove_old_usage(*, now: datetime) -> RemovedRows:
     """By the settings; a record that is in no bucket yet stays, however old it is."""
     keep_records = timedelta(days=settings.CONFIG["USAGE_RECORD_DAYS"])
     keep_buckets = timedelta(days=settings.CONFIG["USAGE_BUCKET_DAYS"])
@@ -32,7 +32,7 @@ def remove_old_usage(*, now: datetime) -> Removed:
     buckets = _remove_buckets(now - keep_buckets)
     allocations = _remove_allocations(now - keep_records)
     UsageCheck.objects.filter(checked_at__lt=now - keep_records).delete()
-    return Removed(records, buckets, allocations)
+    return RemovedRows(records, buckets, allocations)
 
 
 def _remove_records(before: datetime, now: datetime) -> int:
@@ -44,7 +44,7 @@ def _remove_records(before: datetime, now: datetime) -> int:
     while keys := list(old.values_list("pk", flat=True)[:20]):
         with transaction.atomic():
             # A rebuild decides under the same lock whether the records of its day are complete.
-            alone()
+            lock_buckets()
             removed += UsageRecord.objects.filter(batch__in=keys)._raw_delete(using="default")
             UsageBatch.objects.filter(pk__in=keys).update(removed_at=now)
     return removed

@@ -24,7 +24,7 @@ _LOCK = 5_201_947
 DIFFERENCES_KEPT = 50
 
 
-class Key(NamedTuple):
+class BucketKey(NamedTuple):
     """Whose usage of which day."""
 
     day: date
@@ -35,10 +35,10 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Difference:
+class BucketDifference:
     """A bucket that is not what its records sum up to."""
 
-    key: Key
+    key: BucketKey
     buckets: tuple[int, ...]
     records: tuple[int, ...]
 
@@ -73,7 +73,7 @@ def pending_batches() -> Iterator[list[int]]:
 def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
     """Add the batches' records to the buckets, once: a batch that someone was quicker with is left out."""
     with transaction.atomic():
-        alone()
+        lock_buckets()
         mine = list(
             UsageBatch.objects.select_for_update()
             .filter(pk__in=keys, aggregated_at=None)
@@ -85,13 +85,13 @@ def aggregate_batches(keys: Sequence[int], *, now: datetime) -> int:
     return len(mine)
 
 
-def rebuild_day(day: date) -> list[Difference]:
+def rebuild_day(day: date) -> list[BucketDifference]:
     """Make the buckets of a day anew from its aggregated records; return what was different.
 
     Raises StateConflict if retention removed records of the day: its buckets are all that is left of them.
     """
     with transaction.atomic():
-        alone()
+        lock_buckets()
         if not is_complete(day):
             raise StateConflict(f"Records of {day} were removed; its buckets are left as they are.")
         found = differences_of(day)
@@ -101,12 +101,12 @@ def rebuild_day(day: date) -> list[Difference]:
     return found
 
 
-def differences_of(day: date) -> list[Difference]:
+def differences_of(day: date) -> list[BucketDifference]:
     """What the buckets of a day have and its aggregated records do not, or the other way round."""
     buckets, records = _buckets(day), _sums(_of_day(day))
     nothing = (0,) * len(RESOURCES)
     return [
-        Difference(key, buckets.get(key, nothing), records.get(key, nothing))
+        BucketDifference(key, buckets.get(key, nothing), records.get(key, nothing))
         for key in sorted(buckets.keys() | records.keys(), key=str)
         if buckets.get(key, nothing) != records.get(key, nothing)
     ]
@@ -119,7 +119,7 @@ def check_usage(
 
     Days whose records were removed are left out.
     """
-    found: list[Difference] = []
+    found: list[BucketDifference] = []
     for number in range((last - first).days + 1):
         day = date.fromordinal(first.toordinal() + number)
         with _snapshot():
@@ -145,7 +145,7 @@ def _snapshot() -> Iterator[None]:
     with transaction.atomic():
         if nested:
             # The isolation level cannot be changed any more: keep the writers out instead.
-            alone()
+            lock_buckets()
         elif connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -170,7 +170,7 @@ def recorded_days() -> tuple[date, date] | None:
     return (first, last) if first <= last else None
 
 
-def alone() -> None:
+def lock_buckets() -> None:
     """Until this transaction ends no other one writes buckets or removes records; SQLite has one writer."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -224,24 +224,24 @@ def _add(where: str) -> None:
         cursor.execute(query)
 
 
-def _sums(where: str) -> dict[Key, tuple[int, ...]]:
+def _sums(where: str) -> dict[BucketKey, tuple[int, ...]]:
     query = f"{_deltas(where)} SELECT day, pool, level, subject_id, parent_id, {_COLUMNS} FROM every_level"  # noqa: S608
     with connection.cursor() as cursor:
         cursor.execute(query)
         return {_key(row[:5]): tuple(map(int, row[5:])) for row in cursor.fetchall()}
 
 
-def _buckets(day: date) -> dict[Key, tuple[int, ...]]:
+def _buckets(day: date) -> dict[BucketKey, tuple[int, ...]]:
     rows = UsageBucket.objects.filter(day=day).values_list(
         "day", "pool", "level", "subject_id", "parent_id", *RESOURCES
     )
     return {_key(row[:5]): tuple(row[5:]) for row in rows}
 
 
-def _key(values: Sequence[Any]) -> Key:
+def _key(values: Sequence[Any]) -> BucketKey:
     """Days and ids as text, alike from a raw query and from the models, on both databases."""
     day, pool, level, subject, parent = values
-    return Key(day, pool, level, _plain(subject), _plain(parent))._replace(
+    return BucketKey(day, pool, level, _plain(subject), _plain(parent))._replace(
         day=day if isinstance(day, date) else date.fromisoformat(day)
     )
 

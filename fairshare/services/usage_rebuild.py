@@ -8,7 +8,7 @@ from fairshare.services.usage_buckets import check_usage, rebuild_day, recorded_
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
 from lcm.models import Job
-from lcm.services.jobs import Step, start_job
+from lcm.services.jobs import JobStep, start_job
 
 KIND = "rebuild-usage"
 
@@ -31,18 +31,20 @@ def start_rebuild(*, reason: str, actor: Actor, now: datetime) -> Job:
     )
 
 
-def rebuild_step(job: Job, now: datetime) -> Step:
+def rebuild_step(job: Job, now: datetime) -> JobStep:
     """One day; after the last one records and buckets are compared, and that is kept."""
     first, last = (date.fromisoformat(job.arguments[name]) for name in ("first", "last"))
     mended = job.cursor.get("mended", 0)
     day = date.fromisoformat(job.cursor["day"]) if "day" in job.cursor else first
     if day > last:
         check_usage(first=first, last=last, now=now)
-        return Step(result=f"{mended:,} {'bucket was' if mended == 1 else 'buckets were'} mended.")
+        return JobStep(result=f"{mended:,} {'bucket was' if mended == 1 else 'buckets were'} mended.")
     following = (day + timedelta(days=1)).isoformat()
     try:
         found = rebuild_day(day)
     except StateConflict as error:
-        return Step(refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message])
+        return JobStep(
+            refused=1, cursor={"day": following, "mended": mended}, more=True, notes=[error.message]
+        )
     cursor = {"day": following, "mended": mended + len(found)}
-    return Step(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])
+    return JobStep(done=1, cursor=cursor, more=True, notes=[str(each) for each in found[:5]])

@@ -20,7 +20,7 @@ PAGE = 10_000
 MOST_SLICES = 36
 
 
-class Page(NamedTuple):
+class AllocationPage(NamedTuple):
     """Unsettled allocations, by their keys: after the first, up to and with the last."""
 
     after: int
@@ -28,7 +28,7 @@ class Page(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class PageResult:
     """What one transaction wrote; `behind` tells that some allocations are not caught up."""
 
     allocations: int = 0
@@ -36,7 +36,7 @@ class Recorded:
     behind: bool = False
 
 
-def pages(size: int = PAGE) -> Iterator[Page]:
+def pages(size: int = PAGE) -> Iterator[AllocationPage]:
     """All allocations that may need recording, page by page by key."""
     after = 0
     while keys := list(
@@ -44,21 +44,21 @@ def pages(size: int = PAGE) -> Iterator[Page]:
         .order_by("pk")
         .values_list("pk", flat=True)[:size]
     ):
-        yield Page(after, keys[-1])
+        yield AllocationPage(after, keys[-1])
         after = keys[-1]
 
 
-def halves(page: Page) -> list[Page]:
+def halves(page: AllocationPage) -> list[AllocationPage]:
     """A page that failed as two smaller ones; none when it has one allocation only."""
     rows = Allocation.objects.filter(settled=False, pk__gt=page.after, pk__lte=page.last)
     keys = list(rows.order_by("pk").values_list("pk", flat=True))
     if len(keys) < 2:
         return []
     middle = keys[len(keys) // 2 - 1]
-    return [Page(page.after, middle), Page(middle, page.last)]
+    return [AllocationPage(page.after, middle), AllocationPage(middle, page.last)]
 
 
-def record_page(page: Page, *, now: datetime) -> Recorded:
+def record_page(page: AllocationPage, *, now: datetime) -> PageResult:
     """Record the page to its end or to the last boundary; rows that another run holds are left out.
 
     Time that is not over by the database's clock is never charged, whatever `now` says.
@@ -72,7 +72,7 @@ def record_page(page: Page, *, now: datetime) -> Recorded:
             _describe(batch, written)
         else:
             batch.delete()
-    return Recorded(written.allocations, written.records, written.behind)
+    return PageResult(written.allocations, written.records, written.behind)
 
 
 class _Written(NamedTuple):
@@ -108,7 +108,7 @@ _PRODUCTS = ", ".join(
 )
 
 
-def _on_postgresql(page: Page, batch: UsageBatch, limit: int) -> _Written:
+def _on_postgresql(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
     """One statement. Locked rows are someone else's at this moment: skipped, so that nobody waits for us."""
     query = f"""
         WITH page AS MATERIALIZED (
@@ -142,7 +142,7 @@ def _on_postgresql(page: Page, batch: UsageBatch, limit: int) -> _Written:
         return _Written(*cursor.fetchone())
 
 
-def _on_sqlite(page: Page, batch: UsageBatch, limit: int) -> _Written:
+def _on_sqlite(page: AllocationPage, batch: UsageBatch, limit: int) -> _Written:
     """The same in three statements; a SQLite transaction is alone."""
     parameters = _parameters(page, batch, limit)
     least, greatest = "MIN", "MAX"
@@ -180,7 +180,7 @@ def _on_sqlite(page: Page, batch: UsageBatch, limit: int) -> _Written:
         return _Written(allocations, records, behind, *cursor.fetchone())
 
 
-def _parameters(page: Page, batch: UsageBatch, limit: int) -> dict[str, Any]:
+def _parameters(page: AllocationPage, batch: UsageBatch, limit: int) -> dict[str, Any]:
     return {"after": page.after, "last": page.last, "limit": limit, "batch": batch.pk}
 
 

@@ -8,12 +8,12 @@ from datetime import date, datetime, timedelta
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from fairshare.selectors.usage import BySubject, Period, usage_by_subject
+from fairshare.selectors.usage import Period, TopSubjects, usage_by_subject
 from lcm.domain.errors import Unavailable
-from lcm.services.task_queue import ask_worker
+from lcm.services.task_queue import enqueue_task
 
 # So many buckets are summed while a page waits.
-AT_ONCE = 50_000
+DIRECT_LIMIT = 50_000
 # Sums that are older are made anew once somebody looks; they are shown meanwhile.
 FRESH = timedelta(minutes=10)
 KEPT_SECONDS = 86_400
@@ -21,11 +21,11 @@ KEPT_SECONDS = 86_400
 PATIENCE_SECONDS = 600
 SUBJECTS = 100
 # Beginning of every key; another number when what is kept changes its form.
-FORM = "usage-sums:1"
+KEY_PREFIX = "usage-sums:1"
 
 
 @dataclass(frozen=True)
-class Question:
+class UsageQuery:
     """Who of a level used most of a resource in some days."""
 
     period: Period
@@ -33,7 +33,7 @@ class Question:
     resource: str
 
     @classmethod
-    def of(cls, first: str, last: str, pool: str, level: str, resource: str) -> Question:
+    def of(cls, first: str, last: str, pool: str, level: str, resource: str) -> UsageQuery:
         """As it was sent to a worker."""
         return cls(Period(date.fromisoformat(first), date.fromisoformat(last), pool), level, resource)
 
@@ -44,7 +44,7 @@ class Question:
 
     @property
     def key(self) -> str:
-        return ":".join([FORM, *self.words])
+        return ":".join([KEY_PREFIX, *self.words])
 
     @property
     def mark(self) -> str:
@@ -53,55 +53,55 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class UsageTotals:
     """Who used most as of when; nobody yet while a worker sums for the first time."""
 
-    found: BySubject | None
+    found: TopSubjects | None
     at: datetime | None
     awaited: bool = False
 
 
-def who_used_most(asked: Question, *, now: datetime) -> Answer:
+def usage_totals(asked: UsageQuery, *, now: datetime) -> UsageTotals:
     """Summed now where that is quick; else what is kept. A worker is asked when that is missing or old."""
     try:
         found = cache.get_many([asked.key, asked.mark])
     except (RedisError, OSError) as error:
         if _is_quick(asked):
-            return Answer(_sum(asked), now)
+            return UsageTotals(_sum(asked), now)
         raise Unavailable("So much usage is summed by a worker, and the broker cannot be reached.") from error
-    kept: Answer | None = found.get(asked.key)
+    kept: UsageTotals | None = found.get(asked.key)
     if kept is not None and kept.at is not None and now - kept.at < FRESH:
         return kept
     is_asked = asked.mark in found
     if kept is None and not is_asked and _is_quick(asked):
-        return Answer(_sum(asked), now)
+        return UsageTotals(_sum(asked), now)
     if not is_asked and cache.add(asked.mark, True, timeout=PATIENCE_SECONDS):
         _ask(asked)
-    return Answer(kept.found, kept.at, awaited=True) if kept else Answer(None, None, awaited=True)
+    return UsageTotals(kept.found, kept.at, awaited=True) if kept else UsageTotals(None, None, awaited=True)
 
 
-def keep_sums(asked: Question, *, now: datetime) -> bool:
+def cache_totals(asked: UsageQuery, *, now: datetime) -> bool:
     """What a worker does when it is asked, one at a time. False: it is not its turn yet."""
-    if not cache.add(f"{FORM}:summing", True, timeout=PATIENCE_SECONDS):
+    if not cache.add(f"{KEY_PREFIX}:summing", True, timeout=PATIENCE_SECONDS):
         return False
     try:
-        cache.set(asked.key, Answer(_sum(asked), now), timeout=KEPT_SECONDS)
+        cache.set(asked.key, UsageTotals(_sum(asked), now), timeout=KEPT_SECONDS)
     finally:
-        cache.delete(f"{FORM}:summing")
+        cache.delete(f"{KEY_PREFIX}:summing")
     return True
 
 
-def _is_quick(asked: Question) -> bool:
-    return asked.period.buckets(asked.level).order_by()[: AT_ONCE + 1].count() <= AT_ONCE
+def _is_quick(asked: UsageQuery) -> bool:
+    return asked.period.buckets(asked.level).order_by()[: DIRECT_LIMIT + 1].count() <= DIRECT_LIMIT
 
 
-def _sum(asked: Question) -> BySubject:
+def _sum(asked: UsageQuery) -> TopSubjects:
     return usage_by_subject(asked.period, asked.level, asked.resource, SUBJECTS)
 
 
-def _ask(asked: Question) -> None:
+def _ask(asked: UsageQuery) -> None:
     try:
-        ask_worker("fairshare.tasks.sum_usage", *asked.words)
+        enqueue_task("fairshare.tasks.sum_usage", *asked.words)
     except Unavailable:
         cache.delete(asked.mark)
         raise

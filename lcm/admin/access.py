@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from lcm.domain.roles import Role, role_of
 
 
-class ForAdmins:
+class AdminOnlyMixin:
     """Permissions by role instead of Django's permission rows; for model admins and inlines."""
 
     may_add = True

@@ -13,8 +13,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from lcm.admin.base import AnyModelAdmin, LoggedAdmin
-from lcm.admin.reason_form import confirmed
+from lcm.admin.base import AnyModelAdmin, AuditedModelAdmin
+from lcm.admin.reason_form import confirmed_reason
 from lcm.domain.errors import LcmError
 
 AT_ONCE = 1_000
@@ -22,19 +22,19 @@ REFUSALS_SHOWN = 20
 
 
 @admin.action(description="Delete the chosen %(verbose_name_plural)s …", permissions=["delete"])
-def delete_chosen(
+def delete_selected_objects(
     modeladmin: AnyModelAdmin, request: HttpRequest, queryset: QuerySet[Any]
 ) -> TemplateResponse | None:
     """As Django deletes what was chosen, once it is said why."""
-    form = confirmed(request, said_yes="post" in request.POST)
+    form = confirmed_reason(request, said_yes="post" in request.POST)
     page = delete_selected(modeladmin, request, queryset)
     if page is not None:
         page.context_data = {**(page.context_data or {}), "reason_form": form}
     return page
 
 
-def ask_first(
-    modeladmin: LoggedAdmin,
+def confirm_with_form(
+    modeladmin: AuditedModelAdmin,
     request: HttpRequest,
     queryset: QuerySet[Any],
     *,
@@ -50,7 +50,7 @@ def ask_first(
     form = form_class(request.POST if "apply" in request.POST else None)
     if form.is_valid():
         values = form.cleaned_data
-        call_for_each(modeladmin, request, queryset, save=lambda obj: save(obj, values), done=done)
+        apply_to_each(modeladmin, request, queryset, save=lambda obj: save(obj, values), done=done)
         return None
     context = {
         **modeladmin.admin_site.each_context(request),
@@ -66,8 +66,8 @@ def ask_first(
     return TemplateResponse(request, "admin/lcm/action.html", context)
 
 
-def call_for_each(
-    modeladmin: LoggedAdmin,
+def apply_to_each(
+    modeladmin: AuditedModelAdmin,
     request: HttpRequest,
     queryset: QuerySet[Any],
     *,
@@ -93,7 +93,7 @@ def call_for_each(
         modeladmin.message_user(request, f"{more:,} more were refused.", messages.ERROR)
 
 
-def too_many(modeladmin: LoggedAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
+def too_many(modeladmin: AuditedModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
     if not queryset.order_by()[AT_ONCE : AT_ONCE + 1].exists():
         return False
     text = f"Choose {AT_ONCE:,} at most at a time; nothing has been changed."

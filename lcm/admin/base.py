@@ -16,12 +16,12 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.http import urlencode
 
-from lcm.admin.access import ForAdmins
-from lcm.admin.deletion import protectors, with_dependents
-from lcm.admin.reason_form import asking_why, confirmed, reason_of
+from lcm.admin.access import AdminOnlyMixin
+from lcm.admin.deletion import protecting_objects, with_dependents
+from lcm.admin.reason_form import confirmed_reason, reason_of, with_reason_field
 from lcm.domain.actors import Actor
 from lcm.models import ChangeLog, User
-from lcm.services.changelog import differences, entry_for, fields_of, log_change, log_changes
+from lcm.services.changelog import build_entry, differences, log_change, log_changes, loggable_fields
 from lcm.web.forms import JsonField
 from lcm.web.pagination import capped_count
 
@@ -48,7 +48,7 @@ else:
     AnyTabularInline = admin.TabularInline
 
 
-class LoggedAdmin(ForAdmins, AnyModelAdmin):
+class AuditedModelAdmin(AdminOnlyMixin, AnyModelAdmin):
     """Edits and deletions say why; only edited columns are written, so a status moved meanwhile stays."""
 
     list_per_page = 50
@@ -83,7 +83,7 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
             return super().get_form(request, obj, change=change, **kwargs)
         names = names or flatten_fieldsets(self.get_fieldsets(request, obj))
         kwargs["fields"] = [name for name in names if name != "reason"]
-        return asking_why(super().get_form(request, obj, change=change, **kwargs))
+        return with_reason_field(super().get_form(request, obj, change=change, **kwargs))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         own = super().get_fieldsets(request, obj)
@@ -101,7 +101,7 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
         if not change:
             obj.save(force_insert=True)
             return
-        form.before = described(_fresh(obj))
+        form.before = loggable_values(_fresh(obj))
         obj.save(update_fields=_edited_columns(obj, form.changed_data))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
@@ -114,7 +114,7 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         deletions = _deletions(request, [row.instance for row in formset.deleted_forms])
         edited = [row.instance for row in formset.initial_forms if row.has_changed()]
-        before = {row.pk: described(_fresh(row)) for row in edited}
+        before = {row.pk: loggable_values(_fresh(row)) for row in edited}
         super().save_formset(request, form, formset, change)
         log_changes(deletions)
         for row, _ in formset.changed_objects:
@@ -124,14 +124,14 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What is referred to stays, and the page says by what: a few of them, were they a million."""
-        protected = [text for obj in objs for text in self.protectors(obj)]
+        protected = [text for obj in objs for text in self.protecting_objects(obj)]
         return ([], {}, set(), protected) if protected else super().get_deleted_objects(objs, request)
 
-    def protectors(self, obj: Any) -> list[str]:
-        return protectors(obj)
+    def protecting_objects(self, obj: Any) -> list[str]:
+        return protecting_objects(obj)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        form = confirmed(request, said_yes=request.method == "POST")
+        form = confirmed_reason(request, said_yes=request.method == "POST")
         return super().delete_view(request, object_id, {"reason_form": form, **(extra_context or {})})
 
     def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
@@ -158,13 +158,13 @@ class LoggedAdmin(ForAdmins, AnyModelAdmin):
         return {"note": self.note, "note_url": reverse(self.note_page) if self.note_page else ""}
 
 
-class ReadOnlyAdmin(LoggedAdmin):
+class ReadOnlyAdmin(AuditedModelAdmin):
     """What is written once: to be looked at."""
 
     may_add = may_change = may_delete = False
 
 
-class ReadOnlyInline(ForAdmins, AnyTabularInline):
+class ReadOnlyInline(AdminOnlyMixin, AnyTabularInline):
     may_add = may_change = may_delete = False
     extra = 0
     show_change_link = True
@@ -175,14 +175,14 @@ def actor_of(request: HttpRequest) -> Actor:
     return Actor.person(request.user)
 
 
-def described(obj: models.Model) -> dict[str, Any]:
+def loggable_values(obj: models.Model) -> dict[str, Any]:
     """An object's fields for the log; those with many values (groups) by their names."""
     many = {
         field.name: sorted(str(each) for each in getattr(obj, field.name).all())
         for field in obj._meta.many_to_many
         if _is_plain(field)
     }
-    return fields_of(obj) | many
+    return loggable_fields(obj) | many
 
 
 def log_password_change(request: HttpRequest, user: Any) -> None:
@@ -209,12 +209,12 @@ def _log_addition(request: HttpRequest, obj: models.Model) -> None:
     message = f"{_named(obj)} added as a data fix"
     log_change(
         obj, actor=actor_of(request), event="admin_added", message=message, reason=reason_of(request),
-        after=described(_fresh(obj)),
+        after=loggable_values(_fresh(obj)),
     )  # fmt: skip
 
 
 def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -> None:
-    old, new = differences(before, described(_fresh(obj)))
+    old, new = differences(before, loggable_values(_fresh(obj)))
     if not new:
         return
     fields = ", ".join(name.replace("_", " ") for name in new)
@@ -228,13 +228,13 @@ def _log_edit(request: HttpRequest, obj: models.Model, before: dict[str, Any]) -
 def _deletions(request: HttpRequest, objs: list[Any]) -> list[ChangeLog]:
     """Entries for what is about to go, with all that goes with it."""
     return [
-        entry_for(
+        build_entry(
             obj,
             actor=actor_of(request),
             event="admin_deleted",
             message=f"{_named(obj)} deleted as a data fix",
             reason=reason_of(request),
-            before=described(obj),
+            before=loggable_values(obj),
         )
         for obj in with_dependents(objs)
     ]

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from lcm.admin.actions import ask_first, call_for_each
-from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reason_form import ReasonForm
+from lcm.admin.actions import apply_to_each, confirm_with_form
+from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import AdminReasonForm
 from lcm.models import DefinitionRevision, DefinitionStatus, LabletDefinition
 from lcm.models.definitions import RESOURCES
 from lcm.services.definitions import set_definition_status
@@ -30,7 +30,7 @@ class RevisionInline(ReadOnlyInline):
 
 
 @admin.register(LabletDefinition)
-class DefinitionAdmin(LoggedAdmin):
+class DefinitionAdmin(AuditedModelAdmin):
     note = (
         "Definitions are imported, revised and deleted on their own pages. "
         "What one requires is changed by a revision, its status by the actions of this list."
@@ -86,7 +86,7 @@ class DefinitionAdmin(LoggedAdmin):
             status = DefinitionStatus.ACTIVE
             set_definition_status(definition=definition, status=status, actor=actor_of(request))
 
-        call_for_each(self, request, queryset, save=save, done="set to active")
+        apply_to_each(self, request, queryset, save=save, done="set to active")
 
     @admin.action(description="Deprecate the chosen %(verbose_name_plural)s …")
     def deprecate(
@@ -96,11 +96,11 @@ class DefinitionAdmin(LoggedAdmin):
             status = DefinitionStatus.DEPRECATED
             set_definition_status(definition=definition, status=status, actor=actor_of(request), **values)
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset,
-            form_class=ReasonForm,
+            form_class=AdminReasonForm,
             title="Deprecate definitions",
             submit="Deprecate these definitions",
             save=save,

@@ -16,17 +16,17 @@ from lcm.web.pagination import capped_count
 EXAMPLES = 5
 
 
-def protectors(obj: models.Model) -> list[str]:
+def protecting_objects(obj: models.Model) -> list[str]:
     """Links to some of the rows that refer to an object and may not lose it, and how many more there are."""
     return [
         text
         for relation in obj._meta.related_objects
         if relation.on_delete is models.PROTECT
-        for text in some_of(relation.related_model._base_manager.filter(**{relation.field.name: obj}))
+        for text in first_rows(relation.related_model._base_manager.filter(**{relation.field.name: obj}))
     ]
 
 
-def some_of(rows: models.QuerySet[Any]) -> list[str]:
+def first_rows(rows: models.QuerySet[Any]) -> list[str]:
     kind = rows.model._meta
     texts: list[str] = [
         format_html('{}: <a href="{}">{}</a>', str(kind.verbose_name).capitalize(), _change_url(row), row)

@@ -7,9 +7,9 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from lcm.admin.access import ForAdmins
-from lcm.admin.base import AnyTabularInline, LoggedAdmin
-from lcm.admin.deletion import some_of
+from lcm.admin.access import AdminOnlyMixin
+from lcm.admin.base import AnyTabularInline, AuditedModelAdmin
+from lcm.admin.deletion import first_rows
 from lcm.domain.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project
 
@@ -17,7 +17,7 @@ MEMBERS_ON_PAGE = 100
 
 
 @admin.register(Domain)
-class DomainAdmin(LoggedAdmin):
+class DomainAdmin(AuditedModelAdmin):
     list_display = ("name", "description", "created_at")
     list_filter = ("created_at",)
     search_fields = ("name", "description")
@@ -26,7 +26,7 @@ class DomainAdmin(LoggedAdmin):
     sortable_by = ("name",)
 
 
-class MembershipInline(ForAdmins, AnyTabularInline):
+class MembershipInline(AdminOnlyMixin, AnyTabularInline):
     """Members are added here; each is removed on a page of its own, which looks at their sessions first."""
 
     model = Membership
@@ -41,7 +41,7 @@ class MembershipInline(ForAdmins, AnyTabularInline):
 
 
 @admin.register(Project)
-class ProjectAdmin(LoggedAdmin):
+class ProjectAdmin(AuditedModelAdmin):
     list_display = ("name", "domain", "description", "created_at")
     list_filter = ("created_at",)
     list_select_related = ("domain",)
@@ -64,7 +64,7 @@ class ProjectAdmin(LoggedAdmin):
 
 
 @admin.register(Membership)
-class MembershipAdmin(LoggedAdmin):
+class MembershipAdmin(AuditedModelAdmin):
     list_display = ("user", "project", "domain", "joined_at")
     list_select_related = ("user", "project__domain")
     search_fields = ("user__username", "project__name", "project__domain__name")
@@ -82,8 +82,8 @@ class MembershipAdmin(LoggedAdmin):
         own = super().get_readonly_fields(request, obj)
         return (*own, "user", "project") if obj else own
 
-    def protectors(self, obj: Membership) -> list[str]:
+    def protecting_objects(self, obj: Membership) -> list[str]:
         """Sessions that have not ended keep their owner in the project."""
-        return some_of(
+        return first_rows(
             LabletSession.objects.filter(project=obj.project_id, owner=obj.user_id, status__in=ACTIVE)
         )

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 
-from lcm.admin.base import LoggedAdmin, log_password_change
+from lcm.admin.base import AuditedModelAdmin, log_password_change
 from lcm.domain.roles import GROUPS
 from lcm.models import User
 
@@ -23,7 +23,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class PersonAdmin(LoggedAdmin, AnyUserAdmin):
+class PersonAdmin(AuditedModelAdmin, AnyUserAdmin):
     """A person's role is their group; Django's single permissions are not used."""
 
     fieldsets = (
@@ -71,7 +71,7 @@ class PersonAdmin(LoggedAdmin, AnyUserAdmin):
 
 
 @admin.register(Group)
-class RoleAdmin(LoggedAdmin, GroupAdmin):
+class RoleAdmin(AuditedModelAdmin, GroupAdmin):
     """The three groups that are roles stay as they are."""
 
     fields = ("name",)

@@ -8,7 +8,7 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 
 
-class ReasonForm(forms.Form):
+class AdminReasonForm(forms.Form):
     required_css_class = "required"
     reason = forms.CharField(
         max_length=500,
@@ -17,14 +17,14 @@ class ReasonForm(forms.Form):
     )
 
 
-def asking_why(form: type[Any]) -> type[Any]:
+def with_reason_field(form: type[Any]) -> type[Any]:
     """The same form of a model with a field for the reason."""
-    return type(form.__name__, (form, ReasonForm), {})
+    return type(form.__name__, (form, AdminReasonForm), {})
 
 
-def confirmed(request: HttpRequest, *, said_yes: bool) -> ReasonForm:
+def confirmed_reason(request: HttpRequest, *, said_yes: bool) -> AdminReasonForm:
     """The reason for what is confirmed. Without one nothing is: the page that asks is shown again."""
-    form = ReasonForm(request.POST if said_yes else None)
+    form = AdminReasonForm(request.POST if said_yes else None)
     if said_yes and not form.is_valid():
         request.POST = QueryDict()
     return form

@@ -12,10 +12,10 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import ask_first
-from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, actor_of
-from lcm.admin.reason_form import ReasonForm
-from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentAnswer, Job, User
+from lcm.admin.actions import confirm_with_form
+from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, actor_of
+from lcm.admin.reason_form import AdminReasonForm
+from lcm.models import ApiToken, ChangeLog, FeedEntry, FeedHead, Heartbeat, IdempotentResponse, Job, User
 from lcm.services.tokens import revoke_token
 
 FOUND_AT_MOST = 200
@@ -59,7 +59,7 @@ class ChangeAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ApiToken)
-class TokenAdmin(LoggedAdmin):
+class TokenAdmin(AuditedModelAdmin):
     note = (
         "Tokens are made and replaced on the Tokens page, where a key is shown once. Here they are revoked."
     )
@@ -90,11 +90,11 @@ class TokenAdmin(LoggedAdmin):
         def save(token: ApiToken, values: dict[str, Any]) -> None:
             revoke_token(token=token, actor=actor_of(request), now=timezone.now(), reason=values["reason"])
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset,
-            form_class=ReasonForm,
+            form_class=AdminReasonForm,
             title="Revoke tokens",
             submit="Revoke these tokens",
             save=save,
@@ -102,7 +102,7 @@ class TokenAdmin(LoggedAdmin):
         )
 
 
-@admin.register(IdempotentAnswer)
+@admin.register(IdempotentResponse)
 class IdempotentAnswerAdmin(ReadOnlyAdmin):
     """Without the answers themselves: they may hold what only the one who asked may see."""
 
@@ -125,7 +125,7 @@ class JobAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Heartbeat)
-class HeartbeatAdmin(LoggedAdmin):
+class HeartbeatAdmin(AuditedModelAdmin):
     note = "Heartbeats are written by the parts of LCM themselves; one of a part that is gone can be deleted."
     may_add = may_change = False
     list_display = ("name", "at")

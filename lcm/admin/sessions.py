@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import ask_first
-from lcm.admin.base import LoggedAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reason_form import ReasonForm
+from lcm.admin.actions import confirm_with_form
+from lcm.admin.base import AuditedModelAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import AdminReasonForm
 from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
 from lcm.models import Kernel, LabletSession, SessionTransition
 from lcm.models.definitions import RESOURCES
@@ -26,7 +26,7 @@ TARGETS = [
 FOUND_AT_MOST = 200
 
 
-class MoveForm(ReasonForm):
+class TransitionForm(AdminReasonForm):
     to = forms.TypedChoiceField(
         label="Move to", choices=[(status.value, status.label) for status in TARGETS], coerce=SessionStatus
     )
@@ -44,7 +44,7 @@ class KernelInline(ReadOnlyInline):
 
 
 @admin.register(LabletSession)
-class SessionAdmin(LoggedAdmin):
+class SessionAdmin(AuditedModelAdmin):
     note = (
         "Sessions are asked for, and moved to another pool, on the Sessions page. "
         "A status is changed by the actions of this list."
@@ -106,11 +106,11 @@ class SessionAdmin(LoggedAdmin):
                 session=session, actor=actor_of(request), now=timezone.now(), reason=values["reason"]
             )
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset,
-            form_class=ReasonForm,
+            form_class=AdminReasonForm,
             title="Cancel sessions",
             submit="Cancel these sessions",
             save=save,
@@ -122,11 +122,11 @@ class SessionAdmin(LoggedAdmin):
         def save(session: LabletSession, values: dict[str, Any]) -> None:
             transition_session(session=session, actor=actor_of(request), now=timezone.now(), **values)
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset,
-            form_class=MoveForm,
+            form_class=TransitionForm,
             title="Move sessions to another status",
             submit="Move these sessions",
             save=save,
@@ -134,7 +134,7 @@ class SessionAdmin(LoggedAdmin):
         )
 
 
-class BySessionAdmin(LoggedAdmin):
+class SessionRelatedAdmin(AuditedModelAdmin):
     """Rows of sessions, in the order of their index; found by finding the sessions first."""
 
     search_fields = ("session__id",)
@@ -151,7 +151,7 @@ class BySessionAdmin(LoggedAdmin):
 
 
 @admin.register(SessionTransition)
-class TransitionAdmin(BySessionAdmin):
+class TransitionAdmin(SessionRelatedAdmin):
     may_add = may_change = may_delete = False
     list_display = ("__str__", "session", "at", "actor", "reason", "attempt")
     list_select_related = ("session",)
@@ -160,7 +160,7 @@ class TransitionAdmin(BySessionAdmin):
 
 
 @admin.register(Kernel)
-class KernelAdmin(BySessionAdmin):
+class KernelAdmin(SessionRelatedAdmin):
     """Kernels are made with their session and go with its status; moments can be corrected."""
 
     note = "A kernel's status goes with its session's, its amounts come from the session's revision."

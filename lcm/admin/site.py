@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.urls import reverse
 
 from lcm.admin.access import is_admin
-from lcm.admin.actions import delete_chosen
+from lcm.admin.actions import delete_selected_objects
 from lcm.admin.base import log_password_change
 from lcm.web.access import is_local_address
 
@@ -25,7 +25,7 @@ class LcmAdminSite(admin.AdminSite):
 
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)
-        self.add_action(delete_chosen, "delete_selected")
+        self.add_action(delete_selected_objects, "delete_selected")
 
     def has_permission(self, request: HttpRequest) -> bool:
         user = request.user

@@ -14,11 +14,11 @@ from lcm.domain.access import ControllerScope
 from lcm.domain.actors import Actor
 from lcm.models import ApiToken, TokenKind, User
 from lcm.services.tokens import find_token
-from lcm.web.server.rate_limit import note_failure, wait_after_failures
+from lcm.web.server.rate_limit import record_failure, seconds_until_retry
 
 
 @dataclass(frozen=True)
-class Controller:
+class ControllerPrincipal:
     """The principal behind a controller's token: no person, sees only what its scopes name."""
 
     token: ApiToken
@@ -40,7 +40,7 @@ class TokenAuthentication(BaseAuthentication):
 
     keyword = b"bearer"
 
-    def authenticate(self, request: Request) -> tuple[User | Controller, ApiToken] | None:
+    def authenticate(self, request: Request) -> tuple[User | ControllerPrincipal, ApiToken] | None:
         parts = get_authorization_header(request).split()
         if not parts or parts[0].lower() != self.keyword:
             return None
@@ -48,13 +48,13 @@ class TokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("Send one token: “Authorization: Bearer lcm_…”.")
         token = find_token(key=parts[1].decode(errors="replace"), now=timezone.now())
         if token is None:
-            wait = wait_after_failures(request)
-            note_failure(request)
+            wait = seconds_until_retry(request)
+            record_failure(request)
             if wait is not None:
                 raise Throttled(wait=wait)
             raise AuthenticationFailed("This token is unknown, expired or revoked.")
         if token.kind == TokenKind.CONTROLLER:
-            return Controller(token), token
+            return ControllerPrincipal(token), token
         assert token.user is not None
         return token.user, token
 
@@ -69,7 +69,7 @@ class PersonSessionAuthentication(SessionAuthentication):
 def actor_of(request: Request) -> Actor:
     """Who is behind an API request, for services and the change log."""
     principal: Any = request.user
-    if isinstance(principal, Controller):
+    if isinstance(principal, ControllerPrincipal):
         return Actor.controller(principal.token.name, principal.token.pk)
     assert isinstance(principal, User)
     return Actor.person(principal, token_id=request.auth.pk if request.auth else None)

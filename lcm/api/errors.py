@@ -13,7 +13,7 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from lcm.domain.errors import RETRY_SECONDS, DatabaseAway, LcmError, ReferenceGone
+from lcm.domain.errors import RETRY_SECONDS, DatabaseUnavailable, LcmError, ReferenceGone
 from lcm.web.error_pages import DATABASE_ERRORS, is_failed_foreign_key
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     """DRF's hook: our refusals and DRF's own, all in the same form."""
     if isinstance(error, DATABASE_ERRORS):
         logger.error("database_error", exc_info=error)
-        error = DatabaseAway()
+        error = DatabaseUnavailable()
     elif is_failed_foreign_key(error):
         logger.warning("foreign_key_failed", exc_info=error)
         error = ReferenceGone()

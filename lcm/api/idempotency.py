@@ -14,14 +14,14 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from lcm.api.authentication import principal_key
-from lcm.domain.errors import InvalidInput, KeyReused
-from lcm.models import IdempotentAnswer
+from lcm.domain.errors import IdempotencyKeyReused, InvalidInput
+from lcm.models import IdempotentResponse
 
 HEADER = "Idempotency-Key"
 MAX_KEY = 200
 
 
-class IdempotentPosts:
+class IdempotentPostMixin:
     """For API views: takes over `post` when the request carries a key."""
 
     shown_once: tuple[str, ...] = ()  # secrets of an answer, which are not kept for a repeat
@@ -31,12 +31,12 @@ class IdempotentPosts:
         key = request.headers.get(HEADER, "")
         handler = getattr(self, "post", None)
         if request.method == "POST" and key and handler:
-            self.post = lambda request, *args, **kwargs: answer_once(
+            self.post = lambda request, *args, **kwargs: respond_once(
                 key, request, lambda: handler(request, *args, **kwargs), shown_once=self.shown_once
             )
 
 
-def answer_once(
+def respond_once(
     key: str, request: Request, answer: Callable[[], Response], *, shown_once: Sequence[str] = ()
 ) -> Response:
     """The answer kept for this key, or a new one: it and what it did are committed together.
@@ -51,7 +51,7 @@ def answer_once(
     try:
         with transaction.atomic():
             # A second request with this key waits here until the first has been committed.
-            row = IdempotentAnswer.objects.create(principal=principal, key=key, fingerprint=fingerprint)
+            row = IdempotentResponse.objects.create(principal=principal, key=key, fingerprint=fingerprint)
             response = answer()
             row.status, row.body = response.status_code, _plain(response.data, shown_once)
             row.save(update_fields=["status", "body"])
@@ -62,13 +62,13 @@ def answer_once(
         raise
 
 
-def _kept(principal: str, key: str) -> IdempotentAnswer | None:
-    return IdempotentAnswer.objects.filter(principal=principal, key=key).first()
+def _kept(principal: str, key: str) -> IdempotentResponse | None:
+    return IdempotentResponse.objects.filter(principal=principal, key=key).first()
 
 
-def _repeat(kept: IdempotentAnswer, fingerprint: str) -> Response:
+def _repeat(kept: IdempotentResponse, fingerprint: str) -> Response:
     if kept.fingerprint != fingerprint:
-        raise KeyReused(f"This {HEADER} was used for another request; take a new one.")
+        raise IdempotencyKeyReused(f"This {HEADER} was used for another request; take a new one.")
     return Response(kept.body, status=kept.status, headers={"Idempotency-Replayed": "true"})
 
 

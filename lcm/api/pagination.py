@@ -13,7 +13,7 @@ from rest_framework.utils.urls import remove_query_param, replace_query_param
 from rest_framework.views import APIView
 
 from lcm.domain.errors import InvalidInput
-from lcm.web.pagination import Page, page_of
+from lcm.web.pagination import RowPage, page_of
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 500
@@ -22,7 +22,7 @@ MAX_SIZE = 500
 class KeysetPagination(BasePagination):
     """`?cursor=…&page_size=…&sort=…`; the answer has `next`, `previous` and `results`."""
 
-    page: Page[Any]
+    page: RowPage[Any]
 
     def paginate_queryset(  # type: ignore[override]
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
@@ -75,7 +75,7 @@ class SinglePage(KeysetPagination):
     """The form of all lists, for a short list that is not stored: every row is on one page."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        self.page = Page(list(queryset), first=1, next=None, previous=None)
+        self.page = RowPage(list(queryset), first=1, next=None, previous=None)
         return self.page.rows
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.utils import json
 
 from lcm.domain.errors import InvalidInput
-from lcm.domain.storable_text import UNSTORABLE, unstorable_at
+from lcm.domain.storable_text import UNSTORABLE, find_unstorable
 
 # How JSON can say what cannot be stored. Most never do, and need no walk through all their values.
 _SUSPICIOUS = re.compile(r"\\u(?:0000|[dD][89a-fA-F])|[\ud800-\udfff]")
@@ -32,7 +32,7 @@ class JsonParser(JSONParser):
             text = stream.read().decode(encoding)
             data = json.loads(text, parse_constant=json.strict_constant, parse_float=_storable_number)
             is_suspicious = _is_suspicious(text)
-            where = unstorable_at(data) if is_suspicious else None
+            where = find_unstorable(data) if is_suspicious else None
         except RecursionError as error:
             raise ParseError("This JSON is nested too deeply.") from error
         except (ValueError, LookupError) as error:  # of a charset that is none of text

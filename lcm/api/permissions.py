@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from lcm.api.authentication import Controller
-from lcm.domain.access import ADMIN, Rule
+from lcm.api.authentication import ControllerPrincipal
+from lcm.domain.access import ADMIN, AccessPolicy
 from lcm.domain.roles import role_of
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
-def rule_of(view: APIView) -> Rule:
+def access_policy_of(view: APIView) -> AccessPolicy:
     """The rule for the action a request is about; an action without one is for nobody below Admin."""
-    access: dict[str, Rule] = getattr(view, "access", {})
+    access: dict[str, AccessPolicy] = getattr(view, "access", {})
     action = getattr(view, "action", None) or (view.request.method or "").lower()
     return access.get(action, ADMIN)
 
 
-class AccessRule(BasePermission):
+class AccessPermission(BasePermission):
     """Role for people, scope for controllers."""
 
     message = "Your role does not allow this."
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        rule = rule_of(view)
+        rule = access_policy_of(view)
         principal: Any = request.user
-        if isinstance(principal, Controller):
+        if isinstance(principal, ControllerPrincipal):
             if rule.scope:
                 return rule.scope in principal.token.scopes
             return rule.controllers and bool(principal.scope.pools)

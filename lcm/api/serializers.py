@@ -16,7 +16,6 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import Role, role_of
 from lcm.models import (
     ApiToken,
-    Basis,
     ChangeLog,
     DefinitionRevision,
     DefinitionStatus,
@@ -28,6 +27,7 @@ from lcm.models import (
     Placement,
     Priority,
     Project,
+    RevisionBasis,
     SessionTransition,
     TokenKind,
     User,
@@ -183,7 +183,7 @@ class PortSerializer(serializers.Serializer[Any]):
 
 class ResourceBasisSerializer(serializers.Serializer[Any]):
     basis = serializers.ChoiceField(
-        choices=[KEEP, *(each.value for each in Basis if each != Basis.MIXED)],
+        choices=[KEEP, *(each.value for each in RevisionBasis if each != RevisionBasis.MIXED)],
         help_text="Where the number comes from. `keep`: not chosen in the review, or not changed by a manual "
         "revision or a revert.",
     )
@@ -358,7 +358,7 @@ class NewDefinitionSerializer(DefinitionSettingsSerializer):
     port_template = NewPortSerializer(many=True, required=False)
 
 
-class UnderstoodSerializer(serializers.Serializer[Any]):
+class TopologySummarySerializer(serializers.Serializer[Any]):
     """What LCM read in a topology."""
 
     title = serializers.CharField()
@@ -374,9 +374,9 @@ class UnderstoodSerializer(serializers.Serializer[Any]):
     epoch = serializers.CharField()
 
 
-class ImportAnswerSerializer(serializers.Serializer[Any]):
+class ImportResultSerializer(serializers.Serializer[Any]):
     definition = DefinitionSerializer(allow_null=True, help_text="Null for a dry run.")
-    understood = UnderstoodSerializer()
+    understood = TopologySummarySerializer()
 
 
 class DefinitionChangeSerializer(serializers.Serializer[Any]):
@@ -537,14 +537,14 @@ class FailureSerializer(serializers.Serializer[Any]):
     lab_is_gone = serializers.BooleanField(default=True, help_text="Nothing is left on the worker.")
 
 
-class SessionPlaceSerializer(serializers.Serializer[Any]):
+class SessionSlotSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     endpoint = serializers.CharField()
 
 
 class SessionPartSerializer(serializers.Serializer[Any]):
-    slot = SessionPlaceSerializer()
+    slot = SessionSlotSerializer()
     nodes = serializers.ListField(child=serializers.CharField(), help_text="Labels of the nodes on it.")
     topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes alone.")
 
@@ -571,7 +571,7 @@ class ControllerSessionSerializer(serializers.Serializer[Any]):
         help_text="CML's YAML, until the lab is imported; empty if the definition has no topology.",
     )
     kernels = serializers.DictField(child=serializers.UUIDField(), help_text="By the label of their node.")
-    slot = SessionPlaceSerializer(allow_null=True)
+    slot = SessionSlotSerializer(allow_null=True)
     parts = SessionPartSerializer(many=True, help_text="When it is on several slots: a lab for each.")
     left_out = serializers.ListField(
         child=serializers.CharField(), help_text="Links between its slots, until the labs are imported."

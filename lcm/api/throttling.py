@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from lcm.api.authentication import Controller
-from lcm.web.server.rate_limit import count
+from lcm.api.authentication import ControllerPrincipal
+from lcm.web.server.rate_limit import count_call
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView
@@ -23,8 +23,8 @@ class PrincipalThrottle(BaseThrottle):
         if not request.user.is_authenticated:
             return True
         principal: Any = request.user
-        rate = "CONTROLLER_RATE" if isinstance(principal, Controller) else "API_RATE"
-        self.left = count(f"api:{principal.pk}", rate)
+        rate = "CONTROLLER_RATE" if isinstance(principal, ControllerPrincipal) else "API_RATE"
+        self.left = count_call(f"api:{principal.pk}", rate)
         return self.left is None
 
     def wait(self) -> float | None:

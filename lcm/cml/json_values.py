@@ -38,7 +38,7 @@ def as_text(value: object, limit: int = MAX_TEXT) -> str | None:
     return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value[:limit])
 
 
-def as_whole(value: object, high: int = MAX_WHOLE) -> int | None:
+def as_integer(value: object, high: int = MAX_WHOLE) -> int | None:
     """A whole number from 0 up; a float counts when nothing is lost."""
     if type(value) is int:  # what it nearly always is
         return value if 0 <= value <= high else None
@@ -64,7 +64,7 @@ def as_decimal(value: object, high: float = MAX_NUMBER) -> Decimal | None:
     return None if number is None else Decimal(str(value))
 
 
-def as_flag(value: object) -> bool | None:
+def as_bool(value: object) -> bool | None:
     """True or false, and nothing that only looks like it."""
     return value if isinstance(value, bool) else None
 

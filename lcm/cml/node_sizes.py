@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Usual:
+class NodeSize:
     """The usual size of a node: virtual CPUs, RAM, boot disk and data volume."""
 
     cpus: int
@@ -13,79 +13,79 @@ class Usual:
     data_gb: int = 0
 
 
-NOTHING = Usual(0, 0, 0)
-UNKNOWN = Usual(1, 2048, 16)
+ZERO_SIZE = NodeSize(0, 0, 0)
+UNKNOWN_NODE_SIZE = NodeSize(1, 2048, 16)
 
 # These are drawn on the canvas but run no machine, whatever figures an export gives for them.
-WEIGHTLESS = frozenset({"external_connector", "unmanaged_switch"})
+DEFINITIONS_WITHOUT_VM = frozenset({"external_connector", "unmanaged_switch"})
 
-USUAL: dict[str, Usual] = {
+NODE_SIZES: dict[str, NodeSize] = {
     # Routers
-    "iosv": Usual(1, 768, 2),
-    "iol-xe": Usual(1, 1024, 1),
-    "csr1000v": Usual(1, 3072, 8),
-    "cat8000v": Usual(1, 4096, 16),
-    "iosxrv": Usual(1, 3072, 4),
-    "iosxrv9000": Usual(4, 16384, 64),
-    "xrd-control-plane": Usual(1, 2048, 4),
-    "xrd-vrouter": Usual(2, 5120, 4),
-    "xrd": Usual(1, 2048, 4),
+    "iosv": NodeSize(1, 768, 2),
+    "iol-xe": NodeSize(1, 1024, 1),
+    "csr1000v": NodeSize(1, 3072, 8),
+    "cat8000v": NodeSize(1, 4096, 16),
+    "iosxrv": NodeSize(1, 3072, 4),
+    "iosxrv9000": NodeSize(4, 16384, 64),
+    "xrd-control-plane": NodeSize(1, 2048, 4),
+    "xrd-vrouter": NodeSize(2, 5120, 4),
+    "xrd": NodeSize(1, 2048, 4),
     # Switches
-    "iosvl2": Usual(1, 768, 2),
-    "ioll2-xe": Usual(1, 1024, 1),
-    "cat9000v": Usual(4, 18432, 16),
-    "nxosv": Usual(1, 3072, 4),
-    "nxosv9000": Usual(2, 10240, 16),
-    "nxosv9000-lite": Usual(1, 8192, 16),
-    "cat9800": Usual(2, 8192, 16),
+    "iosvl2": NodeSize(1, 768, 2),
+    "ioll2-xe": NodeSize(1, 1024, 1),
+    "cat9000v": NodeSize(4, 18432, 16),
+    "nxosv": NodeSize(1, 3072, 4),
+    "nxosv9000": NodeSize(2, 10240, 16),
+    "nxosv9000-lite": NodeSize(1, 8192, 16),
+    "cat9800": NodeSize(2, 8192, 16),
     # SD-WAN
-    "cat-sdwan-edge": Usual(2, 5120, 16),
-    "cat-sdwan-vedge": Usual(1, 2048, 16),
-    "cat-sdwan-controller": Usual(2, 4096, 16),
-    "cat-sdwan-validator": Usual(2, 4096, 16),
-    "cat-sdwan-manager": Usual(8, 16384, 32, 256),
+    "cat-sdwan-edge": NodeSize(2, 5120, 16),
+    "cat-sdwan-vedge": NodeSize(1, 2048, 16),
+    "cat-sdwan-controller": NodeSize(2, 4096, 16),
+    "cat-sdwan-validator": NodeSize(2, 4096, 16),
+    "cat-sdwan-manager": NodeSize(8, 16384, 32, 256),
     # Firewalls and security
-    "asav": Usual(1, 2048, 8),
-    "ftdv": Usual(4, 8192, 50),
-    "fmcv": Usual(4, 32768, 16, 256),
-    "ise": Usual(16, 16384, 300),
+    "asav": NodeSize(1, 2048, 8),
+    "ftdv": NodeSize(4, 8192, 50),
+    "fmcv": NodeSize(4, 32768, 16, 256),
+    "ise": NodeSize(16, 16384, 300),
     # Servers, desktops and tools
-    "ubuntu": Usual(1, 2048, 16),
-    "alpine": Usual(1, 512, 1),
-    "server": Usual(1, 128, 1),
-    "desktop": Usual(1, 512, 4),
-    "coreos": Usual(1, 2048, 8),
-    "wan_emulator": Usual(1, 512, 1),
-    "alpine-wanem": Usual(1, 512, 1),
-    "trex": Usual(1, 2048, 2),
-    "alpine-trex": Usual(1, 2048, 2),
+    "ubuntu": NodeSize(1, 2048, 16),
+    "alpine": NodeSize(1, 512, 1),
+    "server": NodeSize(1, 128, 1),
+    "desktop": NodeSize(1, 512, 4),
+    "coreos": NodeSize(1, 2048, 8),
+    "wan_emulator": NodeSize(1, 512, 1),
+    "alpine-wanem": NodeSize(1, 512, 1),
+    "trex": NodeSize(1, 2048, 2),
+    "alpine-trex": NodeSize(1, 2048, 2),
     # Containers
-    "chrome": Usual(1, 1024, 2),
-    "firefox": Usual(1, 1024, 2),
-    "frr": Usual(1, 256, 1),
-    "net-tools": Usual(1, 256, 1),
-    "nginx": Usual(1, 256, 1),
-    "dnsmasq": Usual(1, 128, 1),
-    "radius": Usual(1, 256, 1),
-    "tacplus": Usual(1, 256, 1),
-    "syslog": Usual(1, 256, 1),
+    "chrome": NodeSize(1, 1024, 2),
+    "firefox": NodeSize(1, 1024, 2),
+    "frr": NodeSize(1, 256, 1),
+    "net-tools": NodeSize(1, 256, 1),
+    "nginx": NodeSize(1, 256, 1),
+    "dnsmasq": NodeSize(1, 128, 1),
+    "radius": NodeSize(1, 256, 1),
+    "tacplus": NodeSize(1, 256, 1),
+    "syslog": NodeSize(1, 256, 1),
 }
 
 # Variants of these share one size: cat9000v-q200, cat9000v-uadp, iol-xe-serial-4eth, ubuntu-desktop...
 FAMILIES = ("cat9000v-", "iol-xe-", "ioll2-xe-", "nxosv9", "xrd-", "ubuntu-", "alpine-")
 
 
-def is_weightless(definition: str) -> bool:
+def has_no_vm(definition: str) -> bool:
     """Whether nodes of this definition run no machine."""
-    return definition.lower() in WEIGHTLESS
+    return definition.lower() in DEFINITIONS_WITHOUT_VM
 
 
-def usual_size(definition: str) -> Usual | None:
+def default_node_size(definition: str) -> NodeSize | None:
     """What a node of this definition usually takes, or None when we do not know it."""
     name = definition.lower()
-    if name in WEIGHTLESS:
-        return NOTHING
-    if name in USUAL:
-        return USUAL[name]
+    if name in DEFINITIONS_WITHOUT_VM:
+        return ZERO_SIZE
+    if name in NODE_SIZES:
+        return NODE_SIZES[name]
     family = next((prefix for prefix in FAMILIES if name.startswith(prefix)), None)
-    return USUAL["nxosv9000" if family == "nxosv9" else family.rstrip("-")] if family else None
+    return NODE_SIZES["nxosv9000" if family == "nxosv9" else family.rstrip("-")] if family else None

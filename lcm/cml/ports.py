@@ -73,7 +73,7 @@ def parse_tag(tag: str) -> PortTag | None:
         transport = parts.pop(0)
     fewest, most = (2, 2) if protocol == PAT else (1, 1 if protocol == VNC else 2)
     if not fewest <= len(parts) <= most:
-        raise TagError(f'The tag "{_short(tag)}" is not of the form {form_of(protocol)}.')
+        raise TagError(f'The tag "{_short(tag)}" is not of the form {tag_format(protocol)}.')
     inside = None if len(parts) == 1 else _inside(tag, protocol, parts[1])
     return PortTag(protocol, _number(tag, parts[0], 1, MAX_PORT), inside, transport)
 
@@ -89,7 +89,7 @@ def format_tag(port: PortTag) -> str:
     return ":".join(parts)
 
 
-def form_of(protocol: str) -> str:
+def tag_format(protocol: str) -> str:
     """How a tag of this protocol is written."""
     return FORMS.get(protocol, f"{protocol}:<outside> or {protocol}:<outside>:<inside>")
 

@@ -12,10 +12,10 @@ class Record:
 
     def to_dict(self) -> dict[str, object]:
         """The fields as JSON-safe values: Decimals as text, moments in ISO 8601, tuples as lists."""
-        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: to_json_value(getattr(self, field.name)) for field in fields(self)}
 
 
-def plain(value: object) -> object:
+def to_json_value(value: object) -> object:
     """A value as JSON knows it."""
     if isinstance(value, Record):
         return value.to_dict()
@@ -24,7 +24,7 @@ def plain(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     return value

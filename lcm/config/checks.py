@@ -11,7 +11,7 @@ from lcm.web.server.rate_limit import parse_rate
 
 
 @register()
-def rates_can_be_read(**kwargs: Any) -> list[Error]:
+def check_rates(**kwargs: Any) -> list[Error]:
     errors = []
     for name, text in settings.CONFIG.items():
         if not name.endswith("_RATE"):

@@ -11,7 +11,7 @@ from pathlib import Path
 MAX_SOCKET_PATH = 100
 
 
-def kept_secret_key(data_dir: Path) -> str:
+def load_or_create_secret_key(data_dir: Path) -> str:
     """The secret key of this data folder, made on first use and readable by its owner only."""
     path = data_dir / "secret-key"
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def kept_secret_key(data_dir: Path) -> str:
     return path.read_text()
 
 
-def embedded_socket(data_dir: Path) -> Path:
+def embedded_valkey_socket(data_dir: Path) -> Path:
     """Where the embedded Valkey of this data folder listens."""
     path = data_dir / "valkey.sock"
     if len(str(path)) <= MAX_SOCKET_PATH:

@@ -494,7 +494,7 @@ SQLITE_OPTIONS = {
 }
 
 
-def database_from(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
+def database_settings(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
     """Django's description of the database an address names; SQLite in the data folder without one.
 
     Options in the address, such as `?sslmode=verify-full`, stay beside ours.
@@ -519,7 +519,7 @@ def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
     return found
 
 
-def refuse_unsafe(*, debug: bool, demo: bool, secret_key: str) -> None:
+def reject_unsafe_settings(*, debug: bool, demo: bool, secret_key: str) -> None:
     """Raise ImproperlyConfigured for settings that would expose a production server."""
     if debug:
         return
@@ -542,7 +542,7 @@ def time_zone_from(name: str) -> str:
     return name
 
 
-def as_markdown() -> str:
+def settings_reference() -> str:
     """The reference that docs/configuration.md holds."""
     lines = [
         "# Configuration",

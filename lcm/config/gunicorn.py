@@ -27,11 +27,11 @@ control_socket_disable = True
 
 def post_worker_init(worker: Any) -> None:
     """A web process gets ready, and says where it can be scraped."""
-    from lcm.monitoring.heartbeats import keep_telling, reached_at
+    from lcm.monitoring.heartbeats import scrape_address, start_heartbeats
     from lcm.web.server.warm_up import warm_up
 
     warm_up()
-    keep_telling("web", reached_at(bind))
+    start_heartbeats("web", scrape_address(bind))
 
 
 def child_exit(server: Any, worker: Any) -> None:

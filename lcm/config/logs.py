@@ -55,7 +55,7 @@ def _one_line(value: Any) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
 
 
-class NotReadyFilter(logging.Filter):
+class ReadinessResponseFilter(logging.Filter):
     """`/readyz` answering 503 is an answer, not an error of ours."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -73,7 +73,7 @@ def logging_config(*, style: str, level: str) -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"lcm": {"()": formatter}},
-        "filters": {"not_ready": {"()": NotReadyFilter}},
+        "filters": {"not_ready": {"()": ReadinessResponseFilter}},
         "handlers": {
             "stderr": {"class": "logging.StreamHandler", "formatter": "lcm", "filters": ["not_ready"]}
         },

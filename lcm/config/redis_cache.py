@@ -10,7 +10,7 @@ from redis import Redis
 _INCREASE = "if redis.call('exists', KEYS[1]) == 1 then return redis.call('incrby', KEYS[1], ARGV[1]) end"
 
 
-class KeptClient(RedisCacheClient):
+class PersistentCacheClient(RedisCacheClient):
     """Django makes a client for each command, which takes longer than the command."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -29,7 +29,7 @@ class KeptClient(RedisCacheClient):
         return found
 
 
-class KeptRedisCache(RedisCache):
+class PersistentRedisCache(RedisCache):
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         super().__init__(server, params)
-        self._class = KeptClient
+        self._class = PersistentCacheClient

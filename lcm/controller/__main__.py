@@ -11,7 +11,7 @@ import sys
 
 from lcm.controller.application import Controller
 from lcm.controller.config import Config, ConfigError, read_config
-from lcm.controller.identity import alone
+from lcm.controller.identity import hold_data_folder
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
-        with alone(config):
+        with hold_data_folder(config):
             asyncio.run(serve(config))
     except ConfigError as error:
         print(error, file=sys.stderr)

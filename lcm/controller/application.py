@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from lcm.controller.config import Config
-from lcm.controller.heartbeats import Heartbeats
-from lcm.controller.identity import name_of
-from lcm.controller.inventory import World
-from lcm.controller.lab_statistics import Statistics
-from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.heartbeats import HeartbeatSender
+from lcm.controller.identity import controller_name
+from lcm.controller.inventory import Inventory
+from lcm.controller.lab_statistics import LabStatistics
+from lcm.controller.lcm_client import LcmCallError, LcmClient
 from lcm.controller.metrics import Metrics
 from lcm.controller.outbox import Outbox
-from lcm.controller.pool_leases import RENEW_SECONDS, Leases
+from lcm.controller.pool_leases import RENEW_SECONDS, PoolLeases
 from lcm.controller.reconciler import Reconciler
 from lcm.controller.spool import Spool
-from lcm.controller.stage_context import Desk
-from lcm.controller.watcher import Follower
+from lcm.controller.stage_context import StageContext
+from lcm.controller.watcher import Watcher
 from lcm.controller.work_queue import WorkQueue
-from lcm.controller.worker_survey import Survey
+from lcm.controller.worker_survey import WorkerSurvey
 
 logger = logging.getLogger(__name__)
 
@@ -36,28 +36,28 @@ class Controller:
     """Runs until `stop` is called; then everything is finished or handed over."""
 
     def __init__(self, config: Config) -> None:
-        config = replace(config, name=name_of(config))
+        config = replace(config, name=controller_name(config))
         self.config = config
         self.metrics = Metrics()
         self.queue = WorkQueue(time.monotonic)
         self.client = LcmClient(config)
-        self.world = World(config, self.queue.add)
+        self.world = Inventory(config, self.queue.add)
         self.world.on_call = self.metrics.note_call
-        self.leases = Leases(self.client, config.name)
+        self.leases = PoolLeases(self.client, config.name)
         spool = Spool(
             Path(config.data_dir) / "spool",
             most_entries=config.spool_entries,
             most_bytes=config.spool_mb * 1024 * 1024,
         )
         self.outbox = Outbox(spool, self.client, self._hear_of)
-        self.follower = Follower(config, self.client, self.world)
-        self.desk = Desk(
+        self.follower = Watcher(config, self.client, self.world)
+        self.desk = StageContext(
             config, self.world, self.outbox, self.metrics, self.client.clock, self.follower.refresh
         )
         self.reconciler = Reconciler(self.desk, self.leases)
-        self.heartbeats = Heartbeats(self.desk, self.leases, self.client)
-        self.survey = Survey(self.desk, self.leases, self.client, self.heartbeats, self.queue.add)
-        self.statistics = Statistics(self.desk, self.leases, self.queue.add)
+        self.heartbeats = HeartbeatSender(self.desk, self.leases, self.client)
+        self.survey = WorkerSurvey(self.desk, self.leases, self.client, self.heartbeats, self.queue.add)
+        self.statistics = LabStatistics(self.desk, self.leases, self.queue.add)
         self._clock_problem = ""
         self._stopping = asyncio.Event()
         self._to_refresh: asyncio.Queue[str] = asyncio.Queue()
@@ -82,8 +82,8 @@ class Controller:
             self.follower.run(),
             self._refresh(),
             self._every(RENEW_SECONDS, self._renew),
-            self._every(config.heartbeat_seconds, self.heartbeats.beat),
-            self._every(config.survey_seconds, self.survey.look_over),
+            self._every(config.heartbeat_seconds, self.heartbeats.send_all),
+            self._every(config.survey_seconds, self.survey.run),
             self._every(config.stats_seconds, self.statistics.read),
         ]
 
@@ -131,7 +131,7 @@ class Controller:
                 fresh = await self.follower.refresh(session_id)
                 # If nothing changed, LCM may refuse the same step again: wait before the next attempt.
                 self.queue.add(session_id, UNCHANGED_SECONDS if fresh == known else 0)
-            except LcmError as error:
+            except LcmCallError as error:
                 logger.info("session %s is read again later: %s", session_id[:8], error)
                 await asyncio.sleep(1)
                 self._to_refresh.put_nowait(session_id)
@@ -142,7 +142,7 @@ class Controller:
         while True:
             try:
                 await work()
-            except LcmError as error:
+            except LcmCallError as error:
                 logger.info("%s", error)
             except Exception:
                 logger.exception("a round failed")

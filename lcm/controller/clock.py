@@ -18,7 +18,7 @@ SAMPLES = 16
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClockSample:
     """LCM's time minus our monotonic clock: LCM wrote its time between the request and the response."""
 
     lowest: float
@@ -33,7 +33,7 @@ class LcmClock:
     ) -> None:
         self.monotonic = monotonic
         self._wall = wall
-        self._samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self._samples: deque[ClockSample] = deque(maxlen=SAMPLES)
 
     def note(self, text: str | None, *, sent: float, received: float) -> None:
         """Take the time that LCM wrote into a response to a request sent and received at these moments."""
@@ -41,7 +41,7 @@ class LcmClock:
             written = datetime.fromisoformat(text or "").timestamp()
         except ValueError:
             return
-        self._samples.append(Sample(written - received, written - sent))
+        self._samples.append(ClockSample(written - received, written - sent))
 
     def now(self) -> datetime:
         """LCM's time, never ahead of it; before the first response the time of this machine."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from lcm.cml.client.errors import CmlError
 from lcm.cml.client.system_results import SystemStats
-from lcm.controller.lcm_client import LcmClient, LcmError
-from lcm.controller.pool_leases import Leases
-from lcm.controller.stage_context import Desk
-from lcm.controller.worker import Worker
+from lcm.controller.lcm_client import LcmCallError, LcmClient
+from lcm.controller.pool_leases import PoolLeases
+from lcm.controller.stage_context import StageContext
+from lcm.controller.worker import ManagedWorker
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Looked:
+class PortObservation:
     """Ports that were found taken on a worker, and when we began to look; by a clock that never jumps."""
 
     ports: Sequence[dict[str, Any]]
@@ -33,16 +33,16 @@ class Looked:
         return {"leaked_ports": list(self.ports), "looked_seconds_ago": round(age, 1)}
 
 
-class Heartbeats:
-    def __init__(self, desk: Desk, leases: Leases, client: LcmClient) -> None:
+class HeartbeatSender:
+    def __init__(self, desk: StageContext, leases: PoolLeases, client: LcmClient) -> None:
         self._desk = desk
         self._leases = leases
         self._client = client
         self._gate = asyncio.Semaphore(AT_ONCE)
         # By slot: what the last survey found, until LCM has been told.
-        self.looked: dict[str, Looked] = {}
+        self.port_observations: dict[str, PortObservation] = {}
 
-    async def beat(self) -> None:
+    async def send_all(self) -> None:
         """One heartbeat for each worker that answers."""
         slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
         await asyncio.gather(*(self._one(slot.id) for slot in slots))
@@ -53,21 +53,21 @@ class Heartbeats:
             return
         async with self._gate:
             result = "sent"
-            looked = self.looked.pop(slot_id, None)
+            looked = self.port_observations.pop(slot_id, None)
             try:
                 await self._client.heartbeat(slot_id, await _body(worker, looked))
             except CmlError as error:
                 result = "worker away"
                 logger.info("no heartbeat of %s: %s", worker.slot.name, error)
-            except LcmError as error:
+            except LcmCallError as error:
                 result = "LCM away"
                 logger.info("LCM did not take the heartbeat of %s: %s", worker.slot.name, error)
             if looked is not None and result != "sent":
-                self.looked.setdefault(slot_id, looked)
+                self.port_observations.setdefault(slot_id, looked)
             self._desk.metrics.heartbeats.labels(result).inc()
 
 
-async def _body(worker: Worker, looked: Looked | None) -> dict[str, Any]:
+async def _body(worker: ManagedWorker, looked: PortObservation | None) -> dict[str, Any]:
     information = await worker.cml.system_information()
     body: dict[str, Any] = {"version": information.version_text[:60]}
     try:

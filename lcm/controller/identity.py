@@ -12,7 +12,7 @@ from pathlib import Path
 from lcm.controller.config import Config, ConfigError
 
 
-def name_of(config: Config) -> str:
+def controller_name(config: Config) -> str:
     """The configured name, else one that is kept in the data folder: a restart has its leases at once."""
     if config.name:
         return config.name[:64]
@@ -26,7 +26,7 @@ def name_of(config: Config) -> str:
 
 
 @contextmanager
-def alone(config: Config) -> Iterator[None]:
+def hold_data_folder(config: Config) -> Iterator[None]:
     """Hold the data folder until the block or the process ends, however it ends."""
     folder = Path(config.data_dir)
     try:

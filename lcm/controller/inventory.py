@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterable
 
 from lcm.cml.client.caller import CallRecord
 from lcm.controller.config import Config
-from lcm.controller.model import ON_A_SLOT, SERVING, Session, Slot
-from lcm.controller.worker import Worker
+from lcm.controller.model import ON_A_SLOT, SERVING, Session, SlotInfo
+from lcm.controller.worker import ManagedWorker
 
 logger = logging.getLogger(__name__)
 
 
-class World:
+class Inventory:
     """Sessions and slots by id; `on_change` hears of sessions to look at."""
 
     def __init__(self, config: Config, on_change: Callable[[str], None]) -> None:
         self.sessions: dict[str, Session] = {}
-        self.slots: dict[str, Slot] = {}
+        self.slots: dict[str, SlotInfo] = {}
         self.on_call: Callable[[CallRecord], None] | None = None
         self._config = config
         self._on_change = on_change
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, ManagedWorker] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self.is_known = False
 
-    def replace_all(self, sessions: Iterable[Session], slots: Iterable[Slot]) -> None:
+    def replace_all(self, sessions: Iterable[Session], slots: Iterable[SlotInfo]) -> None:
         """All that there is, from a list."""
         self.replace_slots(slots)
         fresh = {session.id: session for session in sessions}
@@ -37,7 +37,7 @@ class World:
         for key in (*fresh, *gone):
             self._on_change(key)
 
-    def replace_slots(self, slots: Iterable[Slot]) -> None:
+    def replace_slots(self, slots: Iterable[SlotInfo]) -> None:
         self.slots = {slot.id: slot for slot in slots if slot.state in SERVING}
         for key, worker in list(self._workers.items()):
             slot = self.slots.get(key)
@@ -61,14 +61,14 @@ class World:
     def sessions_on(self, slot_id: str) -> list[Session]:
         return [session for session in self.sessions.values() if session.is_on(slot_id)]
 
-    def worker(self, slot_id: str | None) -> Worker | None:
+    def worker(self, slot_id: str | None) -> ManagedWorker | None:
         """The worker of a slot; None when it does not serve."""
         slot = self.slots.get(slot_id or "")
         if slot is None:
             return None
         if slot.id not in self._workers:
             try:
-                self._workers[slot.id] = Worker(slot, self._config, self.on_call)
+                self._workers[slot.id] = ManagedWorker(slot, self._config, self.on_call)
             except ValueError as error:
                 logger.error("the worker of %s cannot be used: %s", slot.name, error)
                 return None
@@ -77,7 +77,7 @@ class World:
     async def aclose(self) -> None:
         await asyncio.gather(*(worker.aclose() for worker in self._workers.values()), *self._closing)
 
-    def _close(self, worker: Worker) -> None:
+    def _close(self, worker: ManagedWorker) -> None:
         task = asyncio.create_task(worker.aclose())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

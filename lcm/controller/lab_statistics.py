@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Mapping
 
 from lcm.cml.client.errors import CmlError, CmlNotFound
-from lcm.cml.client.results import Entries, LinkEnds, Node, SimulationStats
+from lcm.cml.client.results import CmlNode, Entries, LinkEnds, SimulationStats
 from lcm.cml.observation.node_usage import observe_node
-from lcm.controller.metrics import TOTAL, Sample, samples_of
+from lcm.controller.metrics import TOTAL, MetricSample, samples_of
 from lcm.controller.model import HAS_A_LAB, Session
-from lcm.controller.pool_leases import Leases
-from lcm.controller.stage_context import Desk, Place
-from lcm.controller.worker import Worker
+from lcm.controller.pool_leases import PoolLeases
+from lcm.controller.stage_context import PartOnWorker, StageContext
+from lcm.controller.worker import ManagedWorker
 
 # A node has a counter for each of its disks.
 DISK = re.compile(r"block\d+_(rd|wr)_bytes")
@@ -23,7 +23,7 @@ DISK_METRICS = {"rd": "disk_read", "wr": "disk_write"}
 
 def bytes_moved(
     kernel_id: str, node_id: str, links: Mapping[str, LinkEnds], stats: SimulationStats
-) -> list[Sample]:
+) -> list[MetricSample]:
     """The counters of a node; what CML does not count has no sample."""
     totals: dict[str, float] = {}
     node = stats.nodes.get(node_id)
@@ -36,7 +36,7 @@ def bytes_moved(
         for metric, name in _directions(node_id, ends).items():
             if counted.get(name, -1) >= 0:
                 totals[metric] = totals.get(metric, 0.0) + counted[name]
-    return [Sample(kernel_id, metric, TOTAL, value) for metric, value in totals.items()]
+    return [MetricSample(kernel_id, metric, TOTAL, value) for metric, value in totals.items()]
 
 
 def _directions(node_id: str, ends: LinkEnds) -> dict[str, str]:
@@ -55,10 +55,10 @@ logger = logging.getLogger(__name__)
 LABS_AT_ONCE = 16
 
 
-class Statistics:
+class LabStatistics:
     """`look_at` is told the sessions whose lab is missing."""
 
-    def __init__(self, desk: Desk, leases: Leases, look_at: Callable[[str], None]) -> None:
+    def __init__(self, desk: StageContext, leases: PoolLeases, look_at: Callable[[str], None]) -> None:
         self._desk = desk
         self._leases = leases
         self._look_at = look_at
@@ -75,7 +75,7 @@ class Statistics:
         await asyncio.gather(*(self._lab(session) for session in running))
 
     async def _lab(self, session: Session) -> None:
-        places = self._desk.places(session)
+        places = self._desk.parts_on_workers(session)
         if places is None:
             return
         async with self._gate:
@@ -90,7 +90,7 @@ class Statistics:
         if session.id in self._desk.world.sessions:
             self._desk.metrics.utilization.put(session.id, samples, self._desk.now().timestamp())
 
-    async def _samples(self, session: Session, place: Place) -> list[Sample]:
+    async def _samples(self, session: Session, place: PartOnWorker) -> list[MetricSample]:
         memory, worker = self._desk.memory(session).on(place), place.worker
         lab_id = memory.lab_id or await self._desk.lab_of(session, place)
         if lab_id is None:
@@ -101,7 +101,7 @@ class Statistics:
         stats = await worker.cml.get_lab_simulation_stats(lab_id)
         return _samples(session, memory.nodes, memory.links, stats)
 
-    async def _links(self, session: Session, worker: Worker, lab_id: str) -> Mapping[str, LinkEnds]:
+    async def _links(self, session: Session, worker: ManagedWorker, lab_id: str) -> Mapping[str, LinkEnds]:
         """What is linked; without it all figures but those of the network are there."""
         try:
             return await worker.cml.link_ends(lab_id)
@@ -113,9 +113,9 @@ class Statistics:
 
 
 def _samples(
-    session: Session, nodes: Entries[Node], links: Mapping[str, LinkEnds], stats: SimulationStats
-) -> list[Sample]:
-    found: list[Sample] = []
+    session: Session, nodes: Entries[CmlNode], links: Mapping[str, LinkEnds], stats: SimulationStats
+) -> list[MetricSample]:
+    found: list[MetricSample] = []
     for node in nodes.items:
         if kernel_id := session.kernels.get(node.label):
             seen = observe_node(node, stats.nodes.get(node.id), ports={}, interfaces=None)

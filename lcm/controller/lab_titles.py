@@ -10,17 +10,17 @@ LONGEST_TITLE = 64
 _MARK = re.compile(r"^lcm:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}):(\d{1,4})(?:\s|$)")
 
 
-class Mark(NamedTuple):
+class LabOwner(NamedTuple):
     session_id: str
     attempt: int
 
 
-def title_for(session_id: str, attempt: int, name: str) -> str:
+def format_title(session_id: str, attempt: int, name: str) -> str:
     """A title that carries the mark, with as much of the name as there is room for."""
     return f"lcm:{session_id}:{attempt} {name}"[:LONGEST_TITLE].rstrip()
 
 
-def mark_in(title: str) -> Mark | None:
+def parse_title(title: str) -> LabOwner | None:
     """Whose lab it is; None when it is not one of ours."""
     found = _MARK.match(title)
-    return Mark(found[1], int(found[2])) if found else None
+    return LabOwner(found[1], int(found[2])) if found else None

@@ -12,19 +12,19 @@ import httpx
 from lcm.controller.clock import HEADER as TIME_HEADER
 from lcm.controller.clock import LcmClock
 from lcm.controller.config import Config, ConfigError
-from lcm.controller.model import Session, Slot
+from lcm.controller.model import Session, SlotInfo
 
 PAGE = 200
 IDS_AT_ONCE = 100
-NOT_LET_IN = (401, 403)
+UNAUTHORIZED_STATUSES = (401, 403)
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 
 
-class LcmError(Exception):
+class LcmCallError(Exception):
     """A call to LCM failed."""
 
 
-class LcmUnavailable(LcmError):
+class LcmUnavailable(LcmCallError):
     """No answer, or one that says “later”: the same call may work in a while."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -32,11 +32,11 @@ class LcmUnavailable(LcmError):
         self.retry_after = retry_after
 
 
-class TokenTrouble(LcmUnavailable):
+class TokenRejected(LcmUnavailable):
     """There is no token, or LCM does not accept it: the next one may be let in."""
 
 
-class LcmRefused(LcmError):
+class LcmRefused(LcmCallError):
     """LCM will not do this, whenever it is asked."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -45,17 +45,17 @@ class LcmRefused(LcmError):
         self.code = code
 
 
-class TooOld(LcmRefused):
+class RevisionExpired(LcmRefused):
     """The watch is too far back: list again."""
 
 
-class Change(NamedTuple):
+class WatchedChange(NamedTuple):
     kind: str
     id: str
 
 
 @dataclass(frozen=True)
-class Lease:
+class LeaseStatus:
     """Whether a pool is ours to serve."""
 
     pool: str
@@ -100,20 +100,22 @@ class LcmClient:
             found += await self._pages("lablet-sessions", {"ids": part})
         return [Session.read(row) for row in found]
 
-    async def slots(self) -> list[Slot]:
-        return [Slot.read(row) for row in await self._pages("slots", {})]
+    async def slots(self) -> list[SlotInfo]:
+        return [SlotInfo.read(row) for row in await self._pages("slots", {})]
 
     async def revision(self) -> int:
         """Where the change feed is now."""
         return int((await self._call("GET", "watch"))["revision"])
 
-    async def watch(self, since: int, wait: float) -> tuple[int, list[Change]]:
+    async def watch(self, since: int, wait: float) -> tuple[int, list[WatchedChange]]:
         """What changed after `since`; waits for something to change."""
         params = {"since": since, "wait": wait}
         answer = await self._call("GET", "watch", params=params, timeout=wait + 10)
-        return int(answer["revision"]), [Change(each["kind"], each["id"]) for each in answer["changes"]]
+        return int(answer["revision"]), [
+            WatchedChange(each["kind"], each["id"]) for each in answer["changes"]
+        ]
 
-    async def hold(self, holder: str) -> list[Lease]:
+    async def hold(self, holder: str) -> list[LeaseStatus]:
         """Take or renew the leases of our pools, and say where we can be scraped and what our clock shows."""
         body: dict[str, Any] = {"holder": holder}
         if address := self._config.scraped_at():
@@ -121,7 +123,7 @@ class LcmClient:
         if (skew := self.clock.skew()) is not None:
             body["clock_skew_seconds"] = round(skew, 3)
         rows = await self._call("POST", "leases/hold", json=body)
-        return [Lease(row["pool"], row["held"], row["holder"]) for row in rows]
+        return [LeaseStatus(row["pool"], row["held"], row["holder"]) for row in rows]
 
     async def release(self, holder: str) -> None:
         await self._call("POST", "leases/release", json={"holder": holder})
@@ -134,8 +136,8 @@ class LcmClient:
         try:
             return await self._call("POST", path, json=body, headers={"Idempotency-Key": key})
         except LcmRefused as error:
-            if error.status in NOT_LET_IN:
-                raise TokenTrouble(f"the controller's token is not accepted: {error}") from error
+            if error.status in UNAUTHORIZED_STATUSES:
+                raise TokenRejected(f"the controller's token is not accepted: {error}") from error
             raise
 
     async def _pages(self, path: str, params: dict[str, Any]) -> list[dict[str, Any]]:
@@ -159,16 +161,16 @@ class LcmClient:
                 return response.json() if response.content else None
         except ConfigError as error:
             # A token file is empty or gone for a moment while it is rotated.
-            raise TokenTrouble(f"{method} {path}: {error}") from error
+            raise TokenRejected(f"{method} {path}: {error}") from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise LcmUnavailable(f"{method} {path}: {error or type(error).__name__}") from error
         raise _problem(method, path, response)
 
 
-def _problem(method: str, path: str, response: httpx.Response) -> LcmError:
+def _problem(method: str, path: str, response: httpx.Response) -> LcmCallError:
     code, message = _words(response)
     if response.status_code == 410:
-        return TooOld(410, code, message)
+        return RevisionExpired(410, code, message)
     if response.status_code >= 500 or response.status_code in (408, 425, 429):
         wait = response.headers.get("Retry-After", "")
         said = f"{method} {path}: {response.status_code} {message}"

@@ -21,7 +21,7 @@ BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
 @dataclass(frozen=True)
-class Sample:
+class MetricSample:
     """One figure of a kernel.
 
     `value_type` is current, capacity or pct of cpu_util, mem and disk; or total, of what only grows:
@@ -35,14 +35,14 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SessionSamples:
     """What a session's nodes showed at a moment, in seconds of the clock."""
 
     at: float
-    samples: tuple[Sample, ...]
+    samples: tuple[MetricSample, ...]
 
 
-def samples_of(kernel_id: str, node: NodeObservation) -> list[Sample]:
+def samples_of(kernel_id: str, node: NodeObservation) -> list[MetricSample]:
     """Cores, bytes and percent of a node; what is not known has no sample."""
     figures = {
         ("cpu_util", "current"): node.used_cpu_cores,
@@ -55,7 +55,7 @@ def samples_of(kernel_id: str, node: NodeObservation) -> list[Sample]:
         ("disk", "capacity"): _bytes(node.storage_mb),
     }
     return [
-        Sample(kernel_id, metric, value_type, float(value))
+        MetricSample(kernel_id, metric, value_type, float(value))
         for (metric, value_type), value in figures.items()
         if value is not None
     ]
@@ -69,10 +69,10 @@ class Utilization(Collector):
     """The newest figures of each running session; a session that is removed leaves no series."""
 
     def __init__(self) -> None:
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, SessionSamples] = {}
 
-    def put(self, session_id: str, samples: Iterable[Sample], at: float) -> None:
-        self._readings[session_id] = Reading(at, tuple(samples))
+    def put(self, session_id: str, samples: Iterable[MetricSample], at: float) -> None:
+        self._readings[session_id] = SessionSamples(at, tuple(samples))
 
     def remove(self, session_id: str) -> None:
         self._readings.pop(session_id, None)

@@ -24,7 +24,7 @@ SERVING = frozenset({"READY", "DRAINING"})
 
 
 @dataclass(frozen=True)
-class Slot:
+class SlotInfo:
     id: str
     name: str
     pool: str
@@ -32,12 +32,12 @@ class Slot:
     state: str = "READY"
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Slot:
+    def read(cls, values: Mapping[str, Any]) -> SlotInfo:
         return cls(values["id"], values["name"], values["pool"], values["endpoint"], values["state"])
 
 
 @dataclass(frozen=True)
-class Part:
+class SessionPart:
     """What of a session is on one slot: its lab, or of one that is spread the lab of some of its nodes."""
 
     slot_id: str
@@ -59,7 +59,7 @@ class Session:
     ends_at: datetime
     pool: str
     slot_id: str | None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SessionPart, ...] = ()
     left_out: tuple[str, ...] = ()
     awaits_arrival: bool = False
     arrived_at: datetime | None = None
@@ -100,13 +100,13 @@ class Session:
         return any(part.slot_id == slot_id for part in self.parts)
 
 
-def _parts(values: Mapping[str, Any]) -> tuple[Part, ...]:
+def _parts(values: Mapping[str, Any]) -> tuple[SessionPart, ...]:
     """One for each slot; their titles say which of how many they are."""
     slot, name = values.get("slot"), values.get("definition_name") or ""
     spread = values.get("parts") or ()
     if spread:
         return tuple(
-            Part(
+            SessionPart(
                 part["slot"]["id"],
                 part["topology"],
                 f"{number}/{len(spread)} {name}",
@@ -114,7 +114,7 @@ def _parts(values: Mapping[str, Any]) -> tuple[Part, ...]:
             )
             for number, part in enumerate(spread, 1)
         )
-    return (Part(slot["id"], values.get("topology"), name),) if slot else ()
+    return (SessionPart(slot["id"], values.get("topology"), name),) if slot else ()
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lcm.controller.backoff import Backoff
-from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TokenTrouble
+from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, TokenRejected
 from lcm.controller.spool import Post, Spool, SpoolFull
 
 logger = logging.getLogger(__name__)
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 # Under it the keys of posts are made: the same post has the same key after a restart.
 KEYS = uuid.UUID("6f0f3a0e-8f56-4d7c-9a63-2b1f4a1d5c11")
 SENDERS = 8
-PATIENCE = 10.0
-MOST_IN_MEMORY = 500
+SEND_TIMEOUT = 10.0
+MAX_IN_MEMORY = 500
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PostResult:
     """What became of a post: LCM took it, refused it, or has not answered yet and it is kept."""
 
     answer: Any = None
@@ -39,11 +39,11 @@ class Outcome:
 
 
 @dataclass
-class _Line:
+class _SessionQueue:
     """The posts of one session, in order: a later one waits for those before it."""
 
     # The number is that of the file; None: in memory only.
-    posts: deque[tuple[int | None, Post, asyncio.Future[Outcome] | None]] = field(default_factory=deque)
+    posts: deque[tuple[int | None, Post, asyncio.Future[PostResult] | None]] = field(default_factory=deque)
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -54,7 +54,7 @@ class Outbox:
         self.spool = spool
         self._client = client
         self._on_news = on_news
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, _SessionQueue] = {}
         self._due: asyncio.Queue[str] = asyncio.Queue()
         for number, post in spool.load():
             self._append(number, post, None)
@@ -70,20 +70,20 @@ class Outbox:
 
     async def send(
         self, session_id: str, attempt: int, path: str, body: dict[str, Any], name: str
-    ) -> Outcome:
+    ) -> PostResult:
         """Keep a post and send it; comes back when LCM answered, or after a while when it does not.
 
         Raises SpoolFull if there is no room for it on disk or in memory.
         `name` says which post of the attempt this is: a repeat under the same name is the same post.
         """
         key = str(uuid.uuid5(KEYS, f"{session_id} {attempt} {name}"))
-        done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[PostResult] = asyncio.get_running_loop().create_future()
         post = Post(session_id, attempt, path, body, key)
         self._append(await self._write(post), post, done)
         try:
-            return await asyncio.wait_for(asyncio.shield(done), PATIENCE)
+            return await asyncio.wait_for(asyncio.shield(done), SEND_TIMEOUT)
         except TimeoutError:
-            return Outcome()
+            return PostResult()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -108,12 +108,12 @@ class Outbox:
     def _check_memory(self, post: Post, why: Exception) -> None:
         """Raise SpoolFull unless memory has room for a post that cannot be written."""
         kept = sum(number is None for line in self._lines.values() for number, _, _ in line.posts)
-        if kept >= MOST_IN_MEMORY:
+        if kept >= MAX_IN_MEMORY:
             raise SpoolFull(f"there is no room for the post, neither on disk nor in memory: {why}") from why
         logger.warning("%s is kept in memory only: %s", post.path, why)
 
-    def _append(self, number: int | None, post: Post, done: asyncio.Future[Outcome] | None) -> None:
-        line = self._lines.setdefault(post.session_id, _Line())
+    def _append(self, number: int | None, post: Post, done: asyncio.Future[PostResult] | None) -> None:
+        line = self._lines.setdefault(post.session_id, _SessionQueue())
         line.posts.append((number, post, done))
         if len(line.posts) == 1:
             self._due.put_nowait(post.session_id)
@@ -134,14 +134,14 @@ class Outbox:
         line = self._lines[session_id]
         number, post, done = line.posts[0]
         try:
-            outcome = Outcome(answer=await self._client.post(post.path, post.body, post.key) or {})
+            outcome = PostResult(answer=await self._client.post(post.path, post.body, post.key) or {})
         except LcmUnavailable as error:
-            level = logging.WARNING if isinstance(error, TokenTrouble) else logging.INFO
+            level = logging.WARNING if isinstance(error, TokenRejected) else logging.INFO
             logger.log(level, "LCM does not take %s, it is kept: %s", post.path, error)
-            _settle(done, Outcome())
+            _settle(done, PostResult())
             return error.retry_after or line.backoff.next()
         except LcmRefused as error:
-            outcome = Outcome(refused=error)
+            outcome = PostResult(refused=error)
         line.backoff.reset()
         late = done is None or done.done()
         self._remove_first(session_id, line, number, done, outcome)
@@ -154,10 +154,10 @@ class Outbox:
     def _remove_first(
         self,
         session_id: str,
-        line: _Line,
+        line: _SessionQueue,
         number: int | None,
-        done: asyncio.Future[Outcome] | None,
-        outcome: Outcome,
+        done: asyncio.Future[PostResult] | None,
+        outcome: PostResult,
     ) -> None:
         line.posts.popleft()
         if number is not None:
@@ -167,6 +167,6 @@ class Outbox:
         _settle(done, outcome)
 
 
-def _settle(done: asyncio.Future[Outcome] | None, outcome: Outcome) -> None:
+def _settle(done: asyncio.Future[PostResult] | None, outcome: PostResult) -> None:
     if done is not None and not done.done():
         done.set_result(outcome)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 
-from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.lcm_client import LcmCallError, LcmClient
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ RENEW_SECONDS = 8.0
 TRUSTED_SECONDS = 22.0
 
 
-class Leases:
+class PoolLeases:
     """`is_ours`: nobody else was given the pool. `may_change`: and LCM confirmed that a moment ago."""
 
     def __init__(self, client: LcmClient, holder: str) -> None:
@@ -53,5 +53,5 @@ class Leases:
         """At the end: another controller need not wait for the lease to run out."""
         try:
             await asyncio.wait_for(self._client.release(self._holder), 3)
-        except (LcmError, TimeoutError) as error:
+        except (LcmCallError, TimeoutError) as error:
             logger.warning("the leases could not be given back, they end by themselves: %s", error)

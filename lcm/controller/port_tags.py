@@ -12,7 +12,7 @@ class TemplateMismatch(Exception):
     """The lab does not have what the port template speaks of."""
 
 
-class TaggedNode(Protocol):
+class PortTaggedNode(Protocol):
     @property
     def id(self) -> str: ...
 
@@ -24,7 +24,7 @@ class TaggedNode(Protocol):
 
 
 def tags_to_write(
-    nodes: Sequence[TaggedNode], template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
+    nodes: Sequence[PortTaggedNode], template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
 ) -> dict[str, list[str]]:
     """New tags by node id, for the nodes that do not have them yet."""
     labels = {node.label for node in nodes}
@@ -37,20 +37,22 @@ def tags_to_write(
     return {node.id: wanted[node.id] for node in nodes if sorted(node.tags) != sorted(wanted[node.id])}
 
 
-def _wanted(node: TaggedNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]) -> list[str]:
+def _wanted(
+    node: PortTaggedNode, template: Sequence[Mapping[str, Any]], ports: Mapping[str, int]
+) -> list[str]:
     mine = [
         PortTag(entry["protocol"], ports[entry["name"]], entry["inside"], entry["transport"])
         for entry in template
         if entry["node_label"] == node.label
     ]
-    return [*(tag for tag in node.tags if not names_a_port(tag)), *map(format_tag, mine)]
+    return [*(tag for tag in node.tags if not is_port_tag(tag)), *map(format_tag, mine)]
 
 
-def names_a_port(tag: str) -> bool:
-    return port_of(tag) is not None
+def is_port_tag(tag: str) -> bool:
+    return parse_port(tag) is not None
 
 
-def port_of(tag: str) -> PortTag | None:
+def parse_port(tag: str) -> PortTag | None:
     """The port in a tag, None when there is none that could be read."""
     try:
         return parse_tag(tag)

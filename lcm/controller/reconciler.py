@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from lcm.cml.client.errors import CmlError
 from lcm.controller.model import Session
-from lcm.controller.pool_leases import Leases
+from lcm.controller.pool_leases import PoolLeases
 from lcm.controller.spool import SpoolFull
-from lcm.controller.stage_context import Desk, Place
-from lcm.controller.stages import CHANGING, STAGES
+from lcm.controller.stage_context import PartOnWorker, StageContext
+from lcm.controller.stages import NEED_LEASE, STAGES
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ WAIT_FOR_LEASE = 2.0
 
 
 class Reconciler:
-    def __init__(self, desk: Desk, leases: Leases) -> None:
+    def __init__(self, desk: StageContext, leases: PoolLeases) -> None:
         self._desk = desk
         self._leases = leases
 
@@ -32,16 +32,16 @@ class Reconciler:
             return None
         if not self._leases.is_ours(session.pool):
             # Whoever has the pool now does what we would not know of.
-            self._desk.memories.pop((session.id, session.attempt), None)
+            self._desk.states.pop((session.id, session.attempt), None)
             return None
         stage = STAGES.get(session.status)
         if stage is None:
             return None
         if self._desk.outbox.waiting(session_id):
             return WAIT_FOR_LCM
-        if session.status in CHANGING and not self._leases.may_change(session.pool):
+        if session.status in NEED_LEASE and not self._leases.may_change(session.pool):
             return WAIT_FOR_LEASE
-        places = self._desk.places(session)
+        places = self._desk.parts_on_workers(session)
         if places is None:
             # LCM decides what becomes of sessions whose worker is gone.
             return self._desk.config.running_check_seconds
@@ -60,7 +60,9 @@ class Reconciler:
             self._desk.metrics.reconciles.labels(session.status, result).observe(seconds)
         return again
 
-    async def _trouble(self, session: Session, places: Sequence[Place], error: CmlError) -> float | None:
+    async def _trouble(
+        self, session: Session, places: Sequence[PartOnWorker], error: CmlError
+    ) -> float | None:
         """Try again, later each time the same call fails; a worker that is away has lost its labs."""
         away = max(place.worker.unreachable_for() for place in places)
         if away > self._desk.config.worker_lost_seconds:

@@ -10,57 +10,57 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from lcm.cml.client.errors import CmlError
-from lcm.cml.client.results import Entries, LinkEnds, Node
-from lcm.cml.observation.merge import observed_together
+from lcm.cml.client.results import CmlNode, Entries, LinkEnds
+from lcm.cml.observation.merge import merge_observations
 from lcm.cml.observation.model import LABLET_CONTROLLER, ResourceObservation
 from lcm.cml.observation.observer import observe_lab
 from lcm.controller.backoff import Backoff
 from lcm.controller.clock import LcmClock
 from lcm.controller.config import Config
-from lcm.controller.inventory import World
-from lcm.controller.lab_titles import Mark
-from lcm.controller.lcm_client import LcmError
+from lcm.controller.inventory import Inventory
+from lcm.controller.lab_titles import LabOwner
+from lcm.controller.lcm_client import LcmCallError
 from lcm.controller.metrics import Metrics
-from lcm.controller.model import Part, Session
-from lcm.controller.outbox import Outbox, Outcome
+from lcm.controller.model import Session, SessionPart
+from lcm.controller.outbox import Outbox, PostResult
 from lcm.controller.spool import SpoolFull
-from lcm.controller.worker import Worker
+from lcm.controller.worker import ManagedWorker
 
 logger = logging.getLogger(__name__)
 
 # The key of the last observation was used for another body: a run before us has posted it.
-SAID_BEFORE = "key_reused"
+ALREADY_POSTED = "key_reused"
 
 
-class Place(NamedTuple):
+class PartOnWorker(NamedTuple):
     """A part of a session and the worker that it is on."""
 
-    part: Part
-    worker: Worker
+    part: SessionPart
+    worker: ManagedWorker
 
 
-class Found(NamedTuple):
+class LabLocation(NamedTuple):
     """A lab of a session, and where."""
 
-    worker: Worker
+    worker: ManagedWorker
     lab_id: str
 
 
 @dataclass
-class LabMemory:
+class LabState:
     """What this process knows of the lab of a part."""
 
     lab_id: str | None = None
     prepared: bool = False
-    nodes: Entries[Node] | None = None
+    nodes: Entries[CmlNode] | None = None
     links: Mapping[str, LinkEnds] = field(default_factory=dict)
 
 
 @dataclass
-class Memory:
+class SessionState:
     """What this process knows of a session. Nothing in it is needed after a restart."""
 
-    labs: dict[str, LabMemory] = field(default_factory=dict)
+    labs: dict[str, LabState] = field(default_factory=dict)
     # From then on no import is under way that nobody waits for; None: one before us may have begun some.
     settled_at: datetime | None = None
     # The end of the timeslot at which the lab was observed last. After an extension it is observed again.
@@ -70,25 +70,25 @@ class Memory:
     failing_call: str = ""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=15))
 
-    def on(self, place: Place) -> LabMemory:
-        return self.labs.setdefault(place.part.slot_id, LabMemory())
+    def on(self, place: PartOnWorker) -> LabState:
+        return self.labs.setdefault(place.part.slot_id, LabState())
 
 
 @dataclass
-class Desk:
+class StageContext:
     config: Config
-    world: World
+    world: Inventory
     outbox: Outbox
     metrics: Metrics
     clock: LcmClock
     refresh: Callable[[str], Awaitable[Session | None]]
-    memories: dict[tuple[str, int], Memory] = field(default_factory=dict)
+    states: dict[tuple[str, int], SessionState] = field(default_factory=dict)
 
-    def memory(self, session: Session) -> Memory:
-        return self.memories.setdefault((session.id, session.attempt), Memory())
+    def memory(self, session: Session) -> SessionState:
+        return self.states.setdefault((session.id, session.attempt), SessionState())
 
     def forget(self, session_id: str) -> None:
-        self.memories = {key: value for key, value in self.memories.items() if key[0] != session_id}
+        self.states = {key: value for key, value in self.states.items() if key[0] != session_id}
         self.metrics.utilization.remove(session_id)
 
     def now(self) -> datetime:
@@ -107,7 +107,7 @@ class Desk:
         """Ask LCM before ending something: it may have been extended. None: LCM does not answer."""
         try:
             fresh = await self.refresh(session.id)
-        except LcmError:
+        except LcmCallError:
             return None
         return fresh is not None and fresh.status == session.status and self.is_over(fresh)
 
@@ -131,7 +131,7 @@ class Desk:
         return await self._tell(session, "failures", body, f"failure {session.status} {reason}")
 
     async def observe(
-        self, session: Session, labs: Sequence[Found], *, observer: str = LABLET_CONTROLLER
+        self, session: Session, labs: Sequence[LabLocation], *, observer: str = LABLET_CONTROLLER
     ) -> ResourceObservation | None:
         """What its labs have and use now; never raises: nothing that fails here may block what follows."""
         try:
@@ -148,7 +148,7 @@ class Desk:
                     for worker, lab_id in labs
                 )
             )
-            return observed_together(seen)
+            return merge_observations(seen)
         except Exception:
             logger.exception("session %s could not be observed", session.short)
             return None
@@ -161,46 +161,48 @@ class Desk:
             outcome = await self._post(session, "resource-observations", seen.to_dict(), name)
         except SpoolFull as error:
             return self._missing(str(error))
-        if outcome.refused and outcome.refused.code != SAID_BEFORE:
+        if outcome.refused and outcome.refused.code != ALREADY_POSTED:
             return self._missing(str(outcome.refused))
         self.metrics.observations.labels("complete" if seen.is_complete else "incomplete").inc()
         return ""
 
-    def places(self, session: Session) -> list[Place] | None:
+    def parts_on_workers(self, session: Session) -> list[PartOnWorker] | None:
         """The parts of a session with their workers; None when one of them does not serve."""
         found = [
-            Place(part, worker)
+            PartOnWorker(part, worker)
             for part in session.parts
             if (worker := self.world.worker(part.slot_id)) is not None
         ]
         return found if found and len(found) == len(session.parts) else None
 
-    async def lab_of(self, session: Session, place: Place) -> str | None:
+    async def lab_of(self, session: Session, place: PartOnWorker) -> str | None:
         """The session's lab on a worker, by its mark; None when there is none."""
         memory = self.memory(session).on(place)
-        labs = await place.worker.labs_of(Mark(session.id, session.attempt))
+        labs = await place.worker.labs_of(LabOwner(session.id, session.attempt))
         memory.lab_id = labs[0].id if labs else None
         return memory.lab_id
 
-    async def labs_of(self, session: Session, places: Sequence[Place]) -> list[Found]:
+    async def labs_of(self, session: Session, places: Sequence[PartOnWorker]) -> list[LabLocation]:
         """The labs of all its parts; none when one of them is missing: the session is lost with it."""
         found = [
-            Found(place.worker, lab_id) for place in places if (lab_id := await self.lab_of(session, place))
+            LabLocation(place.worker, lab_id)
+            for place in places
+            if (lab_id := await self.lab_of(session, place))
         ]
         return found if len(found) == len(places) else []
 
-    async def labs_are_gone(self, session: Session, places: Sequence[Place]) -> bool:
+    async def labs_are_gone(self, session: Session, places: Sequence[PartOnWorker]) -> bool:
         """Return whether all its workers report that they have no lab for this attempt."""
-        mark = Mark(session.id, session.attempt)
+        mark = LabOwner(session.id, session.attempt)
         try:
             return not any([await place.worker.labs_of(mark) for place in places])
         except CmlError:
             return False
 
-    async def remove_labs(self, session: Session, places: Sequence[Place]) -> None:
+    async def remove_labs(self, session: Session, places: Sequence[PartOnWorker]) -> None:
         """Everything on its workers that is for this attempt."""
         for place in places:
-            for lab in await place.worker.labs_of(Mark(session.id, session.attempt)):
+            for lab in await place.worker.labs_of(LabOwner(session.id, session.attempt)):
                 await place.worker.remove(lab.id)
         self.metrics.utilization.remove(session.id)
 
@@ -226,6 +228,6 @@ class Desk:
             self.world.put(Session.read(outcome.answer))
         return outcome.answer is not None
 
-    async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> Outcome:
+    async def _post(self, session: Session, path: str, body: dict[str, Any], name: str) -> PostResult:
         address = f"lablet-sessions/{session.id}/{path}"
         return await self.outbox.send(session.id, session.attempt, address, body, name)

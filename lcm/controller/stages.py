@@ -11,14 +11,14 @@ from datetime import timedelta
 from lcm.cml.client.errors import CmlError
 from lcm.cml.observation.model import MANUAL
 from lcm.controller import model
-from lcm.controller.lab_titles import Mark, title_for
+from lcm.controller.lab_titles import LabOwner, format_title
 from lcm.controller.model import Session
 from lcm.controller.port_tags import TemplateMismatch, tags_to_write
-from lcm.controller.stage_context import Desk, Found, Place
-from lcm.controller.worker import STARTED, is_passing, may_still_be_done
+from lcm.controller.stage_context import LabLocation, PartOnWorker, StageContext
+from lcm.controller.worker import STARTED, has_unknown_result, is_retryable
 
-Places = Sequence[Place]
-Stage = Callable[[Desk, Session, Places], Awaitable[float | None]]
+Places = Sequence[PartOnWorker]
+Stage = Callable[[StageContext, Session, Places], Awaitable[float | None]]
 
 OVER = "its timeslot is over"
 NO_TOPOLOGY = "its definition has no topology, and CML cannot import a lab without one"
@@ -27,7 +27,7 @@ SOON = 1.0
 LCM_AWAY = 5.0
 
 
-async def scheduled(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_scheduled(desk: StageContext, session: Session, places: Places) -> float | None:
     """Begin when the timeslot is near; LCM's consent comes before anything is done."""
     if desk.is_over(session):
         await desk.end(session, model.CANCELLED, f"{OVER} before it could start")
@@ -42,7 +42,7 @@ async def scheduled(desk: Desk, session: Session, places: Places) -> float | Non
     return None
 
 
-async def instantiating(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_instantiating(desk: StageContext, session: Session, places: Places) -> float | None:
     """Import under the mark, ports into the tags, start, wait until it has converged."""
     if desk.is_over(session):
         return await _end_early(desk, session, f"{OVER} before it was ready")
@@ -58,20 +58,20 @@ async def instantiating(desk: Desk, session: Session, places: Places) -> float |
     except TemplateMismatch as error:
         return await give_up(desk, session, places, f"the ports cannot be written: {error}")
     except CmlError as error:
-        if is_passing(error):
+        if is_retryable(error):
             raise
         return await give_up(desk, session, places, str(error))
     return desk.config.boot_poll_seconds
 
 
-async def _end_early(desk: Desk, session: Session, reason: str) -> float | None:
+async def _end_early(desk: StageContext, session: Session, reason: str) -> float | None:
     if not await desk.still_over(session):
         return LCM_AWAY
     await desk.end(session, model.STOPPING, reason)
     return None
 
 
-async def _is_up(desk: Desk, session: Session, place: Place) -> bool:
+async def _is_up(desk: StageContext, session: Session, place: PartOnWorker) -> bool:
     """Whether the lab of a part has converged; one that does not run is started."""
     lab_id, worker = await _prepared_lab(desk, session, place), place.worker
     if lab_id is None:
@@ -87,7 +87,7 @@ def _said_of_links(session: Session) -> str:
     return f"links between workers are left out: {', '.join(session.left_out)}" if session.left_out else ""
 
 
-async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str | None:
+async def _prepared_lab(desk: StageContext, session: Session, place: PartOnWorker) -> str | None:
     """The lab of a part, imported once, with its ports in the tags; None when it has to be waited for."""
     (part, worker), memory = place, desk.memory(session).on(place)
     if memory.prepared and memory.lab_id:
@@ -104,13 +104,13 @@ async def _prepared_lab(desk: Desk, session: Session, place: Place) -> str | Non
     return lab_id
 
 
-async def _imported_lab(desk: Desk, session: Session, place: Place) -> str | None:
+async def _imported_lab(desk: StageContext, session: Session, place: PartOnWorker) -> str | None:
     """The lab of a part by its mark, else a new one.
 
     CML may still be at an import that we gave up, or that one before us began: it is waited for.
     """
     (part, worker), memory = place, desk.memory(session)
-    labs = await worker.labs_of(Mark(session.id, session.attempt))
+    labs = await worker.labs_of(LabOwner(session.id, session.attempt))
     for twin in labs[1:]:
         await worker.remove(twin.id)
     if labs:
@@ -119,16 +119,16 @@ async def _imported_lab(desk: Desk, session: Session, place: Place) -> str | Non
     memory.settled_at = memory.settled_at or desk.now() + settling
     if desk.now() < memory.settled_at:
         return None
-    title = title_for(session.id, session.attempt, part.title)
+    title = format_title(session.id, session.attempt, part.title)
     try:
         return await worker.import_lab(part.topology or "", title)
     except CmlError as error:
-        if may_still_be_done(error):
+        if has_unknown_result(error):
             memory.settled_at = desk.now() + settling
         raise
 
 
-async def give_up(desk: Desk, session: Session, places: Places, why: str) -> float | None:
+async def give_up(desk: StageContext, session: Session, places: Places, why: str) -> float | None:
     """Clean up, then say what went wrong; a worker that does not let us is left to the search for orphans."""
     is_gone = True
     try:
@@ -141,7 +141,7 @@ async def give_up(desk: Desk, session: Session, places: Places, why: str) -> flo
     return None
 
 
-async def ready(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_ready(desk: StageContext, session: Session, places: Places) -> float | None:
     """Runs at once, or when its user has arrived."""
     if desk.is_over(session):
         return await _end_early(desk, session, OVER)
@@ -151,7 +151,7 @@ async def ready(desk: Desk, session: Session, places: Places) -> float | None:
     return await _still_there(desk, session, places)
 
 
-async def running(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_running(desk: StageContext, session: Session, places: Places) -> float | None:
     """Observe when asked, and at the end of the timeslot; notice when the lab is lost."""
     memory = desk.memory(session)
     asked = session.requests.get("observe")
@@ -166,7 +166,7 @@ async def running(desk: Desk, session: Session, places: Places) -> float | None:
     return await _still_there(desk, session, places)
 
 
-async def _collect(desk: Desk, session: Session, places: Places) -> float | None:
+async def _collect(desk: StageContext, session: Session, places: Places) -> float | None:
     """Observe the lab as it was used, say that we are collecting, post.
 
     While LCM does not answer only the observation is kept: the session may have been extended meanwhile.
@@ -195,7 +195,7 @@ async def _collect(desk: Desk, session: Session, places: Places) -> float | None
     return SOON if over else LCM_AWAY
 
 
-async def collecting(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_collecting(desk: StageContext, session: Session, places: Places) -> float | None:
     await _observe_once(desk, session, places)
     if desk.outbox.waiting(session.id):
         return SOON
@@ -205,7 +205,7 @@ async def collecting(desk: Desk, session: Session, places: Places) -> float | No
     return None
 
 
-async def stopping(desk: Desk, session: Session, places: Places) -> float | None:
+async def handle_stopping(desk: StageContext, session: Session, places: Places) -> float | None:
     """Take the lab down; one that was called off while it ran is observed first."""
     is_late = desk.age(session) > desk.config.stop_timeout_seconds
     if is_late and not await desk.labs_are_gone(session, places):
@@ -220,7 +220,7 @@ async def stopping(desk: Desk, session: Session, places: Places) -> float | None
     return None
 
 
-async def _observe_once(desk: Desk, session: Session, places: Places) -> None:
+async def _observe_once(desk: StageContext, session: Session, places: Places) -> None:
     """The last observation of a lab that runs, or why there is none; teardown goes on in any case."""
     memory = desk.memory(session)
     if memory.observed_end == session.ends_at:
@@ -238,7 +238,7 @@ async def _observe_once(desk: Desk, session: Session, places: Places) -> None:
     memory.why_missing = await desk.post_observation(session, seen, _last(session))
 
 
-async def _not_running(labs: Sequence[Found]) -> str:
+async def _not_running(labs: Sequence[LabLocation]) -> str:
     """Why there is nothing to observe, if there is not."""
     for worker, lab_id in labs:
         if await worker.cml.lab_state(lab_id) != STARTED:
@@ -248,7 +248,7 @@ async def _not_running(labs: Sequence[Found]) -> str:
     return "" if labs else "its lab is gone"
 
 
-def _and_unobserved(desk: Desk, session: Session, reason: str = "") -> str:
+def _and_unobserved(desk: StageContext, session: Session, reason: str = "") -> str:
     """A reason, and why LCM has no observation; a run before us may have seen to it."""
     why = desk.memory(session).why_missing
     missing = f"not observed: {why}" if why and not session.observed_at else ""
@@ -260,26 +260,26 @@ def _last(session: Session) -> str:
     return f"{LAST_OBSERVATION} {session.ends_at.isoformat()}"
 
 
-async def _still_there(desk: Desk, session: Session, places: Places) -> float | None:
+async def _still_there(desk: StageContext, session: Session, places: Places) -> float | None:
     if not await desk.labs_of(session, places):
         return await _lost(desk, session)
     left = (session.ends_at - desk.now()).total_seconds()
     return min(left if left > 0 else SOON, desk.config.running_check_seconds)
 
 
-async def _lost(desk: Desk, session: Session) -> float | None:
+async def _lost(desk: StageContext, session: Session) -> float | None:
     """Of one that is spread the other labs are still there."""
     await desk.fail(session, "its lab vanished from the worker", lab_is_gone=len(session.parts) == 1)
     return None
 
 
 STAGES: Mapping[str, Stage] = {
-    model.SCHEDULED: scheduled,
-    model.INSTANTIATING: instantiating,
-    model.READY: ready,
-    model.RUNNING: running,
-    model.COLLECTING: collecting,
-    model.STOPPING: stopping,
+    model.SCHEDULED: handle_scheduled,
+    model.INSTANTIATING: handle_instantiating,
+    model.READY: handle_ready,
+    model.RUNNING: handle_running,
+    model.COLLECTING: handle_collecting,
+    model.STOPPING: handle_stopping,
 }
 # Stages that change what is on a worker: only while LCM confirms that the pool is ours.
-CHANGING = frozenset({model.SCHEDULED, model.INSTANTIATING, model.STOPPING})
+NEED_LEASE = frozenset({model.SCHEDULED, model.INSTANTIATING, model.STOPPING})

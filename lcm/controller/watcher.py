@@ -8,8 +8,8 @@ import time
 
 from lcm.controller.backoff import Backoff
 from lcm.controller.config import Config
-from lcm.controller.inventory import World
-from lcm.controller.lcm_client import Change, LcmClient, LcmError, TooOld
+from lcm.controller.inventory import Inventory
+from lcm.controller.lcm_client import LcmCallError, LcmClient, RevisionExpired, WatchedChange
 from lcm.controller.model import Session
 
 logger = logging.getLogger(__name__)
@@ -20,8 +20,8 @@ LIST_INSTEAD = 400
 LEAST_PAUSE = 0.02
 
 
-class Follower:
-    def __init__(self, config: Config, client: LcmClient, world: World) -> None:
+class Watcher:
+    def __init__(self, config: Config, client: LcmClient, world: Inventory) -> None:
         self._config = config
         self._client = client
         self._world = world
@@ -36,11 +36,11 @@ class Follower:
         while True:
             try:
                 await self._follow()
-            except LcmError as error:
+            except LcmCallError as error:
                 await self._pause(error)
 
-    async def _pause(self, error: LcmError) -> None:
-        if isinstance(error, TooOld) and self._may_list_at_once:
+    async def _pause(self, error: LcmCallError) -> None:
+        if isinstance(error, RevisionExpired) and self._may_list_at_once:
             self._may_list_at_once = False
             logger.info("the watch is too old: list again")
             await asyncio.sleep(LEAST_PAUSE)
@@ -73,7 +73,7 @@ class Follower:
             await self._take(changes)
             await asyncio.sleep(LEAST_PAUSE)
 
-    async def _take(self, changes: list[Change]) -> None:
+    async def _take(self, changes: list[WatchedChange]) -> None:
         if any(change.kind == "slot" for change in changes):
             self._world.replace_slots(await self._client.slots())
         ids = {change.id for change in changes if change.kind == "session"}

@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lcm.cml.client.caller import PASSING, CallRecord, Patience
+from lcm.cml.client.caller import RETRYABLE_STATUSES, CallRecord, RetryPolicy
 from lcm.cml.client.client import CmlClient
-from lcm.cml.client.endpoint import Worker as CmlWorker
-from lcm.cml.client.errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused, CmlUnreachable
-from lcm.cml.client.results import Lab
+from lcm.cml.client.endpoint import CmlEndpoint as CmlWorker
+from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRefused, CmlUnreachable
+from lcm.cml.client.results import CmlLab
 from lcm.controller.config import Config
-from lcm.controller.lab_titles import Mark, mark_in
-from lcm.controller.model import Slot
+from lcm.controller.lab_titles import LabOwner, parse_title
+from lcm.controller.model import SlotInfo
 
 STARTED = "STARTED"
 # Nothing runs: it can be wiped; nothing is left of a run: it can be deleted.
 STOPPED = "STOPPED"
 DEFINED = "DEFINED_ON_CORE"
-PATIENCE = Patience(exchange_seconds=10, call_seconds=20, attempts=2)
+PATIENCE = RetryPolicy(exchange_seconds=10, call_seconds=20, attempts=2)
 DETAILS_AT_ONCE = 8
 # What stands before CML says so when CML itself has not answered.
 BY_A_PROXY = (502, 504)
@@ -32,15 +32,15 @@ TEARDOWN_POLLS = 60
 class LabOnWorker:
     id: str
     title: str
-    mark: Mark | None
+    mark: LabOwner | None
     created: str
 
 
-class Worker:
+class ManagedWorker:
     """`changing` is held for what CML does one at a time: importing, starting, deleting."""
 
     def __init__(
-        self, slot: Slot, config: Config, on_call: Callable[[CallRecord], None] | None = None
+        self, slot: SlotInfo, config: Config, on_call: Callable[[CallRecord], None] | None = None
     ) -> None:
         trusted = config.credentials_for(slot.name, slot.pool)
         self.slot = slot
@@ -83,7 +83,7 @@ class Worker:
             raise unread
         return list(self._labs.values())
 
-    async def _read_labs(self) -> CmlAnswerMalformed | None:
+    async def _read_labs(self) -> CmlMalformedResponse | None:
         """Bring what we know up to date; answers why a lab cannot be told from others, if one cannot."""
         known = set(self._labs)
         ids = await self.cml.labs()
@@ -92,22 +92,22 @@ class Worker:
         unknown = [each for each in ids if each not in self._labs]
         unread = None
         for lab in await asyncio.gather(*map(self._detail, unknown)):
-            if isinstance(lab, CmlAnswerMalformed):
+            if isinstance(lab, CmlMalformedResponse):
                 unread = lab
             elif lab is not None:
                 self._labs[lab.id] = _known(lab)
         return unread
 
-    async def _detail(self, lab_id: str) -> Lab | CmlAnswerMalformed | None:
+    async def _detail(self, lab_id: str) -> CmlLab | CmlMalformedResponse | None:
         async with self._details:
             try:
                 return await self.cml.lab(lab_id)
             except CmlNotFound:
                 return None
-            except CmlAnswerMalformed as error:
+            except CmlMalformedResponse as error:
                 return error
 
-    async def labs_of(self, mark: Mark) -> list[LabOnWorker]:
+    async def labs_of(self, mark: LabOwner) -> list[LabOnWorker]:
         """The labs with a mark, the oldest first: more than one when an import was answered too late.
 
         There is none only when every lab has told its title.
@@ -121,7 +121,7 @@ class Worker:
     async def import_lab(self, topology: str, title: str) -> str:
         async with self.changing:
             lab_id = await self.cml.import_lab(topology, title=title)
-        self._labs[lab_id] = LabOnWorker(lab_id, title, mark_in(title), created="")
+        self._labs[lab_id] = LabOnWorker(lab_id, title, parse_title(title), created="")
         return lab_id
 
     async def start(self, lab_id: str) -> None:
@@ -148,15 +148,15 @@ class Worker:
             await asyncio.sleep(TEARDOWN_POLL)
 
 
-def _known(lab: Lab) -> LabOnWorker:
-    return LabOnWorker(lab.id, lab.title, mark_in(lab.title), lab.created or "")
+def _known(lab: CmlLab) -> LabOnWorker:
+    return LabOnWorker(lab.id, lab.title, parse_title(lab.title), lab.created or "")
 
 
-def is_passing(error: CmlError) -> bool:
+def is_retryable(error: CmlError) -> bool:
     """Whether the same call may work in a while: everything but what CML refuses."""
-    return not isinstance(error, CmlRefused) or error.status in PASSING
+    return not isinstance(error, CmlRefused) or error.status in RETRYABLE_STATUSES
 
 
-def may_still_be_done(error: CmlError) -> bool:
+def has_unknown_result(error: CmlError) -> bool:
     """Whether CML may do, or have done, what it has not answered."""
     return isinstance(error, CmlUnreachable) or error.status in BY_A_PROXY

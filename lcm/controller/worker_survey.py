@@ -9,29 +9,29 @@ from collections.abc import Callable
 from typing import Any
 
 from lcm.cml.client.errors import CmlError, CmlNotFound
-from lcm.controller.heartbeats import Heartbeats, Looked
-from lcm.controller.lab_titles import Mark
-from lcm.controller.lcm_client import LcmClient, LcmError
+from lcm.controller.heartbeats import HeartbeatSender, PortObservation
+from lcm.controller.lab_titles import LabOwner
+from lcm.controller.lcm_client import LcmCallError, LcmClient
 from lcm.controller.model import HAS_A_LAB, Session
-from lcm.controller.pool_leases import Leases
-from lcm.controller.port_tags import port_of
-from lcm.controller.stage_context import Desk
-from lcm.controller.worker import LabOnWorker, Worker
+from lcm.controller.pool_leases import PoolLeases
+from lcm.controller.port_tags import parse_port
+from lcm.controller.stage_context import StageContext
+from lcm.controller.worker import LabOnWorker, ManagedWorker
 
 logger = logging.getLogger(__name__)
 
 WORKERS_AT_ONCE = 8
 
 
-class Survey:
+class WorkerSurvey:
     """`look_at` is told the sessions whose lab is missing."""
 
     def __init__(
         self,
-        desk: Desk,
-        leases: Leases,
+        desk: StageContext,
+        leases: PoolLeases,
         client: LcmClient,
-        heartbeats: Heartbeats,
+        heartbeats: HeartbeatSender,
         look_at: Callable[[str], None],
     ) -> None:
         self._desk = desk
@@ -42,7 +42,7 @@ class Survey:
         self._orphans: dict[tuple[str, str], float] = {}
         self._gate = asyncio.Semaphore(WORKERS_AT_ONCE)
 
-    async def look_over(self) -> None:
+    async def run(self) -> None:
         slots = [slot for slot in self._desk.world.slots.values() if self._leases.is_ours(slot.pool)]
         await asyncio.gather(*(self._worker(slot.id) for slot in slots))
 
@@ -56,10 +56,12 @@ class Survey:
                 labs = await worker.labs()
                 self._miss(slot_id, labs)
                 await self._collect_orphans(worker, labs)
-                self._heartbeats.looked[slot_id] = Looked(await self._leaked(worker, labs), began)
+                self._heartbeats.port_observations[slot_id] = PortObservation(
+                    await self._leaked(worker, labs), began
+                )
             except CmlError as error:
                 logger.info("%s could not be looked over: %s", worker.slot.name, error)
-            except LcmError as error:
+            except LcmCallError as error:
                 logger.info("orphans of %s are left for later: %s", worker.slot.name, error)
 
     def _miss(self, slot_id: str, labs: list[LabOnWorker]) -> None:
@@ -68,7 +70,7 @@ class Survey:
             if session.status in HAS_A_LAB and (session.id, session.attempt) not in there:
                 self._look_at(session.id)
 
-    async def _collect_orphans(self, worker: Worker, labs: list[LabOnWorker]) -> None:
+    async def _collect_orphans(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> None:
         """Remove what carries our mark and belongs to no session here, once it has been so for a while."""
         orphans = {lab.id: lab for lab in labs if lab.mark and not self._is_wanted(worker, lab)}
         for key in [key for key in self._orphans if key[0] == worker.slot.id and key[1] not in orphans]:
@@ -83,18 +85,18 @@ class Survey:
                 await worker.remove(lab.id)
                 self._desk.metrics.orphans.inc()
 
-    def _is_wanted(self, worker: Worker, lab: LabOnWorker) -> bool:
+    def _is_wanted(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         assert lab.mark is not None
         session = self._desk.world.sessions.get(lab.mark.session_id)
         return session is not None and _is_for(session, worker, lab.mark)
 
-    async def _is_known(self, worker: Worker, lab: LabOnWorker) -> bool:
+    async def _is_known(self, worker: ManagedWorker, lab: LabOnWorker) -> bool:
         """Ask LCM itself before a lab is removed: what we know may be old."""
         assert lab.mark is not None
         found = await self._client.sessions([lab.mark.session_id])
         return any(_is_for(each, worker, lab.mark) for each in found)
 
-    async def _leaked(self, worker: Worker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
+    async def _leaked(self, worker: ManagedWorker, labs: list[LabOnWorker]) -> list[dict[str, Any]]:
         """Ports in the tags of any lab that no session on this worker was given."""
         given = {
             port
@@ -109,7 +111,7 @@ class Survey:
                 continue
             for node in nodes.items:
                 for tag in node.tags:
-                    port = port_of(tag)
+                    port = parse_port(tag)
                     if port and port.outside not in given:
                         found.setdefault(
                             port.outside, f"{lab.title[:60]} {node.label[:60]} {tag[:60]}".strip()
@@ -117,5 +119,5 @@ class Survey:
         return [{"port": port, "name": name} for port, name in sorted(found.items())]
 
 
-def _is_for(session: Session, worker: Worker, mark: Mark) -> bool:
+def _is_for(session: Session, worker: ManagedWorker, mark: LabOwner) -> bool:
     return session.attempt == mark.attempt and session.is_on(worker.slot.id)

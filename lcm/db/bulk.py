@@ -16,7 +16,7 @@ Field: TypeAlias = "models.Field[Any, Any]"
 CHUNK = 5_000
 
 
-def plain_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+def fetch_raw_rows(queryset: models.QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
     """What `values_list` asks for, as the database gives it: text and numbers need no conversion."""
     query, params = queryset.query.sql_with_params()
     with connection.cursor() as cursor:
@@ -49,7 +49,7 @@ def insert_rows(
         _execute_many(query, columns[:own], rows, after=_prepared(columns[own:], common))
 
 
-def update_each(
+def update_rows(
     model: type[models.Model],
     fields: Sequence[str],
     rows: Iterable[Sequence[Any]],
@@ -148,7 +148,7 @@ def _array(field: Field, column: Sequence[Any]) -> Any:
     return uuid_array(column) if is_key else list(column)
 
 
-def ids_as_rows(ids: Iterable[UUID | str]) -> tuple[str, str]:
+def ids_subquery(ids: Iterable[UUID | str]) -> tuple[str, str]:
     """Many ids as one parameter: what a statement selects them from, and the parameter."""
     if connection.vendor == "postgresql":
         return "SELECT unnest(%s::uuid[])", uuid_array(ids)

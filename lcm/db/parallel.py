@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 WRITERS = 2
 
 
-def side_by_side(works: Sequence[Callable[[], Result]]) -> tuple[list[Result], list[Exception]]:
+def run_in_parallel(works: Sequence[Callable[[], Result]]) -> tuple[list[Result], list[Exception]]:
     """What they answered, in their order, and what went wrong in those that failed: each fails alone.
 
     SQLite has one writer, and inside a transaction all belongs to it: there they run one after the other.

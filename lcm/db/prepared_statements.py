@@ -25,7 +25,7 @@ T = TypeVar("T")
 _MARK = re.compile("%%|%s")
 
 
-class Given(Expression):
+class Parameter(Expression):
     """Stands in a queryset for a value that comes with each run."""
 
     def __init__(self, name: str, field: models.Field[Any, Any]) -> None:
@@ -36,14 +36,14 @@ class Given(Expression):
         return "%s", (self,)
 
 
-class Json(str):
+class RawJson(str):
     """A value of a JSON column that is text already, and is stored as it is."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
-class Text:
+class PreparedSql:
     """A statement with a `%s` for each value that is given, and the name PostgreSQL knows it by."""
 
     text: str
@@ -51,7 +51,7 @@ class Text:
     call: str
 
     @classmethod
-    def of(cls, text: str, places: int) -> Text:
+    def of(cls, text: str, places: int) -> PreparedSql:
         name = f"lcm_{hashlib.sha256(text.encode()).hexdigest()[:20]}"
         marks = ", ".join(["%s"] * places)
         return cls(text, name, f"EXECUTE {name}({marks})" if marks else f"EXECUTE {name}")
@@ -64,26 +64,26 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Statement(Generic[T]):
+class PreparedStatement(Generic[T]):
     """A text with its values, and what is made of the rows it finds."""
 
-    text: Text
+    text: PreparedSql
     values: Sequence[Any]
     made_of: Callable[[list[Any]], list[T]] | None = None
 
 
-class Reading(Generic[T]):
+class PreparedQuery(Generic[T]):
     """A queryset with `Given` in it, made into text when it is first needed."""
 
     def __init__(self, make: Callable[[], models.QuerySet[Any, T]]) -> None:
         self._make = make
 
-    def of(self, **given: Any) -> Statement[T]:
+    def of(self, **given: Any) -> PreparedStatement[T]:
         kept = self._kept
-        return Statement(kept.text, kept.values(given), kept.made_of)
+        return PreparedStatement(kept.text, kept.values(given), kept.made_of)
 
     def read(self, **given: Any) -> list[T]:
-        found: list[T] = run(self.of(**given))[0]
+        found: list[T] = run_statements(self.of(**given))[0]
         return found
 
     @cached_property
@@ -101,8 +101,8 @@ class _Compiled:
         columns = [each[0] for each in self._compiler.select[: self._compiler.col_count]]
         converters = self._compiler.get_converters(columns)
         vars(self._compiler)["get_converters"] = lambda _: converters
-        self._given = [each for each in values if isinstance(each, Given)]
-        self.text = Text.of(_with_constants(text, values), len(self._given))
+        self._given = [each for each in values if isinstance(each, Parameter)]
+        self.text = PreparedSql.of(_with_constants(text, values), len(self._given))
         self._queryset: Any = queryset
         self._found = threading.local()
         vars(self._queryset.query)["get_compiler"] = lambda *_, **__: self._compiler
@@ -122,7 +122,7 @@ class _Compiled:
 
 def _with_constants(text: str, values: Sequence[Any]) -> str:
     """What is the same in each run stands in the text; only what is given is left open."""
-    written = iter(["%s" if isinstance(value, Given) else _constant(value) for value in values])
+    written = iter(["%s" if isinstance(value, Parameter) else _constant(value) for value in values])
     return _MARK.sub(lambda mark: mark[0] if mark[0] == "%%" else next(written), text)
 
 
@@ -134,19 +134,21 @@ def _constant(value: Any) -> str:
     return "'" + value.replace("'", "''").replace("%", "%%") + "'"
 
 
-def inserting(model: type[models.Model], values: Mapping[str, Any]) -> Statement[Any]:
+def insert_statement(model: type[models.Model], values: Mapping[str, Any]) -> PreparedStatement[Any]:
     """One row; every column without a default of the database's own needs a value."""
     text, fields = _insert(model, tuple(values))
-    return Statement(text, _prepared(fields, values.values()))
+    return PreparedStatement(text, _prepared(fields, values.values()))
 
 
-def updating(model: type[models.Model], key: Any, values: Mapping[str, Any]) -> Statement[Any]:
+def update_statement(
+    model: type[models.Model], key: Any, values: Mapping[str, Any]
+) -> PreparedStatement[Any]:
     """One row, by its key."""
     text, fields = _update(model, tuple(values))
-    return Statement(text, _prepared(fields, [*values.values(), key]))
+    return PreparedStatement(text, _prepared(fields, [*values.values(), key]))
 
 
-def values_of(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, Any]:
+def column_values(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, Any]:
     """The columns of a row but its key, as `inserting` and `updating` take them."""
     names = [field.attname for field in row._meta.concrete_fields if not field.primary_key]
     return {name: getattr(row, name) for name in names if name not in without}
@@ -155,29 +157,29 @@ def values_of(row: models.Model, *, without: Sequence[str] = ()) -> dict[str, An
 def _prepared(fields: Sequence[models.Field[Any, Any]], values: Iterable[Any]) -> list[Any]:
     connection = connections[DEFAULT_DB_ALIAS]
     return [
-        str(value) if isinstance(value, Json) else field.get_db_prep_save(value, connection)
+        str(value) if isinstance(value, RawJson) else field.get_db_prep_save(value, connection)
         for field, value in zip(fields, values, strict=True)
     ]
 
 
 @lru_cache(maxsize=256)
-def _insert(model: type[models.Model], names: tuple[str, ...]) -> tuple[Text, list[Any]]:
+def _insert(model: type[models.Model], names: tuple[str, ...]) -> tuple[PreparedSql, list[Any]]:
     fields: list[Any] = [model._meta.get_field(name) for name in names]
     columns = ", ".join(f'"{field.column}"' for field in fields)
     marks = ", ".join("%s" for _ in fields)
     text = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({marks})'  # noqa: S608
-    return Text.of(text, len(fields)), fields
+    return PreparedSql.of(text, len(fields)), fields
 
 
 @lru_cache(maxsize=256)
-def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[Text, list[Any]]:
+def _update(model: type[models.Model], names: tuple[str, ...]) -> tuple[PreparedSql, list[Any]]:
     fields: list[Any] = [*(model._meta.get_field(name) for name in names), model._meta.pk]
     *columns, key = (f'"{field.column}" = %s' for field in fields)
     text = f'UPDATE "{model._meta.db_table}" SET {", ".join(columns)} WHERE {key}'  # noqa: S608
-    return Text.of(text, len(fields)), fields
+    return PreparedSql.of(text, len(fields)), fields
 
 
-def run(*statements: Statement[Any]) -> list[list[Any]]:
+def run_statements(*statements: PreparedStatement[Any]) -> list[list[Any]]:
     """What each of them finds. PostgreSQL takes them all at once; each sees what those before it did."""
     if not statements:
         return []
@@ -190,9 +192,11 @@ def run(*statements: Statement[Any]) -> list[list[Any]]:
     return [each.made_of(rows) if each.made_of else [] for each, rows in zip(statements, found, strict=True)]
 
 
-def _run_together(connection: Any, cursor: Any, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
-    if _is_kept(connection):
-        _make_known(connection, statements)
+def _run_together(
+    connection: Any, cursor: Any, statements: Sequence[PreparedStatement[Any]]
+) -> list[list[Any]]:
+    if _is_pooled(connection):
+        _prepare_missing(connection, statements)
         texts = [each.text.call for each in statements]
     else:
         texts = [each.text.text for each in statements]
@@ -204,22 +208,22 @@ def _run_together(connection: Any, cursor: Any, statements: Sequence[Statement[A
     return found
 
 
-def _run_one(cursor: Any, statement: Statement[Any]) -> list[Any]:
+def _run_one(cursor: Any, statement: PreparedStatement[Any]) -> list[Any]:
     cursor.execute(statement.text.text, statement.values)
     return cursor.fetchall() if statement.made_of else []
 
 
-def _is_kept(connection: Any) -> bool:
+def _is_pooled(connection: Any) -> bool:
     """Whether what a connection is told is worth it: one for each request may be anybody's, too."""
     return bool(connection.settings_dict["OPTIONS"].get("pool"))
 
 
 # What each connection of the driver's has been told; a rollback does not make it forget.
-_KNOWN: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_PREPARED_NAMES: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
-def _make_known(connection: Any, statements: Sequence[Statement[Any]]) -> None:
-    known = _KNOWN.setdefault(connection.connection, set())
+def _prepare_missing(connection: Any, statements: Sequence[PreparedStatement[Any]]) -> None:
+    known = _PREPARED_NAMES.setdefault(connection.connection, set())
     for each in statements:
         if each.text.name not in known:
             with connection.wrap_database_errors:

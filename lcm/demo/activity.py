@@ -28,7 +28,7 @@ MINUTES = (3, 12)
 CALLED_OFF, EXTENDED, INTERRUPTED = 0.02, 0.04, 0.01
 
 
-class DemoLife:
+class DemoActivity:
     """One `step` every few seconds; what is refused is left for the next."""
 
     def __init__(self, chance: Random) -> None:
@@ -44,7 +44,7 @@ class DemoLife:
     def _ask(self, now: datetime) -> None:
         lacking = BUSY - demo_sessions().filter(status__in=ACTIVE).count()
         for _ in range(min(lacking, AT_ONCE)):
-            ask_for_session(self._chance, now=now)
+            request_session(self._chance, now=now)
 
     def _call_off(self, now: datetime) -> None:
         session = self._some_running(CALLED_OFF)
@@ -86,7 +86,7 @@ def demo_sessions() -> QuerySet[LabletSession]:
     return LabletSession.objects.filter(owner__username__in=STUDENTS, pool__in=POOLS)
 
 
-def ask_for_session(chance: Random, *, now: datetime) -> LabletSession | None:
+def request_session(chance: Random, *, now: datetime) -> LabletSession | None:
     """A student of the demo requests a session of one of its definitions, for a few minutes from now on."""
     definitions = LabletDefinition.objects.filter(
         name__in=DEFINITIONS, version=VERSION, status=DefinitionStatus.ACTIVE, pool__in=POOLS

@@ -18,14 +18,14 @@ PROMETHEUS = "demo-prometheus"
 LIFE = timedelta(days=365)
 
 
-def point_workers_at(url: str) -> None:
+def set_simulator_url(url: str) -> None:
     """Simulated workers answer there from now on: the port is another one after each start."""
     slots = Slot.objects.filter(pool__runtime="simulated").exclude(instance_id="")
     for slot in slots:
         Slot.objects.filter(pk=slot.pk).update(endpoint=f"{url}/{slot.instance_id}")
 
 
-def controller_key(path: Path, *, now: datetime) -> None:
+def write_controller_token(path: Path, *, now: datetime) -> None:
     """Keep a controller's key for the demo's pools in a file that only we can read.
 
     Pools that people create are for controllers of their own.
@@ -33,7 +33,7 @@ def controller_key(path: Path, *, now: datetime) -> None:
     _keep_key(path, CONTROLLER, [f"pool:{name}" for name in POOLS], now)
 
 
-def prometheus_key(path: Path, *, now: datetime) -> None:
+def write_prometheus_token(path: Path, *, now: datetime) -> None:
     """Keep a key to the list of what there is to scrape in such a file."""
     _keep_key(path, PROMETHEUS, [PROMETHEUS_SCOPE], now)
 

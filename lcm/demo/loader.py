@@ -9,9 +9,9 @@ from random import Random
 from django.db import transaction
 from django.utils import timezone
 
-from lcm.demo.activity import ask_for_session
+from lcm.demo.activity import request_session
 from lcm.demo.names import DEFINITIONS, POOLS, SPOT_POOL, TOPOLOGIES, VERSION
-from lcm.demo.past_sessions import make_drift, make_evidence
+from lcm.demo.past_sessions import create_observed_sessions, make_drift
 from lcm.demo.people import make_organisation, make_people
 from lcm.demo.pools import make_pools, place_session
 from lcm.domain.actors import SYSTEM
@@ -23,7 +23,7 @@ from lcm.services.sessions import create_session, transition_session
 from scheduling.coordination.coordinator import Clock, coordinator
 
 # How far sessions got, and the steps they took; most of a fleet's sessions have ended well.
-LIVES: list[tuple[int, list[S]]] = [
+SESSION_HISTORIES: list[tuple[int, list[S]]] = [
     (38, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING, S.TERMINATED]),
     (12, [S.SCHEDULED, S.INSTANTIATING, S.READY, S.RUNNING]),
     (9, []),
@@ -43,9 +43,9 @@ REASONS = {
 
 WAITING_AT_FIRST = 8
 # How long ago people came: before their labs, and before the workers these run on.
-ORGANISED = timedelta(days=60)
+ORGANISATION_CREATED_AGO = timedelta(days=60)
 # Definitions of the living fleet that ask for too much or too little.
-MISJUDGED = {
+WRONG_REQUIREMENTS = {
     "ccna-vlan-trunking": Decimal("2.5"),
     "ipv6-transition": Decimal(2),
     "ccnp-bgp-policy": Decimal("0.6"),
@@ -61,13 +61,13 @@ def is_empty() -> bool:
 def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     """Fill an empty database; in a fleet that lives nobody is in the middle of anything yet."""
     chance = Random(seed)  # noqa: S311  (a repeatable demo, not a secret)
-    make_people(at=now - ORGANISED)
-    projects = make_organisation(at=now - ORGANISED)
+    make_people(at=now - ORGANISATION_CREATED_AGO)
+    projects = make_organisation(at=now - ORGANISATION_CREATED_AGO)
     make_pools(now=now, live=live)
     definitions = make_definitions(now=now, live=live)
-    make_evidence(definitions=definitions, projects=projects, chance=chance, now=now)
+    create_observed_sessions(definitions=definitions, projects=projects, chance=chance, now=now)
     for _ in range(WAITING_AT_FIRST if live else 0):
-        ask_for_session(chance, now=now)
+        request_session(chance, now=now)
     for steps in _lives():
         if live and not _has_ended(steps):
             continue
@@ -75,7 +75,7 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
     make_drift(now=now)
 
 
-def count_usage(clock: Clock = timezone.now) -> None:
+def run_observers(clock: Clock = timezone.now) -> None:
     """One run of each observer, in order: beat starts them together, and sums usage an hour later again."""
     for name in coordinator.observers:
         coordinator.process_observer(name, clock)
@@ -101,11 +101,11 @@ def make_definitions(*, now: datetime, live: bool) -> list[LabletDefinition]:
 
 def _misjudged(name: str) -> dict[str, Decimal] | None:
     """Requirements that someone guessed wrongly, for the evidence to correct."""
-    if name not in MISJUDGED:
+    if name not in WRONG_REQUIREMENTS:
         return None
     needed = read_topology(text=_topology(name)).requirements
     return {
-        resource: round(getattr(needed, resource) * MISJUDGED[name], 1)
+        resource: round(getattr(needed, resource) * WRONG_REQUIREMENTS[name], 1)
         for resource in ("cpu_cores", "memory_gb")
     }
 
@@ -119,7 +119,7 @@ def _has_ended(steps: list[S]) -> bool:
 
 
 def _lives() -> list[list[S]]:
-    return [steps for count, steps in LIVES for _ in range(count)]
+    return [steps for count, steps in SESSION_HISTORIES for _ in range(count)]
 
 
 def _live(

@@ -21,7 +21,7 @@ from lcm.models import (
     SessionTransition,
     User,
 )
-from lcm.services.kernels import kernels_for
+from lcm.services.kernels import build_kernels
 from observations.services.observation_recorder import record_observation
 from scheduling.models import PortAllocation
 
@@ -37,7 +37,7 @@ USE: dict[str, tuple[float, float, float, int]] = {
 }
 
 
-def make_evidence(
+def create_observed_sessions(
     *, definitions: Sequence[LabletDefinition], projects: Sequence[Project], chance: Random, now: datetime
 ) -> None:
     """Sessions of the last three weeks that were observed before their labs were torn down."""
@@ -49,7 +49,7 @@ def make_evidence(
             for index in range(int(count))
         ]
         sessions = past_sessions(definition, people, endings, chance)
-        charge(sessions)
+        record_usage(sessions)
         for session in sessions:
             noise = [share * chance.lognormvariate(0, 0.07) for share in shares]
             observe(session, noise, at=session.ends_at, now=session.ends_at)
@@ -101,7 +101,7 @@ def past_sessions(
 
 
 def _kernels(session: LabletSession) -> list[Kernel]:
-    kernels = kernels_for(session)
+    kernels = build_kernels(session)
     for kernel in kernels:
         kernel.status, kernel.started_at = KernelStatus.TERMINATED, session.starts_at
         kernel.terminated_at = session.ends_at
@@ -131,7 +131,7 @@ def observe(
     record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
 
 
-def charge(sessions: Sequence[LabletSession]) -> None:
+def record_usage(sessions: Sequence[LabletSession]) -> None:
     """They held what they asked for while they ran."""
     for session in sessions:
         open_allocations([session.pk], now=session.starts_at)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lcm.domain.actors import SYSTEM
 from lcm.models import LabletSession
-from scheduling.capacity.offerings import offered
+from scheduling.capacity.offerings import offering_statuses
 from scheduling.capacity.runtimes.base import Market
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import (
@@ -24,10 +24,10 @@ from scheduling.models import (
 from scheduling.placement.framework.configuration import read_configuration
 from scheduling.placement.framework.cycle import run_cycle
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.services.assignment import assign
+from scheduling.services.assignment import assign_slots
 from scheduling.services.pools import create_pool
 
-SIZE: dict[str, Any] = {
+WORKER_SIZE: dict[str, Any] = {
     "cpu_cores": 48,
     "memory_gb": 192,
     "storage_gb": 2000,
@@ -35,9 +35,9 @@ SIZE: dict[str, Any] = {
     "idle_seconds": 1800,
 }
 # How long ago the pools were made.
-OPENED = timedelta(days=45)
+POOLS_CREATED_AGO = timedelta(days=45)
 # A few labs are edited behind LCM's back, in some a node takes more than it has.
-RESTLESS: dict[str, Any] = {"lab_boot_seconds": 8, "edit_percent": 8, "overuse_percent": 6}
+SIMULATOR_OPTIONS: dict[str, Any] = {"lab_boot_seconds": 8, "edit_percent": 8, "overuse_percent": 6}
 
 
 def make_pools(*, now: datetime, live: bool) -> None:
@@ -48,10 +48,10 @@ def make_pools(*, now: datetime, live: bool) -> None:
         min_slots=2,
         warm_slots=1,
         max_slots=8,
-        runtime_settings=RESTLESS if live else {},
+        runtime_settings=SIMULATOR_OPTIONS if live else {},
         actor=SYSTEM,
-        now=now - OPENED,
-        **SIZE,
+        now=now - POOLS_CREATED_AGO,
+        **WORKER_SIZE,
     )
     america = create_pool(
         name="cml-us",
@@ -63,11 +63,11 @@ def make_pools(*, now: datetime, live: bool) -> None:
             "spot": True,
             "refuse_percent": 20,
             "boot_seconds": 15,
-            **(RESTLESS if live else {}),
+            **(SIMULATOR_OPTIONS if live else {}),
         },
         actor=SYSTEM,
-        now=now - OPENED,
-        **SIZE,
+        now=now - POOLS_CREATED_AGO,
+        **WORKER_SIZE,
     )
     for pool, count, days in ((europe, 5, 9), (america, 4, 8)):
         for number in range(1, count + 1):
@@ -82,14 +82,14 @@ def place_session(session: LabletSession, *, now: datetime) -> bool:
         return False
     configuration = read_configuration("")
     cycle = run_cycle(snapshot_of(pool, configuration, now=now, limit=1, only=mine), configuration)
-    placed = bool(assign(pool, cycle.placed, now=now))
+    placed = bool(assign_slots(pool, cycle.placed, now=now))
     session.refresh_from_db()
     return placed
 
 
 def _running_slot(pool: Pool, number: int, *, at: datetime, now: datetime) -> None:
     instance_id, token = f"sim-{uuid.uuid4().hex[:12]}", uuid.uuid4().hex
-    offering = offered(pool, runtime_for(pool), now)[0].offering
+    offering = offering_statuses(pool, runtime_for(pool), now)[0].offering
     slot = Slot.objects.create(
         pool=pool,
         number=number,

@@ -9,7 +9,7 @@ from lcm.domain.roles import Role
 
 
 @dataclass(frozen=True)
-class Rule:
+class AccessPolicy:
     """The role a person needs (none: everybody), and whether controllers may, within their scopes.
 
     With a `scope` only tokens that have it may, whatever else they may see.
@@ -29,11 +29,11 @@ class ControllerScope:
     slot_id: UUID | None = None
 
 
-PUBLIC = Rule(Role.NONE)
-VIEWER = Rule(Role.VIEWER)
-OPERATOR = Rule(Role.OPERATOR)
-ADMIN = Rule(Role.ADMIN)
-VIEWER_OR_CONTROLLER = Rule(Role.VIEWER, controllers=True)
-CONTROLLER = Rule(Role.ADMIN, controllers=True, people=False)
+PUBLIC = AccessPolicy(Role.NONE)
+VIEWER = AccessPolicy(Role.VIEWER)
+OPERATOR = AccessPolicy(Role.OPERATOR)
+ADMIN = AccessPolicy(Role.ADMIN)
+VIEWER_OR_CONTROLLER = AccessPolicy(Role.VIEWER, controllers=True)
+CONTROLLER = AccessPolicy(Role.ADMIN, controllers=True, people=False)
 PROMETHEUS_SCOPE = "prometheus:targets"
-PROMETHEUS = Rule(Role.ADMIN, scope=PROMETHEUS_SCOPE)
+PROMETHEUS = AccessPolicy(Role.ADMIN, scope=PROMETHEUS_SCOPE)

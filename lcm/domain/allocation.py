@@ -9,7 +9,7 @@ from typing import Any
 QUANTUM = Decimal("0.01")
 
 
-def divide(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
+def split_proportionally(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
     """Parts in proportion to the weights that sum to the total exactly.
 
     What rounding leaves over goes to the largest remainders. Without any weight the parts are equal.
@@ -31,7 +31,7 @@ def divide(total: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
 
 
 # Which configured size of a node decides its part of a resource; GPUs follow the CPU.
-SIZE_OF_NODE = {
+NODE_WEIGHT_FIELDS = {
     "cpu_cores": "cpu_cores",
     "memory_gb": "memory_mb",
     "storage_gb": "storage_gb",
@@ -39,12 +39,12 @@ SIZE_OF_NODE = {
 }
 
 
-def divide_among(
+def allocate_to_nodes(
     nodes: Sequence[Mapping[str, Any]], requirements: Mapping[str, Decimal]
 ) -> list[dict[str, Decimal]]:
     """What each node gets of what its session is placed for; they sum to it exactly."""
     parts = {
-        name: divide(total, [Decimal(str(node[SIZE_OF_NODE[name]])) for node in nodes])
+        name: split_proportionally(total, [Decimal(str(node[NODE_WEIGHT_FIELDS[name]])) for node in nodes])
         for name, total in requirements.items()
     }
     return [{name: parts[name][index] for name in parts} for index in range(len(nodes))]

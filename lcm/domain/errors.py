@@ -76,7 +76,7 @@ class Unavailable(LcmError):
     status = 503
 
 
-class DatabaseAway(Unavailable):
+class DatabaseUnavailable(Unavailable):
     """The database does not answer, refuses connections or is locked."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Unprocessable(LcmError):
     status = 422
 
 
-class KeyReused(Unprocessable):
+class IdempotencyKeyReused(Unprocessable):
     """An Idempotency-Key that stands for something else already."""
 
     code = "key_reused"

@@ -39,7 +39,7 @@ FINAL = frozenset(status for status, following in TRANSITIONS.items() if not fol
 ACTIVE = tuple(status for status in SessionStatus if status not in FINAL)
 
 # What “cancel” means from where: nothing runs yet, or the lab has to be taken down first.
-CANCEL_TO: dict[SessionStatus, SessionStatus] = {
+CANCEL_TARGETS: dict[SessionStatus, SessionStatus] = {
     S.PENDING: S.CANCELLED,
     S.SCHEDULED: S.CANCELLED,
     S.INSTANTIATING: S.STOPPING,
@@ -64,10 +64,10 @@ HAPPY_PATH = (
 )
 
 
-def allowed(status: str) -> tuple[SessionStatus, ...]:
+def allowed_transitions(status: str) -> tuple[SessionStatus, ...]:
     """The statuses that may follow this one."""
     return TRANSITIONS[SessionStatus(status)]
 
 
-def may_follow(status: str, new: str) -> bool:
-    return new in allowed(status)
+def is_transition_allowed(status: str, new: str) -> bool:
+    return new in allowed_transitions(status)

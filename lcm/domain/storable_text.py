@@ -10,21 +10,21 @@ UNSTORABLE = "This has a character that cannot be stored: NUL or half of a surro
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def storable(text: str) -> str:
+def remove_unstorable(text: str) -> str:
     """The text without what cannot be stored; for what others say and nobody here can correct."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-def unstorable_at(value: Any, path: str = "") -> str | None:
+def find_unstorable(value: Any, path: str = "") -> str | None:
     """Where in a nest of values there is text that cannot be stored, like `settings.offerings[0].name`."""
     if isinstance(value, str):
         return path if _UNSTORABLE.search(value) else None
     if isinstance(value, Mapping):
         if any(isinstance(key, str) and _UNSTORABLE.search(key) for key in value):
             return path
-        found = (unstorable_at(each, f"{path}.{key}" if path else f"{key}") for key, each in value.items())
+        found = (find_unstorable(each, f"{path}.{key}" if path else f"{key}") for key, each in value.items())
     elif isinstance(value, list | tuple):
-        found = (unstorable_at(each, f"{path}[{index}]") for index, each in enumerate(value))
+        found = (find_unstorable(each, f"{path}[{index}]") for index, each in enumerate(value))
     else:
         return None
     return next((each for each in found if each is not None), None)

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.dispatch import receiver
 
-from lcm.db.bulk import ids_as_rows
+from lcm.db.bulk import ids_subquery
 from lcm.domain.lifecycle import ON_A_SLOT, SessionStatus
 from lcm.events import feed_notification
 from lcm.events.signals import sessions_moved
@@ -25,24 +25,24 @@ from lcm.models import FeedEntry, FeedHead, FeedKind, LabletSession
 
 
 @receiver(sessions_moved)
-def feed(
+def add_moved_sessions(
     sender: Any, session_ids: list[UUID], old: SessionStatus, new: SessionStatus, now: datetime, **kwargs: Any
 ) -> None:
     """Controllers hear of sessions that are on a slot, come to one or leave it."""
     if old in ON_A_SLOT or new in ON_A_SLOT:
-        note_sessions(session_ids, now=now)
+        append_session_changes(session_ids, now=now)
 
 
 BATCH = 10_000
 # However short the retention in hours is long for it: the feed holds no more than this.
-KEPT_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 
 
-def note_sessions(session_ids: Sequence[UUID], *, now: datetime) -> None:
+def append_session_changes(session_ids: Sequence[UUID], *, now: datetime) -> None:
     """These sessions changed: one statement, however many."""
     if not session_ids:
         return
-    source, keys = ids_as_rows(session_ids)
+    source, keys = ids_subquery(session_ids)
     entry, session = FeedEntry._meta.db_table, LabletSession._meta.db_table
     query = (
         f'INSERT INTO "{entry}" (kind, object_id, pool, at) '  # noqa: S608  (names of our own tables)
@@ -54,7 +54,7 @@ def note_sessions(session_ids: Sequence[UUID], *, now: datetime) -> None:
         _tell_watchers()
 
 
-def note_slots(slots: Iterable[tuple[UUID, str]], *, now: datetime) -> None:
+def append_slot_changes(slots: Iterable[tuple[UUID, str]], *, now: datetime) -> None:
     """These slots changed: each as (id, name of its pool)."""
     entries = [FeedEntry(kind=FeedKind.SLOT, object_id=key, pool=pool, at=now) for key, pool in slots]
     if entries:
@@ -63,7 +63,7 @@ def note_slots(slots: Iterable[tuple[UUID, str]], *, now: datetime) -> None:
             _tell_watchers()
 
 
-def number_entries() -> int:
+def assign_revisions() -> int:
     """Give committed entries their revisions; tells how many got one."""
     with transaction.atomic():
         head = _locked_head()
@@ -72,9 +72,9 @@ def number_entries() -> int:
     return numbered
 
 
-def forget_entries(*, now: datetime) -> int:
+def prune_entries(*, now: datetime) -> int:
     """Remove what is older than `FEED_HOURS` or more than the feed holds; who is further back lists again."""
-    while number_entries() == BATCH:
+    while assign_revisions() == BATCH:
         pass
     old = now - timedelta(hours=settings.CONFIG["FEED_HOURS"])
     # Revisions come in the order of time, so only what goes is looked at.
@@ -83,7 +83,7 @@ def forget_entries(*, now: datetime) -> int:
         head = _locked_head()
         oldest_young = young.values_list("revision", flat=True).first()
         newest_old = head.revision if oldest_young is None else oldest_young - 1
-        until = max(newest_old, head.revision - KEPT_ENTRIES)
+        until = max(newest_old, head.revision - MAX_ENTRIES)
         if until <= head.forgotten:
             return 0
         # First the word that they are gone: nobody reads a feed with holes.
@@ -119,4 +119,4 @@ def _number(*, after: int) -> int:
 
 
 def _tell_watchers() -> None:
-    transaction.on_commit(feed_notification.publish_change, robust=True)
+    transaction.on_commit(feed_notification.publish_feed_change, robust=True)

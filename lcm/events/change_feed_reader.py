@@ -9,7 +9,7 @@ from lcm.models import FeedEntry, FeedHead
 
 
 @dataclass(frozen=True)
-class Change:
+class FeedChange:
     """One entry of the feed, as watchers get it."""
 
     revision: int
@@ -19,25 +19,25 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Reach:
+class FeedBounds:
     """From where to where the feed can be read."""
 
     revision: int = 0
     forgotten: int = 0
 
 
-def reach() -> Reach:
+def feed_bounds() -> FeedBounds:
     row = FeedHead.objects.filter(pk=FeedHead.ONLY).values_list("revision", "forgotten").first()
-    return Reach(*row) if row else Reach()
+    return FeedBounds(*row) if row else FeedBounds()
 
 
-def changes_after(revision: int, *, pools: list[str] | None = None, limit: int) -> list[Change]:
+def changes_after(revision: int, *, pools: list[str] | None = None, limit: int) -> list[FeedChange]:
     """The next entries, of these pools or of all; what has no revision yet is not there yet."""
     rows = FeedEntry.objects.filter(revision__gt=revision)
     if pools is not None:
         rows = rows.filter(pool__in=pools)
     found = rows.order_by("revision").values_list("revision", "kind", "object_id", "pool")[:limit]
-    return [Change(number, kind, key, pool) for number, kind, key, pool in found if number is not None]
+    return [FeedChange(number, kind, key, pool) for number, kind, key, pool in found if number is not None]
 
 
 def has_unnumbered() -> bool:

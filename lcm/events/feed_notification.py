@@ -19,7 +19,7 @@ PAUSE_SECONDS = 5.0
 _silent_until = 0.0
 
 
-def publish_change() -> None:
+def publish_feed_change() -> None:
     """The feed has something new. After a failure Redis is left alone for a while."""
     global _silent_until
     if time.monotonic() < _silent_until:

@@ -13,6 +13,6 @@ definition_revised = Signal()
 observation_requested = Signal()
 # kind, name, address, token, now: a process runs; its metrics are at this address, if it has one. `token` is
 # that of a controller, None for LCM's own processes. A receiver may refuse by raising StateConflict.
-process_seen = Signal()
+process_heartbeat = Signal()
 # kind, name, token, now: a process has ended. A receiver may refuse by raising StateConflict.
-process_gone = Signal()
+process_stopped = Signal()

@@ -1,22 +1,21 @@
 """The core domain."""
 
 from lcm.models.definitions import (
-    Basis,
     DefinitionRevision,
     DefinitionStatus,
     LabletDefinition,
-    Outcome,
     Placement,
+    RevisionBasis,
+    RevisionOutcome,
 )
 from lcm.models.feed import FeedEntry, FeedHead, FeedKind
 from lcm.models.jobs import Job, JobState
 from lcm.models.people import Domain, Membership, Project, Theme, User
-from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentAnswer, TokenKind
+from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentResponse, TokenKind
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
 
 __all__ = [
     "ApiToken",
-    "Basis",
     "ChangeLog",
     "DefinitionRevision",
     "DefinitionStatus",
@@ -25,7 +24,7 @@ __all__ = [
     "FeedHead",
     "FeedKind",
     "Heartbeat",
-    "IdempotentAnswer",
+    "IdempotentResponse",
     "Job",
     "JobState",
     "Kernel",
@@ -33,10 +32,11 @@ __all__ = [
     "LabletDefinition",
     "LabletSession",
     "Membership",
-    "Outcome",
     "Placement",
     "Priority",
     "Project",
+    "RevisionBasis",
+    "RevisionOutcome",
     "SessionTransition",
     "Theme",
     "TokenKind",

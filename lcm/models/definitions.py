@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from lcm.cml.node_sizes import WEIGHTLESS
+from lcm.cml.node_sizes import DEFINITIONS_WITHOUT_VM
 from lcm.cml.topology.port_templates import PortChanges, port_changes
 from lcm.models.base import DatedModel, IdModel
 from lcm.models.people import User, slug_name
@@ -31,7 +31,7 @@ class Placement(models.TextChoices):
     SPREAD = "spread", "Spread over workers"
 
 
-class Basis(models.TextChoices):
+class RevisionBasis(models.TextChoices):
     """Where the numbers of a revision come from; `mixed` if resources have different bases."""
 
     IMPORTED = "imported", "Imported"
@@ -45,7 +45,7 @@ class Basis(models.TextChoices):
     REVERT = "revert", "Revert"
 
 
-class Outcome(models.TextChoices):
+class RevisionOutcome(models.TextChoices):
     """What the sessions of a revision say about it; `superseded` if another one replaced it before that."""
 
     WATCHING = "watching", "Watching"
@@ -137,9 +137,13 @@ class LabletDefinition(DatedModel):
         return f"{self.name} v{self.version}"
 
     @property
-    def node_kinds(self) -> list[str]:
+    def node_definitions_used(self) -> list[str]:
         """The node definitions it is made of, most frequent first; not what only joins the others."""
-        kinds = [node["node_definition"] for node in self.nodes if node["node_definition"] not in WEIGHTLESS]
+        kinds = [
+            node["node_definition"]
+            for node in self.nodes
+            if node["node_definition"] not in DEFINITIONS_WITHOUT_VM
+        ]
         return sorted(set(kinds), key=lambda kind: (-kinds.count(kind), kind))
 
 
@@ -158,7 +162,7 @@ class DefinitionRevision(IdModel):
     gpu = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(0))
     port_template = models.JSONField(default=list, blank=True)
     before = models.JSONField(null=True, blank=True, help_text="Requirements and port template it replaced.")
-    basis = models.CharField(max_length=11, choices=Basis)
+    basis = models.CharField(max_length=11, choices=RevisionBasis)
     bases = models.JSONField(
         default=dict,
         blank=True,
@@ -172,8 +176,8 @@ class DefinitionRevision(IdModel):
     reverts = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, blank=True, related_name="+")
     outcome = models.CharField(
         max_length=10,
-        choices=Outcome,
-        default=Outcome.WATCHING,
+        choices=RevisionOutcome,
+        default=RevisionOutcome.WATCHING,
         null=True,
         blank=True,
         help_text="None for an import: it changed nothing that sessions could verify.",
@@ -190,8 +194,10 @@ class DefinitionRevision(IdModel):
                 condition=Q(cpu_cores__gte=0, memory_gb__gte=0, storage_gb__gte=0, gpu__gte=0),
             ),
             models.CheckConstraint(name="revision_number_positive", condition=Q(number__gte=1)),
-            models.CheckConstraint(name="revision_basis_known", condition=Q(basis__in=Basis.values)),
-            models.CheckConstraint(name="revision_outcome_known", condition=Q(outcome__in=Outcome.values)),
+            models.CheckConstraint(name="revision_basis_known", condition=Q(basis__in=RevisionBasis.values)),
+            models.CheckConstraint(
+                name="revision_outcome_known", condition=Q(outcome__in=RevisionOutcome.values)
+            ),
             models.CheckConstraint(
                 name="revision_reverts_an_older_one", condition=Q(reverts=None) | ~Q(reverts=F("id"))
             ),
@@ -207,7 +213,7 @@ class DefinitionRevision(IdModel):
     @property
     def mixed_bases(self) -> str:
         """Return the basis of each resource of a mixed revision: `CPU p95 used, memory custom`."""
-        if self.basis != Basis.MIXED:
+        if self.basis != RevisionBasis.MIXED:
             return ""
         chosen = [(name, self.bases[name]) for name in RESOURCES if name in self.bases]
         return ", ".join(

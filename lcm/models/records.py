@@ -128,7 +128,7 @@ class ApiToken(IdModel):
         return ControllerScope(tuple(self.pools), UUID(slots[0]) if slots else None)
 
     @property
-    def scope_words(self) -> list[str]:
+    def scope_labels(self) -> list[str]:
         """Return the scopes in words: names of pools, “one slot” and “Prometheus targets”."""
         others = [scope for scope in self.scopes if not scope.startswith((POOL_SCOPE, SLOT_SCOPE))]
         slot = ["one slot"] if self.scope.slot_id else []
@@ -141,7 +141,7 @@ class ApiToken(IdModel):
         return "expired" if self.expires_at <= timezone.now() else "valid"
 
 
-class IdempotentAnswer(IdModel):
+class IdempotentResponse(IdModel):
     """The answer to a POST that carried an Idempotency-Key, kept for a repeat."""
 
     principal = models.CharField(max_length=60)

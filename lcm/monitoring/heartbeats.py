@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
-from lcm.events.signals import process_seen
+from lcm.events.signals import process_heartbeat
 from lcm.supervisor.address import ANY_HOST, Address
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 15.0
 
 
-def reached_at(bind: str) -> str:
+def scrape_address(bind: str) -> str:
     """The address under which others reach what listens here."""
     listening = Address.parse(bind)
     host = settings.CONFIG["METRICS_HOST"]
@@ -28,22 +28,22 @@ def reached_at(bind: str) -> str:
     return str(Address(host, listening.port))
 
 
-def tell(kind: str, address: str) -> None:
+def send_heartbeat(kind: str, address: str) -> None:
     """Say once that a process of this kind is there; should the database be away, the next time will do."""
     try:
-        process_seen.send(
+        process_heartbeat.send(
             sender=None, kind=kind, name=address, address=address, token=None, now=timezone.now()
         )
     except DatabaseError as error:
         logger.warning("presence_not_told", extra={"error": str(error)})
 
 
-def keep_telling(kind: str, address: str) -> None:
+def start_heartbeats(kind: str, address: str) -> None:
     """Say so from now on, in a thread that ends with the process."""
 
     def go_on() -> None:
         while True:
-            tell(kind, address)
+            send_heartbeat(kind, address)
             close_old_connections()
             time.sleep(INTERVAL_SECONDS)
 

@@ -32,18 +32,18 @@ def active_sessions() -> Iterator[Metric]:
 
 
 # Functions that read figures from the database when Prometheus asks; apps add theirs when they start.
-FLEET: list[Callable[[], Iterable[Metric]]] = [active_sessions]
+FLEET_COLLECTORS: list[Callable[[], Iterable[Metric]]] = [active_sessions]
 
 
 class FleetCollector(Collector):
     """Everything in FLEET."""
 
     def collect(self) -> Iterator[Metric]:
-        for read in FLEET:
+        for read in FLEET_COLLECTORS:
             yield from read()
 
 
-def exposition() -> bytes:
+def render_metrics() -> bytes:
     """Everything Prometheus scrapes from `/metrics`."""
     registry: CollectorRegistry = REGISTRY
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
@@ -58,7 +58,7 @@ def exposition() -> bytes:
         return generate_latest(registry)
 
 
-def forget_process(pid: int) -> None:
+def mark_process_dead(pid: int) -> None:
     """Drop the live gauges of a process that has ended; its counters stay in the sums."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -14,7 +14,7 @@ LOCAL_ONLY = (
     "Without METRICS_TOKEN, metrics are shown to requests from this machine only, not through a proxy. "
     "Set METRICS_TOKEN and send it as a bearer token.\n"
 )
-NOT_SENT = "Send METRICS_TOKEN as a bearer token.\n"
+TOKEN_MISSING = "Send METRICS_TOKEN as a bearer token.\n"  # noqa: S105  (a message)
 # Headers that proxies add. A local proxy forwards requests of other machines.
 _FORWARDED = ("HTTP_FORWARDED", "HTTP_X_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 
@@ -26,7 +26,7 @@ def scrape_refusal(meta: Mapping[str, Any]) -> tuple[HTTPStatus, str] | None:
         return None if _is_direct_and_local(meta) else (HTTPStatus.FORBIDDEN, LOCAL_ONLY)
     given = str(meta.get("HTTP_AUTHORIZATION", ""))
     is_sent = hmac.compare_digest(given.encode(), f"Bearer {token}".encode())
-    return None if is_sent else (HTTPStatus.UNAUTHORIZED, NOT_SENT)
+    return None if is_sent else (HTTPStatus.UNAUTHORIZED, TOKEN_MISSING)
 
 
 def _is_direct_and_local(meta: Mapping[str, Any]) -> bool:

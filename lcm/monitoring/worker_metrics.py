@@ -14,7 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from django.conf import settings
 from prometheus_client import CollectorRegistry, make_wsgi_app, multiprocess
 
-from lcm.monitoring.heartbeats import keep_telling, reached_at
+from lcm.monitoring.heartbeats import scrape_address, start_heartbeats
 from lcm.monitoring.scrape_access import scrape_refusal
 from lcm.supervisor.address import Address
 
@@ -67,4 +67,4 @@ def serve_worker_metrics() -> None:
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     address = Address.parse(bind)
     threading.Thread(target=metrics_server(address, registry).serve_forever, daemon=True).start()
-    keep_telling("worker", reached_at(bind))
+    start_heartbeats("worker", scrape_address(bind))

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from lcm.domain.roles import Role, role_of
 from lcm.models import ChangeLog, Theme, User
-from lcm.pages.changes import differences_of
+from lcm.pages.changes import field_differences
 from lcm.pages.lists import CHANGES
 from lcm.selectors import names
 from lcm.selectors.organisation import values_are_for_admins
@@ -24,7 +24,7 @@ from lcm.web.access import is_local_address, public, role_required
 from lcm.web.list_page import list_page
 from lcm.web.object_links import link_objects
 from lcm.web.server.known_browser import remember_browser
-from lcm.web.server.rate_limit import note_failure, wait_after_failures
+from lcm.web.server.rate_limit import record_failure, seconds_until_retry
 
 A_YEAR = 365 * 24 * 3600
 
@@ -46,17 +46,17 @@ class LoginForm(AuthenticationForm):
         """Refuse without looking once an address has guessed too often for this name."""
         assert self.request is not None
         name = self.cleaned_data.get("username", "")
-        wait = wait_after_failures(self.request, name=name)
+        wait = seconds_until_retry(self.request, name=name)
         if wait is not None:
             raise ValidationError(f"Too many wrong passwords came from here. Try again in {wait:.0f} s.")
         try:
             return super().clean()
         except ValidationError:
-            note_failure(self.request, name=name)
+            record_failure(self.request, name=name)
             raise
 
 
-class SignIn(LoginView):
+class SignInView(LoginView):
     """The sign-in page; it marks the browser of a person who has signed in."""
 
     form_class = LoginForm
@@ -69,7 +69,7 @@ class SignIn(LoginView):
         return response
 
 
-log_in = public(SignIn.as_view())
+log_in = public(SignInView.as_view())
 log_out = public(LogoutView.as_view())
 
 
@@ -134,6 +134,6 @@ def change_detail(request: HttpRequest, pk: int) -> HttpResponseBase:
     link_objects([change])
     crumbs = [("Change log", reverse("change_list")), (f"Change {change.pk}", "")]
     is_hidden = values_are_for_admins(change) and role_of(request.user) < Role.ADMIN
-    rows = [] if is_hidden else differences_of(change)
+    rows = [] if is_hidden else field_differences(change)
     context = {"change": change, "rows": rows, "is_hidden": is_hidden, "crumbs": crumbs}
     return render(request, "changes/detail.html", context)

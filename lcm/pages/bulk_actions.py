@@ -13,25 +13,27 @@ from lcm.pages.lists import DEFINITIONS, SESSIONS, TOKENS
 from lcm.services.definitions import set_definition_status
 from lcm.services.sessions import cancel_sessions
 from lcm.services.tokens import revoke_token
-from lcm.web.bulk_actions import BulkWork, Handled, Work, one_by_one, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkResult, Work, for_each_row, register_bulk
 
 
-def _cancel(rows: Sequence[LabletSession], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
-    return Handled(*cancel_sessions(sessions=rows, actor=actor, now=now, reason=given["reason"]))
+def _cancel(
+    rows: Sequence[LabletSession], given: Mapping[str, Any], actor: Actor, now: datetime
+) -> BulkResult:
+    return BulkResult(*cancel_sessions(sessions=rows, actor=actor, now=now, reason=given["reason"]))
 
 
 def _set_status(status: DefinitionStatus) -> Work:
     def do(definition: LabletDefinition, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
         set_definition_status(definition=definition, status=status, reason=given["reason"], actor=actor)
 
-    return one_by_one(do)
+    return for_each_row(do)
 
 
 def _revoke(token: ApiToken, given: Mapping[str, Any], actor: Actor, now: datetime) -> None:
     revoke_token(token=token, reason=given["reason"], actor=actor, now=now)
 
 
-CANCEL = BulkWork(
+CANCEL = BulkOperation(
     name="cancel-sessions",
     page=SESSIONS,
     list_url="session_list",
@@ -40,11 +42,11 @@ CANCEL = BulkWork(
     can_be="cancelled",
     effect="Those that wait leave the queue; those that run are stopped and lose unsaved work.",
     rest="Those that have ended or are being stopped stay as they are.",
-    able=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TO)),
-    work=_cancel,
+    eligible_rows=lambda rows: rows.filter(status__in=list(lifecycle.CANCEL_TARGETS)),
+    run=_cancel,
     danger=True,
 )
-ACTIVATE = BulkWork(
+ACTIVATE = BulkOperation(
     name="activate-definitions",
     page=DEFINITIONS,
     list_url="definition_list",
@@ -53,10 +55,10 @@ ACTIVATE = BulkWork(
     can_be="made active",
     effect="They can be asked for.",
     rest="Those that are active already stay as they are.",
-    able=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
-    work=_set_status(DefinitionStatus.ACTIVE),
+    eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.ACTIVE),
+    run=_set_status(DefinitionStatus.ACTIVE),
 )
-DEPRECATE = BulkWork(
+DEPRECATE = BulkOperation(
     name="deprecate-definitions",
     page=DEFINITIONS,
     list_url="definition_list",
@@ -65,11 +67,11 @@ DEPRECATE = BulkWork(
     can_be="made deprecated",
     effect="They cannot be asked for any more. Sessions that exist are untouched.",
     rest="Those that are deprecated already stay as they are.",
-    able=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
-    work=_set_status(DefinitionStatus.DEPRECATED),
+    eligible_rows=lambda rows: rows.exclude(status=DefinitionStatus.DEPRECATED),
+    run=_set_status(DefinitionStatus.DEPRECATED),
     danger=True,
 )
-REVOKE = BulkWork(
+REVOKE = BulkOperation(
     name="revoke-tokens",
     page=TOKENS,
     list_url="token_list",
@@ -78,8 +80,8 @@ REVOKE = BulkWork(
     can_be="revoked",
     effect="Whoever uses them is refused from now on. They cannot be brought back.",
     rest="Those that are revoked already stay as they are.",
-    able=lambda rows: rows.filter(revoked_at=None),
-    work=one_by_one(_revoke),
+    eligible_rows=lambda rows: rows.filter(revoked_at=None),
+    run=for_each_row(_revoke),
     danger=True,
 )
 

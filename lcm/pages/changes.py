@@ -27,7 +27,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
 @dataclass(frozen=True)
-class Difference:
+class FieldDifference:
     """One field; a side that is None had nothing."""
 
     label: str
@@ -35,11 +35,13 @@ class Difference:
     after: str | None
 
 
-def differences_of(change: ChangeLog) -> list[Difference]:
+def field_differences(change: ChangeLog) -> list[FieldDifference]:
     before, after = change.before or {}, change.after or {}
     model = model_of(change.object_type)
     return [
-        Difference(_label(name), _said(model, name, before.get(name)), _said(model, name, after.get(name)))
+        FieldDifference(
+            _label(name), _said(model, name, before.get(name)), _said(model, name, after.get(name))
+        )
         for name in dict.fromkeys([*before, *after])
     ]
 

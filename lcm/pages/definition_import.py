@@ -23,7 +23,7 @@ from lcm.services import definitions as services
 from lcm.services.import_job import start_import, suggested_name
 from lcm.web.access import role_required
 from lcm.web.charts.topology import picture_of
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, go, save_form
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message, save_form
 from lcm.web.forms import PageForm, add_errors
 
 
@@ -41,24 +41,24 @@ class FilesField(forms.FileField):
         return [super(FilesField, self).clean(each, initial) for each in several]
 
 
-class ManyForm(PageForm):
+class BulkImportForm(PageForm):
     topologies = FilesField(label="YAML files", help_text="As CML exports them, 50 at most, 5 MB together.")
 
 
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
-def definition_import_many(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> Done:
+def definition_bulk_import(request: HttpRequest) -> HttpResponseBase:
+    def save(data: Mapping[str, Any]) -> FormResult:
         files = [(each.name, each.read()) for each in data["topologies"]]
         job = start_import(files=files, actor=actor_of(request), now=timezone.now())
-        return Done("", reverse("job_detail", args=[job.pk]))
+        return FormResult("", reverse("job_detail", args=[job.pk]))
 
     home = reverse("definition_import")
     page = FormPage(
         title="Import many definitions",
         text="Each file becomes a draft with the requirements that its nodes ask for. "
         "Look at the drafts and activate those that are right.",
-        form=ManyForm,
+        form=BulkImportForm,
         submit="Import files",
         save=save,
         back=home,
@@ -67,18 +67,18 @@ def definition_import_many(request: HttpRequest) -> HttpResponseBase:
     return form_page(request, page)
 
 
-class OneOfTwo:
+class EitherFieldMixin:
     """A field that is empty where the other is filled in: neither is optional, the form looks at both."""
 
     def validate(self, value: Any) -> None:
         pass
 
 
-class EitherFile(OneOfTwo, forms.FileField):
+class EitherFile(EitherFieldMixin, forms.FileField):
     pass
 
 
-class EitherText(OneOfTwo, forms.CharField):
+class EitherText(EitherFieldMixin, forms.CharField):
     pass
 
 
@@ -117,7 +117,7 @@ class ReviewForm(RequirementsForm, DefinitionForm):
         help_text="Only active definitions can be asked for.",
     )
     topology = forms.CharField(widget=forms.HiddenInput, strip=False)
-    field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE[1:]]
+    field_order = ["name", "version", "status", "description", *RESOURCES, *services.EDITABLE_FIELDS[1:]]
 
 
 @require_http_methods(["GET", "POST"])
@@ -152,15 +152,15 @@ def _save(request: HttpRequest) -> HttpResponseBase:
         _show_topology_errors(first, error)
         return _show(request, first, status=422)
 
-    def save(data: Any) -> Done:
+    def save(data: Any) -> FormResult:
         plain = {name: value for name, value in data.items() if name not in RESOURCES}
         definition = services.import_definition(
             **plain, requirements=form.requirements(), actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
+        return FormResult(f"{definition} imported.", reverse("definition_detail", args=[definition.pk]))
 
     done = save_form(form, save)
-    return go(request, done) if done else _show(request, form, understood, status=422)
+    return redirect_with_message(request, done) if done else _show(request, form, understood, status=422)
 
 
 def _suggested(topology: Topology) -> dict[str, Any]:

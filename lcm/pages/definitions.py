@@ -27,10 +27,10 @@ from lcm.services import definitions as services
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
 from lcm.web.charts.topology import picture_of
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, show
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, render_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.list_page import list_page
-from lcm.web.wording import NBSP, amount_text, in_cores
+from lcm.web.wording import NBSP, amount_text, core_count_text
 
 
 def _home(definition: LabletDefinition) -> str:
@@ -136,9 +136,9 @@ class EditForm(DefinitionForm):
 def definition_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.update_definition(definition=definition, actor=actor_of(request), say_why=True, **data)
-        return Done(f"{definition} saved.", _home(definition))
+        return FormResult(f"{definition} saved.", _home(definition))
 
     page = FormPage(
         title=f"Edit {definition}",
@@ -147,7 +147,7 @@ def definition_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         submit="Save",
         save=save,
         back=_home(definition),
-        initial={name: getattr(definition, name) for name in services.EDITABLE},
+        initial={name: getattr(definition, name) for name in services.EDITABLE_FIELDS},
         crumbs=_crumbs(definition, "Edit"),
     )
     return form_page(request, page)
@@ -175,7 +175,7 @@ def definition_revise(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     revision = definition.current_revision
     assert revision is not None
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         made = services.revise_definition(
             definition=definition,
             requirements={name: data[name] for name in RESOURCES},
@@ -184,7 +184,7 @@ def definition_revise(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             actor=actor_of(request),
             now=timezone.now(),
         )
-        return Done(f"Revision {made.number} applied.", _home(definition))
+        return FormResult(f"Revision {made.number} applied.", _home(definition))
 
     page = FormPage(
         title=f"Revise {definition}",
@@ -227,11 +227,11 @@ def definition_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     revision = definition.current_revision
     assert revision is not None
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         made = services.revise_definition(
             definition=definition, requirements={}, **data, actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"Revision {made.number} applied.", _home(definition))
+        return FormResult(f"Revision {made.number} applied.", _home(definition))
 
     page = FormPage(
         title=f"Edit ports of {definition}",
@@ -262,11 +262,11 @@ def definition_revert(request: HttpRequest, pk: UUID, number: int) -> HttpRespon
     if target.pk == current.pk:
         return _nothing_to_revert(request, definition, target)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         made = services.revert_definition(
             definition=definition, number=number, **data, actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
+        return FormResult(f"Revision {made.number} asks for what revision {number} did.", _home(definition))
 
     page = FormPage(
         title=f"Revert to revision {number}?",
@@ -293,7 +293,7 @@ def _nothing_to_revert(
         "back": _home(definition),
         "crumbs": _crumbs(definition, "Revert"),
     }
-    return show(request, "bulk.html", context, status=200 if request.method == "GET" else 422)
+    return render_page(request, "bulk.html", context, status=200 if request.method == "GET" else 422)
 
 
 def _ports_change(current: DefinitionRevision, target: DefinitionRevision) -> str:
@@ -303,7 +303,7 @@ def _ports_change(current: DefinitionRevision, target: DefinitionRevision) -> st
 
 def _amounts(revision: DefinitionRevision) -> str:
     memory, storage = (f"{amount_text(each)}{NBSP}GB" for each in (revision.memory_gb, revision.storage_gb))
-    return f"{in_cores(revision.cpu_cores)}, {memory} memory and {storage} storage"
+    return f"{core_count_text(revision.cpu_cores)}, {memory} memory and {storage} storage"
 
 
 class StatusForm(PageForm):
@@ -320,12 +320,12 @@ class StatusForm(PageForm):
 def definition_status(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         status = DefinitionStatus(data["status"])
         services.set_definition_status(
             definition=definition, status=status, reason=data["reason"], actor=actor_of(request)
         )
-        return Done(f"{definition} is {status.label.lower()} now.", _home(definition))
+        return FormResult(f"{definition} is {status.label.lower()} now.", _home(definition))
 
     page = FormPage(
         title=f"Change the status of {definition}",
@@ -345,9 +345,9 @@ def definition_status(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def definition_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.delete_definition(definition=definition, reason=data["reason"], actor=actor_of(request))
-        return Done(f"{definition} deleted.", reverse("definition_list"))
+        return FormResult(f"{definition} deleted.", reverse("definition_list"))
 
     page = FormPage(
         title=f"Delete {definition}?",

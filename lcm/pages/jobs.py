@@ -18,7 +18,7 @@ from lcm.pages.lists import JOBS
 from lcm.selectors.organisation import changes_of
 from lcm.services.jobs import retry_job
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, actor_of, go
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message
 from lcm.web.list_page import list_page
 
 
@@ -52,5 +52,5 @@ def job_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         retry_job(job=job, actor=actor_of(request), now=timezone.now())
     except LcmError as error:
         messages.error(request, error.message)
-        return go(request, Done("", here))
-    return go(request, Done("It goes on where it stopped.", here))
+        return redirect_with_message(request, FormResult("", here))
+    return redirect_with_message(request, FormResult("It goes on where it stopped.", here))

@@ -15,7 +15,7 @@ from lcm.selectors import definitions, jobs, organisation, sessions
 from lcm.web import filters
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
 from lcm.web.object_links import link_objects, object_name
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 
 
 def _sessions_lead() -> str:
@@ -54,7 +54,7 @@ SESSIONS = ListPage(
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
     columns=[*_SESSION_COLUMNS, Column("Timeslot", lambda row: row.ends_at, sort="ends_at"), _ASKED_FOR],
-    exported=[
+    export_columns=[
         *_SESSION_COLUMNS,
         Column("Starts", lambda row: row.starts_at, sort="starts_at"),
         Column("Ends", lambda row: row.ends_at, sort="ends_at"),
@@ -148,7 +148,7 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
         filterset=filters.RevisionFilter,
         columns=_REVISION_COLUMNS,
         row_actions=Role.ADMIN if can_revert else None,
-        exported=[
+        export_columns=[
             *_REVISION_COLUMNS,
             Column("Ports", lambda row: str(row.port_changes)),
             Column("Who", lambda row: row.actor),
@@ -166,7 +166,7 @@ def revisions_list(definition: LabletDefinition) -> ListPage:
 
 def _domains_lead() -> str:
     count = Domain.objects.count()
-    first = f"{counted(count, 'domain')} share the fleet." if count else "There is no domain yet."
+    first = f"{count_text(count, 'domain')} share the fleet." if count else "There is no domain yet."
     if count == 1:
         first = "One domain has the fleet to itself."
     return f"**{first}** Fair share divides between domains first, then between projects."
@@ -196,7 +196,7 @@ DOMAINS = ListPage(
 
 def _projects_lead() -> str:
     projects, domains = organisation.project_counts()
-    first = f"{counted(projects, 'project')} in {counted(domains, 'domain')}."
+    first = f"{count_text(projects, 'project')} in {count_text(domains, 'domain')}."
     if not projects:
         first = "There is no project yet."
     return f"**{first}** Sessions are asked for in a project, by its members."
@@ -259,14 +259,14 @@ def members_list(project: Any) -> ListPage:
 
 
 def _who_may(members: int) -> str:
-    return f"{counted(members, 'person', 'people')} may" if members else "Nobody may"
+    return f"{count_text(members, 'person', 'people')} may" if members else "Nobody may"
 
 
 def _people_lead() -> str:
     counts = organisation.people_by_role()
-    roles = [counted(counts[role], role.label) for role in reversed(Role) if role and role in counts]
+    roles = [count_text(counts[role], role.label) for role in reversed(Role) if role and role in counts]
     without = counts.get(Role.NONE, 0)
-    rest = f"{counted(without, 'person has', 'people have')} no role" if without else ""
+    rest = f"{count_text(without, 'person has', 'people have')} no role" if without else ""
     first = "; ".join(filter(None, [", ".join(roles), rest]))
     return (
         f"**{first}.** Viewers look, Operators look after sessions and slots, Admins decide everything. "
@@ -306,7 +306,7 @@ def _tokens_lead() -> str:
     first = "No token is valid."
     if valid:
         soon = f"{ending or 'none'} {'expires' if ending < 2 else 'expire'} within {SOON.days} days"
-        first = f"{counted(valid, 'token is', 'tokens are')} valid; {soon}."
+        first = f"{count_text(valid, 'token is', 'tokens are')} valid; {soon}."
     return f"**{first}** Controllers and programs log in with one. A key is shown once, when it is made."
 
 
@@ -319,7 +319,7 @@ TOKENS = ListPage(
     columns=[
         Column("Token", lambda row: row.name, sort="name"),
         Column("Kind", lambda row: row.get_kind_display()),
-        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scope_words)),
+        Column("For", lambda row: row.user.username if row.user else ", ".join(row.scope_labels)),
         Column("State", lambda row: row.state),
         Column("Last used", lambda row: row.last_used_at, numeric=True),
         Column("Expires", lambda row: row.expires_at, sort="expires_at", numeric=True),
@@ -341,11 +341,11 @@ def _jobs_lead() -> str:
     counts = jobs.job_counts()
     first = "No job is being worked on."
     if counts.unfinished:
-        first = f"{counted(counts.unfinished, 'job is', 'jobs are')} not finished."
+        first = f"{count_text(counts.unfinished, 'job is', 'jobs are')} not finished."
     ended = [f"{counts.failed:,} failed"] if counts.failed else []
     ended += [f"{counts.refusing:,} refused something"] if counts.refusing else []
     rest = f"Of those that ended {' and '.join(ended)}. " if ended else ""
-    days = counted(settings.CONFIG["JOB_DAYS"], "day")
+    days = count_text(settings.CONFIG["JOB_DAYS"], "day")
     return f"**{first}** {rest}Long work that people start is found here for {days} after its end."
 
 
@@ -383,7 +383,7 @@ CHANGES = ListPage(
         Column("Why", lambda row: row.reason),
         Column("When", lambda row: row.at, sort="-at", numeric=True),
     ],
-    dress=link_objects,
+    enrich_rows=link_objects,
     row_template="changes/row.html",
     default_sort="-at",
     search_hint="What, object, who, why",

@@ -21,7 +21,7 @@ from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import running_in
 from lcm.services import organisation as services
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import PageForm, ReasonForm
 from lcm.web.list_page import list_page
 
@@ -71,9 +71,9 @@ def domain_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def domain_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         domain = services.create_domain(**data, actor=actor_of(request))
-        return Done(f"Domain {domain} created.", reverse("domain_detail", args=[domain.pk]))
+        return FormResult(f"Domain {domain} created.", reverse("domain_detail", args=[domain.pk]))
 
     home = reverse("domain_list")
     crumbs = [("Domains", home), ("New domain", "")]
@@ -87,9 +87,9 @@ def domain_create(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def project_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         project = services.create_project(**data, actor=actor_of(request))
-        return Done(f"Project {project.path} created.", reverse("project_detail", args=[project.pk]))
+        return FormResult(f"Project {project.path} created.", reverse("project_detail", args=[project.pk]))
 
     home = reverse("project_list")
     initial = {"domain": request.GET.get("domain", "")}
@@ -113,9 +113,9 @@ def domain_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     domain = get_object_or_404(Domain, pk=pk)
     home = reverse("domain_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.update_domain(domain=domain, actor=actor_of(request), **data)
-        return Done(f"Domain {domain} saved.", home)
+        return FormResult(f"Domain {domain} saved.", home)
 
     initial = {"name": domain.name, "description": domain.description}
     crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Edit", "")]
@@ -129,9 +129,9 @@ def project_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     project = get_object_or_404(organisation.projects(), pk=pk)
     home = reverse("project_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.update_project(project=project, actor=actor_of(request), **data)
-        return Done(f"Project {project.path} saved.", home)
+        return FormResult(f"Project {project.path} saved.", home)
 
     initial = {"name": project.name, "description": project.description}
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Edit", "")]
@@ -145,9 +145,9 @@ def domain_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     domain = get_object_or_404(Domain, pk=pk)
     home = reverse("domain_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.delete_domain(domain=domain, reason=data["reason"], actor=actor_of(request))
-        return Done(f"Domain {domain} deleted.", reverse("domain_list"))
+        return FormResult(f"Domain {domain} deleted.", reverse("domain_list"))
 
     text = "Only a domain without projects can be deleted."
     crumbs = [("Domains", reverse("domain_list")), (domain.name, home), ("Delete", "")]
@@ -161,9 +161,9 @@ def project_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     project = get_object_or_404(organisation.projects(), pk=pk)
     home = reverse("project_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.delete_project(project=project, reason=data["reason"], actor=actor_of(request))
-        return Done(f"Project {project.path} deleted.", reverse("project_list"))
+        return FormResult(f"Project {project.path} deleted.", reverse("project_list"))
 
     text = "Only a project without sessions can be deleted. Its members stay people of LCM."
     crumbs = [("Projects", reverse("project_list")), (project.path, home), ("Delete", "")]

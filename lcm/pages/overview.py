@@ -15,12 +15,12 @@ from lcm.domain.roles import Role
 from lcm.selectors.organisation import changes
 from lcm.selectors.sessions import active_by_status
 from lcm.web.access import role_required
-from lcm.web.attention import Look, Need, needs
+from lcm.web.attention import AttentionItem, FleetSnapshot, attention_items
 from lcm.web.charts.bars import Share, share_bar
-from lcm.web.overview import clauses, later_parts, parts
-from lcm.web.wording import counted
+from lcm.web.overview import lazy_panels, lead_clauses, overview_panels
+from lcm.web.wording import count_text
 
-NEEDS_SHOWN = 12
+ATTENTION_ITEMS_SHOWN = 12
 CHANGES_SHOWN = 6
 STARTING = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING, SessionStatus.READY)
 ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
@@ -30,21 +30,21 @@ ENDING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 @role_required(Role.VIEWER)
 def home(request: HttpRequest) -> HttpResponseBase:
     """The whole page, or for htmx the part that is asked for again while someone looks."""
-    look = Look(timezone.now())
-    found, counts = needs(look), active_by_status()
+    look = FleetSnapshot(timezone.now())
+    found, counts = attention_items(look), active_by_status()
     context: dict[str, Any] = {
         "now": look.now,
-        "sentence": _sentence(found, counts, clauses(look)),
-        "needs": found[:NEEDS_SHOWN],
-        "hidden_needs": max(len(found) - NEEDS_SHOWN, 0),
+        "sentence": _sentence(found, counts, lead_clauses(look)),
+        "needs": found[:ATTENTION_ITEMS_SHOWN],
+        "hidden_needs": max(len(found) - ATTENTION_ITEMS_SHOWN, 0),
         "active": sum(counts.values()),
         "sessions": share_bar(
             [Share(SessionStatus(status).label, count, status) for status, count in counts.items()]
         ),
-        "wide": parts(look, "wide"),
-        "side": parts(look, "side"),
-        "later_wide": later_parts("wide"),
-        "later_side": later_parts("side"),
+        "wide": overview_panels(look, "wide"),
+        "side": overview_panels(look, "side"),
+        "later_wide": lazy_panels("wide"),
+        "later_side": lazy_panels("side"),
         "changes": changes()[:CHANGES_SHOWN],
         "crumbs": [("Overview", "")],
     }
@@ -52,17 +52,17 @@ def home(request: HttpRequest) -> HttpResponseBase:
     return render(request, "overview/page.html#live" if partial else "overview/page.html", context)
 
 
-def _sentence(found: list[Need], counts: Mapping[str, int], more: list[str]) -> str:
+def _sentence(found: list[AttentionItem], counts: Mapping[str, int], more: list[str]) -> str:
     """“**7 things need you, 2 of them now.** 1,284 sessions run, 5 are starting, 37 wait for a place.”"""
     running = counts[SessionStatus.RUNNING]
-    said = [counted(running, "session runs", "sessions run") if running else "No session runs"]
+    said = [count_text(running, "session runs", "sessions run") if running else "No session runs"]
     for statuses, word in ((STARTING, "starting"), (ENDING, "ending")):
         if count := sum(counts[status] for status in statuses):
-            said.append(f"{counted(count, 'is', 'are')} {word}")
+            said.append(f"{count_text(count, 'is', 'are')} {word}")
     return f"**{_needed(found)}** {', '.join([*said, *more])}."
 
 
-def _needed(found: list[Need]) -> str:
+def _needed(found: list[AttentionItem]) -> str:
     if not found:
         return "Nothing needs you."
     first = "1 thing needs you" if len(found) == 1 else f"{len(found)} things need you"

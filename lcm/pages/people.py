@@ -21,7 +21,7 @@ from lcm.pages.account import remember_theme
 from lcm.pages.lists import PEOPLE
 from lcm.services import people as services
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import LongSelect, PageForm, ReasonForm
 from lcm.web.list_page import list_page
 
@@ -51,10 +51,10 @@ def profile(request: HttpRequest) -> HttpResponseBase:
     user = _myself(request)
     saved: list[str] = []
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.update_profile(user=user, actor=actor_of(request), **data)
         saved.append(data["theme"])
-        return Done("Your profile is saved.", reverse("profile"))
+        return FormResult("Your profile is saved.", reverse("profile"))
 
     page = FormPage(
         title="Profile",
@@ -63,7 +63,7 @@ def profile(request: HttpRequest) -> HttpResponseBase:
         submit="Save profile",
         save=save,
         back=reverse("home"),
-        initial={name: getattr(user, name) for name in services.OWN},
+        initial={name: getattr(user, name) for name in services.PROFILE_FIELDS},
         crumbs=[("Profile", "")],
         links=[("Change password", reverse("password_change"))],
     )
@@ -104,10 +104,12 @@ class PasswordForm(PageForm):
 def password_change(request: HttpRequest) -> HttpResponseBase:
     user = _myself(request)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.change_password(user=user, present=data["present"], new=data["new"], actor=actor_of(request))
         update_session_auth_hash(request, user)
-        return Done("Your password is changed. Other browsers have to log in again.", reverse("profile"))
+        return FormResult(
+            "Your password is changed. Other browsers have to log in again.", reverse("profile")
+        )
 
     page = FormPage(
         title="Change password",
@@ -153,10 +155,10 @@ def person_role(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     home = reverse("person_list")
     admin = _myself(request)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.set_role(user=person, **data, by=admin)
         role = f"the role {data['role'].label}" if data["role"] else "no role"
-        return Done(f"{person} has {role} now.", home)
+        return FormResult(f"{person} has {role} now.", home)
 
     refusal = services.role_refusal(user=person, by=admin)
     text = "It takes effect with their next click, and for their tokens with the next call."

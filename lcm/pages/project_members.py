@@ -19,7 +19,7 @@ from lcm.selectors.organisation import changes_of
 from lcm.selectors.sessions import running_in, sessions
 from lcm.services import organisation as services
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, go, save_form
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message, save_form
 from lcm.web.forms import NamedField, PageForm, ReasonForm
 from lcm.web.list_page import list_page
 
@@ -73,14 +73,14 @@ def member_add(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Add whom the form names; a name that is wrong stays in it, with what is wrong."""
     project = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.add_member(project=project, user=data["person"], actor=actor_of(request))
         said = f"{data['person']} is a member of {project.path} now."
-        return Done(said, reverse("project_detail", args=[pk]))
+        return FormResult(said, reverse("project_detail", args=[pk]))
 
     form = MemberForm(request.POST)
     done = save_form(form, save)
-    return go(request, done) if done else _project_page(request, project, form, status=422)
+    return redirect_with_message(request, done) if done else _project_page(request, project, form, status=422)
 
 
 @require_http_methods(["GET", "POST"])
@@ -90,9 +90,9 @@ def member_remove(request: HttpRequest, pk: UUID, user_pk: UUID) -> HttpResponse
     person = get_object_or_404(User, pk=user_pk)
     home = reverse("project_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.remove_member(project=project, user=person, reason=data["reason"], actor=actor_of(request))
-        return Done(f"{person} is no longer a member of {project.path}.", home)
+        return FormResult(f"{person} is no longer a member of {project.path}.", home)
 
     page = FormPage(
         title=f"Remove {person} from {project.path}?",

@@ -13,7 +13,7 @@ from lcm.models import LabletDefinition, Project, User
 from lcm.selectors.names import by_id
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
-from lcm.web.search import Finder, Hit, register_finder, search
+from lcm.web.search import Finder, SearchHit, register_finder, search
 
 LONGEST = 100
 # Shorter texts are looked for at the beginning of people's names only.
@@ -38,11 +38,11 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     return render(request, "search/page.html#found" if partial else "search/page.html", context)
 
 
-def find_sessions(text: str, limit: int, role: Role) -> list[Hit]:
+def find_sessions(text: str, limit: int, role: Role) -> list[SearchHit]:
     """By the start of their id; those of a person or definition are reached from there."""
     rows = sessions().filter(by_id(text)).order_by("pk")[:limit]
     return [
-        Hit(
+        SearchHit(
             f"Session {row.short_id}",
             reverse("session_detail", args=[row.pk]),
             f"{row.definition} · {row.owner.username} · {row.project.path}",
@@ -53,10 +53,10 @@ def find_sessions(text: str, limit: int, role: Role) -> list[Hit]:
     ]
 
 
-def find_definitions(text: str, limit: int, role: Role) -> list[Hit]:
+def find_definitions(text: str, limit: int, role: Role) -> list[SearchHit]:
     rows = LabletDefinition.objects.filter(Q(name__icontains=text) | by_id(text))
     return [
-        Hit(
+        SearchHit(
             str(row),
             reverse("definition_detail", args=[row.pk]),
             row.description,
@@ -67,13 +67,15 @@ def find_definitions(text: str, limit: int, role: Role) -> list[Hit]:
     ]
 
 
-def find_projects(text: str, limit: int, role: Role) -> list[Hit]:
+def find_projects(text: str, limit: int, role: Role) -> list[SearchHit]:
     named = Q(name__icontains=text) | Q(domain__name__icontains=text)
     rows = Project.objects.filter(named | by_id(text)).select_related("domain").order_by("name", "pk")
-    return [Hit(row.path, reverse("project_detail", args=[row.pk]), row.description) for row in rows[:limit]]
+    return [
+        SearchHit(row.path, reverse("project_detail", args=[row.pk]), row.description) for row in rows[:limit]
+    ]
 
 
-def find_people(text: str, limit: int, role: Role) -> list[Hit]:
+def find_people(text: str, limit: int, role: Role) -> list[SearchHit]:
     """Those whose name begins so, which an index has, then those with it in any part of their names."""
     found = list(User.objects.filter(Q(username__startswith=text) | by_id(text))[:limit])
     if len(found) < limit and len(text) >= ANYWHERE_FROM:
@@ -84,7 +86,7 @@ def find_people(text: str, limit: int, role: Role) -> list[Hit]:
         found += others[: limit - len(found)]
     url = reverse("session_list")
     return [
-        Hit(person.username, f"{url}?owner={person.pk}", person.get_full_name() or "Their sessions")
+        SearchHit(person.username, f"{url}?owner={person.pk}", person.get_full_name() or "Their sessions")
         for person in found
     ]
 

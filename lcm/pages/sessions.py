@@ -22,14 +22,14 @@ from lcm.pages.bulk_actions import CANCEL
 from lcm.pages.lists import SESSIONS
 from lcm.selectors import names, sessions
 from lcm.selectors.organisation import changes_of
-from lcm.selectors.timeline import timeline_of
+from lcm.selectors.timeline import session_timeline
 from lcm.services import sessions as services
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, SuggestedField
 from lcm.web.list_page import list_page
-from lcm.web.session_location import place_of
+from lcm.web.session_location import session_location
 from lcm.web.wording import NBSP, ago_text, clock_text, duration_text
 
 
@@ -46,17 +46,17 @@ def session_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     transitions, now = list(session.transitions.all()), timezone.now()
     context = {
         "session": session,
-        "timeline": timeline_of(session, transitions, now=now),
+        "timeline": session_timeline(session, transitions, now=now),
         "waited": now - session.status_since,
         "is_ahead": session.starts_at > now,
-        "place": place_of(session),
+        "place": session_location(session),
         "was_booked": session.starts_at > session.status_since,
         "is_over": session.ends_at <= now,
         "transitions": [step for step in transitions if step.reason],
         "kernels": session.kernels.all(),
         "changes": changes_of(session),
-        "can_cancel": session.status in lifecycle.CANCEL_TO,
-        "cancel_stops": lifecycle.CANCEL_TO.get(SessionStatus(session.status)) == SessionStatus.STOPPING,
+        "can_cancel": session.status in lifecycle.CANCEL_TARGETS,
+        "cancel_stops": lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING,
         "can_extend": session.status in lifecycle.EXTENDABLE,
         "crumbs": [("Sessions", reverse("session_list")), (session.short_id, "")],
     }
@@ -82,9 +82,11 @@ class SessionForm(PageForm):
 def session_create(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         session = services.create_session(**data, actor=actor_of(request), now=now)
-        return Done(f"Session {session.short_id} asked for.", reverse("session_detail", args=[session.pk]))
+        return FormResult(
+            f"Session {session.short_id} asked for.", reverse("session_detail", args=[session.pk])
+        )
 
     start = now.replace(second=0, microsecond=0)
     page = FormPage(
@@ -110,7 +112,7 @@ def session_create(request: HttpRequest) -> HttpResponseBase:
 def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = get_object_or_404(sessions.sessions(), pk=pk)
     here = reverse("session_detail", args=[pk])
-    stops = lifecycle.CANCEL_TO.get(SessionStatus(session.status)) == SessionStatus.STOPPING
+    stops = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status)) == SessionStatus.STOPPING
     verb = "Stop" if stops else "Cancel"
     effect = (
         "Its lab is torn down; unsaved work in it is lost."
@@ -118,12 +120,12 @@ def session_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         else "It leaves the queue; nothing was started."
     )
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.cancel_session(
             session=session, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
         said = "is being stopped" if stops else "cancelled"
-        return Done(f"Session {session.short_id} {said}.", here)
+        return FormResult(f"Session {session.short_id} {said}.", here)
 
     page = FormPage(
         title=f"{verb} session {session.short_id}?",
@@ -151,9 +153,9 @@ def session_extend(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = get_object_or_404(sessions.sessions(), pk=pk)
     here = reverse("session_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.extend_session(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return Done(f"Session {session.short_id} extended.", here)
+        return FormResult(f"Session {session.short_id} extended.", here)
 
     page = FormPage(
         title=f"Extend session {session.short_id}",

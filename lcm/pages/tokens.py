@@ -25,10 +25,10 @@ from lcm.selectors import names, organisation
 from lcm.services import tokens as services
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, save_form
-from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, names_of
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, save_form
+from lcm.web.forms import LocalDateTimeField, NamedField, PageForm, ReasonForm, registered_names
 from lcm.web.list_page import list_page
-from lcm.web.wording import ago_text, counted
+from lcm.web.wording import ago_text, count_text
 
 
 class TokenForm(PageForm):
@@ -62,7 +62,7 @@ FORMS: dict[TokenKind, type[TokenForm]] = {
 
 
 def _scopes() -> list[tuple[str, str]]:
-    pools = [(f"{POOL_SCOPE}{name}", name) for name in names_of("pools")]
+    pools = [(f"{POOL_SCOPE}{name}", name) for name in registered_names("pools")]
     return [*pools, (PROMETHEUS_SCOPE, "Prometheus targets")]
 
 
@@ -81,9 +81,9 @@ def token_create(request: HttpRequest) -> HttpResponseBase:
     kind = TokenKind.PERSON if asked.get("kind") == TokenKind.PERSON else TokenKind.CONTROLLER
     made: list[tuple[ApiToken, str]] = []
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         made.append(services.create_token(**data, actor=actor_of(request), now=now))
-        return Done("", "")
+        return FormResult("", "")
 
     text = (
         "**Its key is shown once, on the next page.** "
@@ -107,12 +107,12 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     crumbs = [("Tokens", reverse("token_list")), (f"Rotate {token}", "")]
     made: list[tuple[ApiToken, str]] = []
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         reason, actor = data["reason"], actor_of(request)
         made.append(services.rotate_token(token=token, reason=reason, actor=actor, now=timezone.now()))
-        return Done("", "")
+        return FormResult("", "")
 
-    life = counted((token.expires_at - token.created_at).days, "day")
+    life = count_text((token.expires_at - token.created_at).days, "day")
     text = (
         f"**Its key stops working at once; whoever uses it needs the new one.** {_used(token)} "
         f"The new key is shown once, on the next page, and lasts {life}."
@@ -132,9 +132,9 @@ def token_rotate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def token_revoke(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     token = get_object_or_404(organisation.tokens(), pk=pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.revoke_token(token=token, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return Done(f"Token {token} revoked.", reverse("token_list"))
+        return FormResult(f"Token {token} revoked.", reverse("token_list"))
 
     page = FormPage(
         title=f"Revoke {token}?",
@@ -157,7 +157,7 @@ def token_bulk_revoke(request: HttpRequest) -> HttpResponseBase:
 
 def _used(token: ApiToken) -> str:
     """Whom it hits when a token ends."""
-    whom = token.user.username if token.user else " and ".join(token.scope_words)
+    whom = token.user.username if token.user else " and ".join(token.scope_labels)
     if token.last_used_at is None:
         return f"It is for {whom} and has never been used."
     return f"It is for {whom} and was last used {ago_text(token.last_used_at - timezone.now())}."

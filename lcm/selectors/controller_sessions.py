@@ -9,10 +9,10 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from lcm.cml.topology.partition import part_topology
+from lcm.cml.topology.partition import partition_topology
 from lcm.domain.access import ControllerScope
 from lcm.domain.lifecycle import ON_A_SLOT, SessionStatus
-from lcm.events.change_feed_reader import Change
+from lcm.events.change_feed_reader import FeedChange
 from lcm.models import FeedKind, Kernel, LabletSession
 from lcm.models.definitions import Placement
 
@@ -22,27 +22,27 @@ Spread = Sequence[tuple[dict[str, Any], list[str]]]
 OpenRequests = Callable[[Sequence[UUID]], Mapping[UUID, datetime]]
 
 # Apps add theirs when they start: what a session has beside its own fields, by name.
-PARTS: dict[str, Part] = {}
+SESSION_FIELDS: dict[str, Part] = {}
 # Where the nodes of sessions are that may be on several slots.
 NODES_BY_SLOT: list[Callable[[Sequence[UUID]], Mapping[UUID, Spread]]] = []
 # The sessions that are on a slot and on no other; which of these sessions are or were on a slot.
-ON_SLOT: list[Callable[[UUID], Collection[UUID]]] = []
-EVER_ON_SLOT: list[Callable[[UUID, Sequence[UUID]], Collection[UUID]]] = []
+SESSIONS_ON_SLOT: list[Callable[[UUID], Collection[UUID]]] = []
+SESSIONS_EVER_ON_SLOT: list[Callable[[UUID, Sequence[UUID]], Collection[UUID]]] = []
 # What people ask of running sessions, by name: since when it waits to be done.
-REQUESTS: dict[str, OpenRequests] = {}
+OPEN_REQUESTS: dict[str, OpenRequests] = {}
 # Later the lab is there, and the topology would only be sent for nothing.
 NEEDS_TOPOLOGY = (SessionStatus.SCHEDULED, SessionStatus.INSTANTIATING)
 
 
-def in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> QuerySet[LabletSession]:
+def sessions_in_scope(rows: QuerySet[LabletSession], scope: ControllerScope) -> QuerySet[LabletSession]:
     """Return the sessions among these that a controller may see and change."""
     rows = rows.filter(pool__in=scope.pools)
     if scope.slot_id is None:
         return rows
-    return rows.filter(pk__in=[key for read in ON_SLOT for key in read(scope.slot_id)])
+    return rows.filter(pk__in=[key for read in SESSIONS_ON_SLOT for key in read(scope.slot_id)])
 
 
-def changes_in_scope(changes: list[Change], scope: ControllerScope) -> list[Change]:
+def changes_in_scope(changes: list[FeedChange], scope: ControllerScope) -> list[FeedChange]:
     """Return the changes, among these in the pools of a controller, that the controller may see.
 
     A session that has left the slot is included: its controller has to learn that it left.
@@ -51,22 +51,24 @@ def changes_in_scope(changes: list[Change], scope: ControllerScope) -> list[Chan
         return changes
     sessions = {change.id for change in changes if change.kind == FeedKind.SESSION}
     known = (
-        {key for read in EVER_ON_SLOT for key in read(scope.slot_id, list(sessions))} if sessions else set()
+        {key for read in SESSIONS_EVER_ON_SLOT for key in read(scope.slot_id, list(sessions))}
+        if sessions
+        else set()
     )
     return [change for change in changes if change.id in known or change.id == scope.slot_id]
 
 
 def sessions_on_slots(scope: ControllerScope) -> QuerySet[LabletSession]:
     """Return the sessions that a controller has work for."""
-    rows = in_scope(LabletSession.objects.filter(status__in=ON_A_SLOT), scope)
+    rows = sessions_in_scope(LabletSession.objects.filter(status__in=ON_A_SLOT), scope)
     return rows.select_related("definition", "revision").defer("definition__nodes", "definition__links")
 
 
-def described(sessions: Sequence[LabletSession]) -> list[dict[str, Any]]:
+def session_payloads(sessions: Sequence[LabletSession]) -> list[dict[str, Any]]:
     """Sessions as controllers get them; one query for each part, however many sessions."""
     ids = [session.pk for session in sessions]
-    parts = {name: read(ids) for name, read in PARTS.items()} if ids else {}
-    asked = {name: read(ids) for name, read in REQUESTS.items()} if ids else {}
+    parts = {name: read(ids) for name, read in SESSION_FIELDS.items()} if ids else {}
+    asked = {name: read(ids) for name, read in OPEN_REQUESTS.items()} if ids else {}
     kernels, spread = _kernels(ids), _spread(sessions)
     return [
         {
@@ -113,7 +115,7 @@ def _divided(session: LabletSession, places: Spread) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"slot": slot, "nodes": nodes, "topology": None} for slot, nodes in places]
     if session.status not in NEEDS_TOPOLOGY or not session.definition.topology_yaml:
         return {"parts": parts, "left_out": []}
-    parting = part_topology(session.definition.topology_yaml, [nodes for _, nodes in places])
+    parting = partition_topology(session.definition.topology_yaml, [nodes for _, nodes in places])
     for part, topology in zip(parts, parting.topologies, strict=True):
         part["topology"] = topology
     return {"parts": parts, "left_out": parting.left_out}

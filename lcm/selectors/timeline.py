@@ -11,7 +11,7 @@ from lcm.models import LabletSession, SessionTransition
 
 
 @dataclass(frozen=True)
-class Step:
+class TimelineStep:
     """A status the session was in, is in, or is on its way to: then `at` is when that is planned."""
 
     status: SessionStatus
@@ -24,12 +24,12 @@ class Step:
         return self.status.label
 
 
-def timeline_of(
+def session_timeline(
     session: LabletSession, transitions: Sequence[SessionTransition], *, now: datetime
-) -> list[Step]:
+) -> list[TimelineStep]:
     """What happened in the present attempt, then what comes when all goes well."""
     steps = [step for step in transitions if step.attempt == session.attempt] or list(transitions)
-    past: list[Step] = []
+    past: list[TimelineStep] = []
     for index, step in enumerate(steps):
         status = SessionStatus(step.to_status)
         following = steps[index + 1].at if index + 1 < len(steps) else None
@@ -38,11 +38,11 @@ def timeline_of(
         end = following or max(now, step.at)
         lasted = None if is_last and status in FINAL else end - step.at
         state = "now" if is_last and status not in FINAL else "past"
-        past.append(Step(status, step.at, lasted, state))
+        past.append(TimelineStep(status, step.at, lasted, state))
     return past + _to_come(session, now)
 
 
-def _to_come(session: LabletSession, now: datetime) -> list[Step]:
+def _to_come(session: LabletSession, now: datetime) -> list[TimelineStep]:
     """It runs in its timeslot; when that has begun or is over, nobody knows when the next step comes."""
     status = SessionStatus(session.status)
     if status not in HAPPY_PATH or status in FINAL:
@@ -50,4 +50,4 @@ def _to_come(session: LabletSession, now: datetime) -> list[Step]:
     planned = {SessionStatus.RUNNING: session.starts_at, SessionStatus.COLLECTING: session.ends_at}
     ahead = {each: at for each, at in planned.items() if at > now}
     rest = HAPPY_PATH[HAPPY_PATH.index(status) + 1 :]
-    return [Step(each, ahead.get(each), None, "next") for each in rest]
+    return [TimelineStep(each, ahead.get(each), None, "next") for each in rest]

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from lcm.config.logs import trace_id
 from lcm.db.bulk import insert_rows
-from lcm.db.prepared_statements import Statement, inserting
+from lcm.db.prepared_statements import PreparedStatement, insert_statement
 from lcm.domain.actors import Actor
 from lcm.models import ChangeLog
 
@@ -38,7 +38,7 @@ def log_change(
     now: datetime | None = None,
 ) -> ChangeLog:
     """Say what was done to an object; call it in the transaction that does it."""
-    entry = entry_for(
+    entry = build_entry(
         obj, actor=actor, event=event, message=message, reason=reason, before=before, after=after, now=now
     )
     entry.save(force_insert=True)
@@ -50,12 +50,12 @@ def log_changes(entries: Iterable[ChangeLog]) -> None:
     insert_rows(ChangeLog, _FIELDS, (_VALUES(entry) for entry in entries))
 
 
-def logging_statement(entry: ChangeLog) -> Statement[Any]:
+def change_log_statement(entry: ChangeLog) -> PreparedStatement[Any]:
     """An entry, to be written together with other things."""
-    return inserting(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
+    return insert_statement(ChangeLog, dict(zip(_FIELDS, _VALUES(entry), strict=True)))
 
 
-def log_same_change(model: type[models.Model], times: Mapping[UUID, datetime], **change: Any) -> None:
+def log_bulk_change(model: type[models.Model], times: Mapping[UUID, datetime], **change: Any) -> None:
     """One change that many objects went through, each at its time, as `log_change` takes it.
 
     The objects are named by their ids, which is all that the words for them may need.
@@ -63,7 +63,7 @@ def log_same_change(model: type[models.Model], times: Mapping[UUID, datetime], *
     if not times:
         return
     any_of_them = model(pk=next(iter(times)))
-    entry = entry_for(any_of_them, **change)
+    entry = build_entry(any_of_them, **change)
     same = dict(zip(_FIELDS, _VALUES(entry), strict=True))
     del same["object_id"], same["object_label"], same["at"]
     rows = []
@@ -73,7 +73,7 @@ def log_same_change(model: type[models.Model], times: Mapping[UUID, datetime], *
     insert_rows(ChangeLog, ["object_id", "object_label", "at"], rows, same=same)
 
 
-def entry_for(
+def build_entry(
     obj: models.Model,
     *,
     actor: Actor,
@@ -102,7 +102,7 @@ def entry_for(
     )
 
 
-def fields_of(obj: models.Model) -> dict[str, Any]:
+def loggable_fields(obj: models.Model) -> dict[str, Any]:
     """An object's own fields as the log keeps them: no secrets, nothing of megabytes."""
     values = model_to_dict(obj)
     return {
@@ -118,7 +118,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[di
     return {key: before.get(key) for key in keys}, {key: after[key] for key in keys}
 
 
-def take_changes(obj: models.Model, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def apply_changes(obj: models.Model, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Set attributes of an object and tell what that changes of the row as it is now."""
     fresh = type(obj)._default_manager.get(pk=obj.pk)
     for name, value in changes.items():

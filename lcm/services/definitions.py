@@ -18,13 +18,20 @@ from lcm.cml.topology.port_templates import TemplateError, check_template, port_
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, NotFound, StateConflict
 from lcm.events.signals import definition_revised
-from lcm.models import Basis, DefinitionRevision, DefinitionStatus, LabletDefinition, Outcome, Placement
+from lcm.models import (
+    DefinitionRevision,
+    DefinitionStatus,
+    LabletDefinition,
+    Placement,
+    RevisionBasis,
+    RevisionOutcome,
+)
 from lcm.models.definitions import KEEP, RESOURCES
-from lcm.services.changelog import differences, log_change, take_changes
-from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
+from lcm.services.changelog import apply_changes, differences, log_change
+from lcm.services.validation import clean_and_save, clean_model, delete_if_unused, require_reason
 
 MAX_AMOUNT = 1_000_000
-EDITABLE = (
+EDITABLE_FIELDS = (
     "description",
     "system",
     "pool",
@@ -89,7 +96,7 @@ def import_definition(
     )
     estimate = {resource: Decimal(getattr(read.requirements, resource)) for resource in RESOURCES}
     revision = DefinitionRevision(
-        basis=Basis.IMPORTED,
+        basis=RevisionBasis.IMPORTED,
         reason="Estimated from the topology",
         port_template=[port.to_dict() for port in read.ports],
         **_amounts(estimate | dict(requirements or {}), {}),
@@ -135,7 +142,7 @@ def create_definition(
         **settings,
     )
     revision = DefinitionRevision(
-        basis=Basis.CUSTOM,
+        basis=RevisionBasis.CUSTOM,
         reason="Created without a topology",
         port_template=[port.to_dict() for port in template],
         **amounts,
@@ -155,14 +162,14 @@ def _save_new(
     """Save a definition with its first revision."""
     nodes = "1 node" if definition.node_count == 1 else f"{definition.node_count} nodes"
     with transaction.atomic():
-        save_checked(definition, exclude={"current_revision"})
+        clean_and_save(definition, exclude={"current_revision"})
         revision.definition, revision.number, revision.created_at = definition, 1, now
         revision.actor, revision.created_by_id = actor.label, actor.user_id
         revision.outcome = None
         revision.bases = _bases(
-            Basis(revision.basis), {}, {name: getattr(revision, name) for name in RESOURCES}
+            RevisionBasis(revision.basis), {}, {name: getattr(revision, name) for name in RESOURCES}
         )
-        clean(revision)
+        clean_model(revision)
         revision.save(force_insert=True)
         definition.current_revision = revision
         definition.save(update_fields=["current_revision"])
@@ -185,14 +192,14 @@ def update_definition(
 
     People `say_why` where more than the description changes; programs may.
     """
-    unknown = set(changes) - set(EDITABLE)
+    unknown = set(changes) - set(EDITABLE_FIELDS)
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be edited here."))
     with transaction.atomic():
-        old, new = take_changes(definition, changes)
-        clean(definition, exclude={"current_revision"})
+        old, new = apply_changes(definition, changes)
+        clean_model(definition, exclude={"current_revision"})
         if say_why and new.keys() - {"description"}:
-            need_reason(reason)
+            require_reason(reason)
         if new:
             definition.save(update_fields=[*changes, "updated_at"])
             message = f"{definition} edited: {', '.join(name.replace('_', ' ') for name in new)}"
@@ -216,7 +223,7 @@ def set_definition_status(
     if old == status:
         raise StateConflict(f"{definition} is {status.label.lower()} already.", details={"status": old.value})
     if status == DefinitionStatus.DEPRECATED:
-        need_reason(reason)
+        require_reason(reason)
     with transaction.atomic():
         moved = LabletDefinition.objects.filter(pk=definition.pk, status=old).update(
             status=status, updated_at=timezone.now()
@@ -244,7 +251,7 @@ def revise_definition(
     reason: str,
     actor: Actor,
     now: datetime,
-    basis: Basis = Basis.CUSTOM,
+    basis: RevisionBasis = RevisionBasis.CUSTOM,
     port_template: Sequence[Mapping[str, Any]] | None = None,
     reverts: DefinitionRevision | None = None,
     aggregate: dict[str, Any] | None = None,
@@ -279,7 +286,7 @@ def revise_definition(
             reverts=reverts,
             **amounts,
         )
-        clean(revision)
+        clean_model(revision)
         if revision.snapshot == current.snapshot:
             field = "requirements" if requirements or port_template is None else "port_template"
             raise InvalidInput({field: f"Nothing differs from revision {current.number}."})
@@ -315,7 +322,7 @@ def revert_definition(
         port_template=target.port_template,
         based_on=based_on,
         reason=reason,
-        basis=Basis.REVERT,
+        basis=RevisionBasis.REVERT,
         reverts=undone,
         actor=actor,
         now=now,
@@ -324,7 +331,7 @@ def revert_definition(
 
 def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor) -> None:
     """Remove a definition that no session refers to."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         log_change(
             definition,
@@ -334,11 +341,11 @@ def delete_definition(*, definition: LabletDefinition, reason: str, actor: Actor
             reason=reason,
         )
         LabletDefinition.objects.filter(pk=definition.pk).update(current_revision=None)
-        delete_unless_used(definition)
+        delete_if_unused(definition)
 
 
 def _bases(
-    basis: Basis, before: Mapping[str, Decimal], after: Mapping[str, Decimal]
+    basis: RevisionBasis, before: Mapping[str, Decimal], after: Mapping[str, Decimal]
 ) -> dict[str, dict[str, str | None]]:
     """Return the basis of each resource: the given one where the amount changes, else keep."""
     return {
@@ -403,8 +410,8 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
     )
     if not moved:
         raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
-    undecided = Q(outcome=None) | Q(outcome=Outcome.WATCHING)
+    undecided = Q(outcome=None) | Q(outcome=RevisionOutcome.WATCHING)
     DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
-        outcome=Outcome.SUPERSEDED, outcome_at=new.created_at
+        outcome=RevisionOutcome.SUPERSEDED, outcome_at=new.created_at
     )
     definition.current_revision = new

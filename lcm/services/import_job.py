@@ -10,34 +10,38 @@ from datetime import datetime
 from lcm.cml.topology.parser import Topology
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
-from lcm.domain.storable_text import storable
+from lcm.domain.storable_text import remove_unstorable
 from lcm.models import DefinitionStatus, Job
 from lcm.services.definitions import import_definition, read_topology
-from lcm.services.jobs import Step, start_job
+from lcm.services.jobs import JobStep, start_job
 
-KIND = "import-definitions"
-MOST_FILES = 50
-MOST_BYTES = 5 * 1024 * 1024
+JOB_KIND = "import-definitions"
+MAX_FILES = 50
+MAX_TOTAL_BYTES = 5 * 1024 * 1024
 
 
 def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datetime) -> Job:
     """Each file becomes a draft, named by its title; what cannot be read is told on the job's page."""
     if not files:
         raise InvalidInput({"topologies": "Choose at least one file."})
-    if len(files) > MOST_FILES or sum(len(content) for _, content in files) > MOST_BYTES:
-        raise InvalidInput({"topologies": f"At most {MOST_FILES} files of 5 MB together."})
+    if len(files) > MAX_FILES or sum(len(content) for _, content in files) > MAX_TOTAL_BYTES:
+        raise InvalidInput({"topologies": f"At most {MAX_FILES} files of 5 MB together."})
     # As they came: whether a file is text is for its step to say, as the import of one does.
-    kept = [{"name": storable(name), "content": b64encode(content).decode()} for name, content in files]
+    kept = [
+        {"name": remove_unstorable(name), "content": b64encode(content).decode()} for name, content in files
+    ]
     title = f"Import {len(files):,} {'definition' if len(files) == 1 else 'definitions'}"
-    return start_job(kind=KIND, title=title, arguments={"files": kept}, total=len(kept), actor=actor, now=now)
+    return start_job(
+        kind=JOB_KIND, title=title, arguments={"files": kept}, total=len(kept), actor=actor, now=now
+    )
 
 
-def import_step(job: Job, now: datetime) -> Step:
+def import_step(job: Job, now: datetime) -> JobStep:
     """The next file. One that is there already, with the same name, is refused and not imported twice."""
     files: Sequence[Mapping[str, str]] = job.arguments["files"]
     at = job.cursor.get("at", 0)
     if at >= len(files):
-        return Step(result=_told(job.done, job.refused))
+        return JobStep(result=_told(job.done, job.refused))
     cursor = {"at": at + 1}
     actor = Actor(label=job.actor, user_id=job.user_id)
     content = b64decode(files[at]["content"])
@@ -46,8 +50,8 @@ def import_step(job: Job, now: datetime) -> Step:
         import_definition(topology=content, name=name, status=DefinitionStatus.DRAFT, actor=actor, now=now)
     except InvalidInput as error:
         why = "; ".join(text for texts in error.fields.values() for text in texts)
-        return Step(refused=1, cursor=cursor, more=True, notes=[f"{files[at]['name']}: {why}"[:300]])
-    return Step(done=1, cursor=cursor, more=True)
+        return JobStep(refused=1, cursor=cursor, more=True, notes=[f"{files[at]['name']}: {why}"[:300]])
+    return JobStep(done=1, cursor=cursor, more=True)
 
 
 def _told(done: int, refused: int) -> str:

@@ -33,7 +33,7 @@ NOTES_KEPT = 50
 
 
 @dataclass(frozen=True)
-class Step:
+class JobStep:
     """What one step did, where the next begins, and whether there is one."""
 
     done: int = 0
@@ -45,11 +45,11 @@ class Step:
     result: str = ""
 
 
-Work = Callable[[Job, datetime], Step]
-_kinds: dict[str, Work] = {}
+StepFunction = Callable[[Job, datetime], JobStep]
+_kinds: dict[str, StepFunction] = {}
 
 
-def register_job(kind: str, work: Work) -> None:
+def register_job(kind: str, work: StepFunction) -> None:
     """Called when an app is ready."""
     _kinds[kind] = work
 
@@ -79,7 +79,7 @@ def start_job(
         log_change(
             job, actor=actor, event="job_started", message=f"job started: {job}", reason=reason, now=now
         )
-        transaction.on_commit(lambda: send(job))
+        transaction.on_commit(lambda: enqueue_job(job))
     return job
 
 
@@ -92,7 +92,7 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
         if not moved:
             raise StateConflict("Only a job that failed can be tried again.")
         log_change(job, actor=actor, event="job_retried", message=f"job tried again: {job}", now=now)
-        transaction.on_commit(lambda: send(job))
+        transaction.on_commit(lambda: enqueue_job(job))
     job.refresh_from_db()
     return job
 
@@ -106,7 +106,7 @@ def claim_job(*, key: str, now: datetime) -> Job | None:
     return Job.objects.get(pk=key) if taken else None
 
 
-def work_on(job: Job, *, now: datetime) -> bool:
+def run_step(job: Job, *, now: datetime) -> bool:
     """Do one step of a claimed job; tells whether there is another. An error ends it, with its reason."""
     try:
         step = _kinds[job.kind](job, now)
@@ -117,16 +117,16 @@ def work_on(job: Job, *, now: datetime) -> bool:
     except Exception as error:
         logger.exception("job_failed", extra={"job": str(job.pk), "kind": job.kind})
         return _fail(job, f"{type(error).__name__}: {error}", now)
-    return _keep(job, step, now)
+    return _save_progress(job, step, now)
 
 
-def let_go(job: Job) -> None:
+def release_job(job: Job) -> None:
     """Stop for now: another task goes on."""
-    if _mine(job).update(state=JobState.QUEUED):
-        send(job)
+    if _claimed_row(job).update(state=JobState.QUEUED):
+        enqueue_job(job)
 
 
-def send(job: Job) -> None:
+def enqueue_job(job: Job) -> None:
     """Tell a worker; when the broker cannot be reached, the next look for abandoned jobs does."""
     try:
         send_task("lcm.tasks.run_job", str(job.pk))
@@ -134,21 +134,21 @@ def send(job: Job) -> None:
         logger.warning("job_not_sent", extra={"job": str(job.pk), "error": str(error)})
 
 
-def send_abandoned(*, now: datetime) -> int:
+def enqueue_abandoned_jobs(*, now: datetime) -> int:
     """Jobs that got no further for a while are sent again."""
     rows = Job.objects.filter(state__in=UNFINISHED, touched_at__lt=now - ABANDONED_AFTER)
     found = list(rows.order_by("touched_at")[:100])
     for job in found:
-        send(job)
+        enqueue_job(job)
     return len(found)
 
 
-def old_jobs(*, now: datetime) -> Q:
+def expired_jobs(*, now: datetime) -> Q:
     """Those that ended long enough ago to be forgotten."""
     return Q(finished_at__lt=now - timedelta(days=settings.CONFIG["JOB_DAYS"]))
 
 
-def _keep(job: Job, step: Step, now: datetime) -> bool:
+def _save_progress(job: Job, step: JobStep, now: datetime) -> bool:
     fields: dict[str, Any] = {
         "done": job.done + step.done,
         "refused": job.refused + step.refused,
@@ -158,7 +158,7 @@ def _keep(job: Job, step: Step, now: datetime) -> bool:
     }
     if not step.more:
         fields |= {"state": JobState.DONE, "finished_at": now, "result": step.result[:500]}
-    if not _mine(job).update(**fields):
+    if not _claimed_row(job).update(**fields):
         return False
     for name, value in fields.items():
         setattr(job, name, value)
@@ -166,10 +166,10 @@ def _keep(job: Job, step: Step, now: datetime) -> bool:
 
 
 def _fail(job: Job, error: str, now: datetime) -> bool:
-    _mine(job).update(state=JobState.FAILED, finished_at=now, touched_at=now, error=error[:500])
+    _claimed_row(job).update(state=JobState.FAILED, finished_at=now, touched_at=now, error=error[:500])
     return False
 
 
-def _mine(job: Job) -> Any:
+def _claimed_row(job: Job) -> Any:
     """The row as long as nobody else has taken the job over."""
     return Job.objects.filter(pk=job.pk, state=JobState.RUNNING, attempt=job.attempt)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from lcm.domain.allocation import divide_among
+from lcm.domain.allocation import allocate_to_nodes
 from lcm.models import Kernel, LabletSession
 from lcm.models.definitions import RESOURCES
 
 
-def kernels_for(session: LabletSession) -> list[Kernel]:
+def build_kernels(session: LabletSession) -> list[Kernel]:
     """One kernel a node; their amounts sum to the pinned revision's requirements exactly."""
     nodes = session.definition.nodes
-    parts = divide_among(nodes, {name: getattr(session.revision, name) for name in RESOURCES})
+    parts = allocate_to_nodes(nodes, {name: getattr(session.revision, name) for name in RESOURCES})
     return [
         Kernel(
             session=session,

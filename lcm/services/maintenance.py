@@ -9,8 +9,8 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db.models import QuerySet
 
-from lcm.models import Heartbeat, IdempotentAnswer, Job
-from lcm.services.jobs import old_jobs
+from lcm.models import Heartbeat, IdempotentResponse, Job
+from lcm.services.jobs import expired_jobs
 
 BATCH = 5_000
 
@@ -22,8 +22,8 @@ def record_heartbeat(*, name: str, now: datetime) -> None:
 def remove_expired(*, now: datetime) -> int:
     """Forget answers to idempotency keys, log-ins and jobs whose time is over; tells how many."""
     kept = timedelta(hours=settings.CONFIG["IDEMPOTENCY_HOURS"])
-    answers = _remove(IdempotentAnswer.objects.filter(created_at__lt=now - kept))
-    jobs = _remove(Job.objects.filter(old_jobs(now=now)))
+    answers = _remove(IdempotentResponse.objects.filter(created_at__lt=now - kept))
+    jobs = _remove(Job.objects.filter(expired_jobs(now=now)))
     return answers + jobs + _remove(Session.objects.filter(expire_date__lt=now))
 
 

@@ -11,8 +11,8 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InUse, InvalidInput
 from lcm.domain.lifecycle import ACTIVE
 from lcm.models import Domain, LabletSession, Membership, Project, User
-from lcm.services.changelog import fields_of, log_change, take_changes
-from lcm.services.validation import delete_unless_used, need_reason, save_checked
+from lcm.services.changelog import apply_changes, log_change, loggable_fields
+from lcm.services.validation import clean_and_save, delete_if_unused, require_reason
 
 Unit = TypeVar("Unit", Domain, Project)
 
@@ -56,7 +56,7 @@ def add_member(*, project: Project, user: User, actor: Actor, now: datetime | No
 
 def remove_member(*, project: Project, user: User, reason: str, actor: Actor) -> None:
     """Take a person out of a project, unless they still have a session in it."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
@@ -77,14 +77,14 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
 def _create(unit: Unit, *, actor: Actor, now: datetime | None) -> Unit:
     unit.created_at = now or unit.created_at
     with transaction.atomic():
-        save_checked(unit)
+        clean_and_save(unit)
         kind = unit._meta.verbose_name
         log_change(
             unit,
             actor=actor,
             event=f"{kind}_created",
             message=f"{kind} {unit} created",
-            after=fields_of(unit),
+            after=loggable_fields(unit),
             now=now,
         )
     return unit
@@ -95,9 +95,9 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
     if unknown:
         raise InvalidInput(dict.fromkeys(sorted(unknown), "This cannot be changed."))
     with transaction.atomic():
-        old, new = take_changes(unit, changes)
+        old, new = apply_changes(unit, changes)
         if new:
-            save_checked(unit, fields=[*changes, "updated_at"])
+            clean_and_save(unit, fields=[*changes, "updated_at"])
             kind = unit._meta.verbose_name
             message = f"{kind} {unit} edited"
             log_change(unit, actor=actor, event=f"{kind}_edited", message=message, before=old, after=new)
@@ -105,7 +105,7 @@ def _update(unit: Unit, changes: dict[str, Any], *, allowed: set[str], actor: Ac
 
 
 def _delete(unit: Domain | Project, *, reason: str, actor: Actor) -> None:
-    need_reason(reason)
+    require_reason(reason)
     kind = unit._meta.verbose_name
     with transaction.atomic():
         log_change(
@@ -114,6 +114,6 @@ def _delete(unit: Domain | Project, *, reason: str, actor: Actor) -> None:
             event=f"{kind}_deleted",
             message=f"{kind} {unit} deleted",
             reason=reason,
-            before=fields_of(unit),
+            before=loggable_fields(unit),
         )
-        delete_unless_used(unit, name=f"The {kind} {unit}")
+        delete_if_unused(unit, name=f"The {kind} {unit}")

@@ -13,20 +13,20 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.roles import GROUPS, Role, role_of
 from lcm.models import User
-from lcm.services.changelog import log_change, take_changes
-from lcm.services.validation import clean, need_reason
+from lcm.services.changelog import apply_changes, log_change
+from lcm.services.validation import clean_model, require_reason
 
-OWN = ("first_name", "last_name", "email", "time_zone", "theme")
+PROFILE_FIELDS = ("first_name", "last_name", "email", "time_zone", "theme")
 
 
 def update_profile(*, user: User, actor: Actor, **changes: Any) -> User:
     """What a person may change about themselves."""
-    unknown = set(changes) - set(OWN)
+    unknown = set(changes) - set(PROFILE_FIELDS)
     if unknown:
         raise ValueError(f"no part of a profile: {', '.join(sorted(unknown))}")
     with transaction.atomic():
-        old, new = take_changes(user, changes)
-        clean(user)
+        old, new = apply_changes(user, changes)
+        clean_model(user)
         if new:
             user.save(update_fields=list(new))
             message = f"profile of {user} changed: {', '.join(name.replace('_', ' ') for name in new)}"
@@ -51,7 +51,7 @@ def change_password(*, user: User, present: str, new: str, actor: Actor) -> None
 
 def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) -> User:
     """Give a person a role and open or close their account; takes effect with their next request."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         user.refresh_from_db(from_queryset=User.objects.select_for_update())
         if refusal := role_refusal(user=user, by=by):

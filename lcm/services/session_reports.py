@@ -10,7 +10,7 @@ from django.db import transaction
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import FINAL, SessionStatus
-from lcm.events.change_feed import note_sessions
+from lcm.events.change_feed import append_session_changes
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
 from lcm.services.sessions import transition_session
@@ -56,7 +56,7 @@ def _is_last_attempt(session: LabletSession) -> bool:
     return session.attempt >= int(settings.CONFIG["SESSION_ATTEMPTS"])
 
 
-def note_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:
+def record_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> LabletSession:
     """The user is there; a lab that waited for this runs from now on. The first arrival counts."""
     if session.status in FINAL:
         raise StateConflict(
@@ -68,5 +68,5 @@ def note_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> Labl
             session.arrived_at = now
             message = f"the user of {session} arrived"
             log_change(session, actor=actor, event="session_arrival", message=message, now=now)
-            note_sessions([session.pk], now=now)
+            append_session_changes([session.pk], now=now)
     return session

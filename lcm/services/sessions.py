@@ -16,7 +16,7 @@ from lcm.domain import lifecycle
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
-from lcm.events.change_feed import note_sessions
+from lcm.events.change_feed import append_session_changes
 from lcm.events.signals import session_created, sessions_moved
 from lcm.models import (
     DefinitionStatus,
@@ -31,14 +31,14 @@ from lcm.models import (
 )
 from lcm.models.sessions import KERNEL_STATUS, KernelStatus
 from lcm.monitoring import metrics
-from lcm.services.changelog import log_change, log_same_change
-from lcm.services.kernels import kernels_for
-from lcm.services.validation import clean
+from lcm.services.changelog import log_bulk_change, log_change
+from lcm.services.kernels import build_kernels
+from lcm.services.validation import clean_model
 
 START_GRACE = timedelta(minutes=15)
 
 
-class StepTaken(NamedTuple):
+class SessionStep(NamedTuple):
     """A session's attempt after a step, and the time of the step."""
 
     attempt: int
@@ -77,9 +77,9 @@ def create_session(
             created_at=now,
         )
         _check_request(session, now=now)
-        clean(session)
+        clean_model(session)
         session.save(force_insert=True)
-        Kernel.objects.bulk_create(kernels_for(session))
+        Kernel.objects.bulk_create(build_kernels(session))
         _record({session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason)
         message = f"Asked for {definition} for {owner}"
         after = _described(session)
@@ -113,7 +113,7 @@ def transition_session(
     timeslot that the step was decided on; the step is refused if the session was extended meanwhile.
     """
     old = SessionStatus(session.status)
-    if not lifecycle.may_follow(old, to):
+    if not lifecycle.is_transition_allowed(old, to):
         raise _refused(session, old, to)
     # Another process may have made the previous step, with a clock that is ahead or after `now` was read.
     now = max(now, session.status_since)
@@ -140,13 +140,13 @@ def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reaso
     """Call a session off: at once when nothing runs yet, else by stopping its lab."""
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept in the change log."})
-    target = lifecycle.CANCEL_TO.get(SessionStatus(session.status))
+    target = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status))
     if target is None:
         raise StateConflict(
             f"{session} is {session.get_status_display().lower()} and cannot be cancelled.",
             details={
                 "status": session.status,
-                "allowed": [s.value for s in lifecycle.allowed(session.status)],
+                "allowed": [s.value for s in lifecycle.allowed_transitions(session.status)],
             },
         )
     return transition_session(session=session, to=target, actor=actor, now=now, reason=reason)
@@ -160,16 +160,16 @@ def cancel_sessions(
         raise InvalidInput({"reason": "Say why: it is kept in the change log."})
     rows = list(sessions)
     cancelled = 0
-    for old, to in lifecycle.CANCEL_TO.items():
+    for old, to in lifecycle.CANCEL_TARGETS.items():
         group = [session for session in rows if session.status == old]
         if group:
             cancelled += len(
-                move_sessions(sessions=group, old=old, to=to, actor=actor, now=now, reason=reason)
+                transition_sessions(sessions=group, old=old, to=to, actor=actor, now=now, reason=reason)
             )
     return cancelled, len(rows) - cancelled
 
 
-def move_sessions(
+def transition_sessions(
     *,
     sessions: Sequence[LabletSession],
     old: SessionStatus,
@@ -185,14 +185,16 @@ def move_sessions(
     """
     ids = [session.pk for session in sessions]
     ends = {session.pk: session.ends_at for session in sessions} if unless_extended else None
-    steps = step_sessions(session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason, ends=ends)
+    steps = transition_sessions_by_id(
+        session_ids=ids, old=old, to=to, actor=actor, now=now, reason=reason, ends=ends
+    )
     moved = [session for session in sessions if session.pk in steps]
     for session in moved:
         session.status, (session.attempt, session.status_since) = to, steps[session.pk]
     return moved
 
 
-def step_sessions(
+def transition_sessions_by_id(
     *,
     session_ids: Sequence[UUID],
     old: SessionStatus,
@@ -201,21 +203,21 @@ def step_sessions(
     now: datetime,
     reason: str = "",
     ends: Mapping[UUID, datetime] | None = None,
-) -> dict[UUID, StepTaken]:
+) -> dict[UUID, SessionStep]:
     """The same for ids, which need no objects; returns the attempt and the time of each session that moved.
 
     The time is `now`, but never before the session's previous step: a tick reads `now` when it begins, and
     may place a session that was requested a moment later. `ends`: the end of each session's timeslot that the
     step was decided on.
     """
-    if not lifecycle.may_follow(old, to):
+    if not lifecycle.is_transition_allowed(old, to):
         raise ValueError(f"{old} is never followed by {to}")
     with transaction.atomic():
         locked = LabletSession.objects.select_for_update().filter(pk__among=session_ids, status=old)
         again = 1 if to == SessionStatus.PENDING else 0
         rows = locked.order_by("pk").values_list("pk", "attempt", "status_since", "ends_at")
         moved = {
-            key: StepTaken(attempt + again, max(since, now))
+            key: SessionStep(attempt + again, max(since, now))
             for key, attempt, since, end in rows
             if ends is None or ends.get(key) == end
         }
@@ -226,7 +228,7 @@ def step_sessions(
         _move_kernels(ids, to=to, now=now)
         _record(moved, old=old, new=to, actor=actor, reason=reason)
         times = {key: step.at for key, step in moved.items()}
-        log_same_change(LabletSession, times, **_step(old, to), actor=actor, reason=reason)
+        log_bulk_change(LabletSession, times, **_step(old, to), actor=actor, reason=reason)
         is_gone = to == SessionStatus.TERMINATED
         sessions_moved.send(LabletSession, session_ids=ids, old=old, new=to, now=now, lab_is_gone=is_gone)
         _count_when_committed(old, to, len(ids))
@@ -264,7 +266,7 @@ def extend_session(
             after={"ends_at": ends_at},
             now=now,
         )
-        note_sessions([session.pk], now=now)
+        append_session_changes([session.pk], now=now)
     return session
 
 
@@ -366,7 +368,7 @@ def _refused(
     """Why a step was not taken, and what the session as it is now may become."""
     status, end = LabletSession.objects.values_list("status", "ends_at").get(pk=session.pk)
     fresh = SessionStatus(status)
-    following = lifecycle.allowed(fresh)
+    following = lifecycle.allowed_transitions(fresh)
     names = ", ".join(status.label.lower() for status in following)
     rest = f"it can become {names}" if names else "that is final"
     details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}

@@ -11,14 +11,14 @@ from redis.exceptions import RedisError
 from lcm.domain.errors import Unavailable
 
 EXPIRES_SECONDS = 600
-ANSWER_SECONDS = 0.5
+BROKER_TIMEOUT_SECONDS = 0.5
 
 
 def bounded_connection() -> Any:
     """Return a connection to the broker that fails within a second instead of waiting for a silent broker."""
     bounds = {
-        "socket_timeout": ANSWER_SECONDS,
-        "socket_connect_timeout": ANSWER_SECONDS,
+        "socket_timeout": BROKER_TIMEOUT_SECONDS,
+        "socket_connect_timeout": BROKER_TIMEOUT_SECONDS,
         "max_retries": 0,
     }
     return current_app.connection_for_write(transport_options=bounds)
@@ -30,7 +30,7 @@ def send_task(task: str, *args: str, **options: Any) -> None:
         current_app.send_task(task, args=args, retry=False, connection=connection, **options)
 
 
-def ask_worker(task: str, *args: str) -> None:
+def enqueue_task(task: str, *args: str) -> None:
     """Have a worker do this soon; refused when nobody can be told."""
     try:
         send_task(task, *args, expires=EXPIRES_SECONDS)

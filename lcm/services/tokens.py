@@ -10,18 +10,18 @@ from datetime import datetime, timedelta
 
 from django.db import models, transaction
 
-from lcm.db.prepared_statements import Given, Reading
+from lcm.db.prepared_statements import Parameter, PreparedQuery
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, TokenKind, User
 from lcm.models.base import ID_PATTERN
 from lcm.models.records import POOL_SCOPE, SLOT_SCOPE
 from lcm.services.changelog import log_change
-from lcm.services.validation import need_reason, save_checked
+from lcm.services.validation import clean_and_save, require_reason
 
 PREFIX = "lcm_"
 MAX_LIFE = timedelta(days=730)
-USED_AT_MOST_EVERY = timedelta(minutes=1)
+LAST_USED_INTERVAL = timedelta(minutes=1)
 _SCOPE = re.compile(r"^[a-z]+:[a-z0-9][a-z0-9-]*$")
 _SLOT = re.compile(f"{SLOT_SCOPE}{ID_PATTERN}")
 
@@ -44,13 +44,13 @@ def create_token(
         kind=kind,
         user=user,
         scopes=list(scopes),
-        hash=hash_of(key),
+        hash=hash_key(key),
         hint=key[:9],
         created_at=now,
         expires_at=expires_at,
     )
     with transaction.atomic():
-        save_checked(token)
+        clean_and_save(token)
         log_change(
             token,
             actor=actor,
@@ -64,7 +64,7 @@ def create_token(
 
 def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
     """Replace a token by a new one of the same name, scopes and length of life; the old key ends at once."""
-    need_reason(reason)
+    require_reason(reason)
     life = token.expires_at - token.created_at
     with transaction.atomic():
         _end(token, message=f"token {token} rotated: this key ends", reason=reason, actor=actor, now=now)
@@ -81,31 +81,31 @@ def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -
 
 def revoke_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> ApiToken:
     """End a token now."""
-    need_reason(reason)
+    require_reason(reason)
     return _end(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
 
 
 # Asked by every call of the API.
-_VALID = Reading(
+_VALID = PreparedQuery(
     lambda: ApiToken.objects.select_related("user").filter(
         revoked_at=None,
-        expires_at__gt=Given("now", models.DateTimeField()),
-        hash=Given("hash", models.CharField()),
+        expires_at__gt=Parameter("now", models.DateTimeField()),
+        hash=Parameter("hash", models.CharField()),
     )
 )
 
 
 def find_token(*, key: str, now: datetime) -> ApiToken | None:
     """The valid token of this key, noting that it was used."""
-    token = next(iter(_VALID.read(hash=hash_of(key), now=now)), None)
+    token = next(iter(_VALID.read(hash=hash_key(key), now=now)), None)
     if token is None or (token.user and not token.user.is_active):
         return None
-    if token.last_used_at is None or token.last_used_at < now - USED_AT_MOST_EVERY:
+    if token.last_used_at is None or token.last_used_at < now - LAST_USED_INTERVAL:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return token
 
 
-def hash_of(key: str) -> str:
+def hash_key(key: str) -> str:
     """Keys are random and long, so one round of SHA-256 keeps them as well as a slow hash would."""
     return hashlib.sha256(key.encode()).hexdigest()
 

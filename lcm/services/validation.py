@@ -9,10 +9,10 @@ from django.db import IntegrityError, models, transaction
 from django.db.models import ProtectedError
 
 from lcm.domain.errors import InUse, InvalidInput, NotFound
-from lcm.domain.storable_text import UNSTORABLE, unstorable_at
+from lcm.domain.storable_text import UNSTORABLE, find_unstorable
 
 
-def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
+def clean_model(obj: models.Model, *, exclude: set[str] | None = None) -> None:
     """Field, uniqueness and constraint checks of a model; refuses with the fields and why."""
     _refuse_unstorable(obj)
     try:
@@ -22,13 +22,13 @@ def clean(obj: models.Model, *, exclude: set[str] | None = None) -> None:
         raise InvalidInput(fields) from error
 
 
-def need_reason(reason: str) -> None:
+def require_reason(reason: str) -> None:
     """Far-reaching actions say why."""
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept in the change log."})
 
 
-def save_checked(
+def clean_and_save(
     obj: models.Model, *, exclude: set[str] | None = None, fields: list[str] | None = None
 ) -> None:
     """Check and save. What only the database can tell, it tells when the row is written."""
@@ -36,16 +36,16 @@ def save_checked(
     try:
         obj.full_clean(exclude=exclude, validate_unique=False, validate_constraints=False)
     except ValidationError:
-        clean(obj, exclude=exclude)
+        clean_model(obj, exclude=exclude)
     try:
         with transaction.atomic():
             obj.save(update_fields=fields)
     except IntegrityError as error:
-        clean(obj, exclude=exclude)
+        clean_model(obj, exclude=exclude)
         raise InvalidInput({"__all__": str(error)}) from error
 
 
-def delete_unless_used(obj: models.Model, *, name: str = "") -> None:
+def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
     """Delete, or say what still refers to it."""
     if not type(obj)._default_manager.select_for_update().filter(pk=obj.pk).exists():
         raise NotFound(f"{name or obj} was deleted a moment ago.")
@@ -88,7 +88,7 @@ def _together(constraints: Iterable[models.BaseConstraint]) -> Iterator[models.B
 
 def _refuse_unstorable(obj: models.Model) -> None:
     for field in obj._meta.concrete_fields:
-        where = unstorable_at(getattr(obj, field.attname), field.name)
+        where = find_unstorable(getattr(obj, field.attname), field.name)
         if where is not None:
             raise InvalidInput({where: UNSTORABLE})
 

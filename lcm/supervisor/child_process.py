@@ -15,7 +15,7 @@ STEADY_AFTER = 60.0
 
 
 @dataclass
-class Backoff:
+class RestartBackoff:
     """Seconds double from 1 to 30; a run of a minute or more starts over at 1."""
 
     delay: float = 0.0
@@ -48,7 +48,7 @@ def describe_exit(code: int) -> str:
 
 
 @dataclass
-class Child:
+class ChildProcess:
     """A command in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor only."""
 
     name: str
@@ -57,7 +57,7 @@ class Child:
     stops_last: bool = False
     # A command that ends by itself: called with its exit code instead of a restart.
     on_end: Callable[[int], None] | None = None
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
     restart_at: float | None = None
     _process: subprocess.Popen[bytes] | None = None
     _started_at: float = 0.0

@@ -9,7 +9,7 @@ from typing import Self
 
 from lcm.supervisor import processes
 from lcm.supervisor.address import Address
-from lcm.supervisor.child_process import Child
+from lcm.supervisor.child_process import ChildProcess
 
 METRICS_PORT = 9108
 
@@ -43,13 +43,13 @@ class DemoFleet:
         """What has to be in the database before the processes start."""
         from django.utils import timezone
 
-        from lcm.demo.credentials import controller_key, point_workers_at
+        from lcm.demo.credentials import set_simulator_url, write_controller_token
 
         self.folder.mkdir(exist_ok=True, mode=0o700)
-        point_workers_at(self.simulator_url)
-        controller_key(self._key, now=timezone.now())
+        set_simulator_url(self.simulator_url)
+        write_controller_token(self._key, now=timezone.now())
 
-    def children(self, env: Mapping[str, str]) -> list[Child]:
+    def children(self, env: Mapping[str, str]) -> list[ChildProcess]:
         settings = {
             "lcm_url": self.web.url,
             "token_file": str(self._key),

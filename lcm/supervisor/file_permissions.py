@@ -7,7 +7,7 @@ from pathlib import Path
 
 PRIVATE_UMASK = 0o077
 # Files and folders that earlier releases left readable for others.
-LEFT_OPEN = (
+PRIVATE_FILES = (
     "lcm.sqlite3*", "secret-key", "up.lock", "valkey*", "celerybeat-schedule*", "metrics", "controller",
     "prometheus",
 )  # fmt: skip
@@ -21,7 +21,7 @@ def make_private(data_dir: Path) -> list[Path]:
 
 
 def _entries(data_dir: Path) -> Iterator[Path]:
-    for pattern in LEFT_OPEN:
+    for pattern in PRIVATE_FILES:
         for path in data_dir.glob(pattern):
             yield path
             if path.is_dir() and not path.is_symlink():

@@ -12,7 +12,7 @@ class AlreadyRunningError(Exception):
 
 
 @contextmanager
-def hold(directory: Path) -> Iterator[None]:
+def hold_lock(directory: Path) -> Iterator[None]:
     """Hold the directory until the block or the process ends, however it ends."""
     with (directory / "up.lock").open("a+") as lock:
         try:

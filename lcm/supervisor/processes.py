@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lcm.supervisor import valkey
-from lcm.supervisor.child_process import Child
+from lcm.supervisor.child_process import ChildProcess
 
 # A web process has dozens of threads. By default glibc gives them eight memory arenas a core, and memory that
 # one thread freed is not reused by the others.
@@ -18,41 +18,45 @@ def environment(data_dir: Path) -> dict[str, str]:
     return {**MEMORY, **os.environ, "PROMETHEUS_MULTIPROC_DIR": str(data_dir / "metrics")}
 
 
-def broker(socket: Path, data_dir: Path) -> Child:
+def broker(socket: Path, data_dir: Path) -> ChildProcess:
     """The embedded Valkey; the others need it, so it stops last."""
     folder = data_dir / "valkey"
     folder.mkdir(exist_ok=True)
-    return Child("valkey", valkey.command(valkey.find_server(), socket, folder), os.environ, stops_last=True)
+    return ChildProcess(
+        "valkey", valkey.command(valkey.find_server(), socket, folder), os.environ, stops_last=True
+    )
 
 
-def web(env: Mapping[str, str]) -> Child:
-    return Child("web", _python("gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"), env)
+def web(env: Mapping[str, str]) -> ChildProcess:
+    return ChildProcess(
+        "web", _python("gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"), env
+    )
 
 
-def worker(env: Mapping[str, str]) -> Child:
+def worker(env: Mapping[str, str]) -> ChildProcess:
     options = ("--without-gossip", "--without-mingle")
-    return Child("worker", _python("celery", "--quiet", "-A", "lcm.celery", "worker", *options), env)
+    return ChildProcess("worker", _python("celery", "--quiet", "-A", "lcm.celery", "worker", *options), env)
 
 
-def beat(env: Mapping[str, str], data_dir: Path) -> Child:
+def beat(env: Mapping[str, str], data_dir: Path) -> ChildProcess:
     schedule = str(data_dir / "celerybeat-schedule")
     options = ("--schedule", schedule, "--pidfile=")
-    return Child("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
+    return ChildProcess("beat", _python("celery", "--quiet", "-A", "lcm.celery", "beat", *options), env)
 
 
-def simulator(env: Mapping[str, str], port: int, state: Path) -> Child:
+def simulator(env: Mapping[str, str], port: int, state: Path) -> ChildProcess:
     options = ("--no-controller", "--port", str(port), "--state", str(state))
-    return Child("simulator", _python("lcm.cml.simulator", *options), env)
+    return ChildProcess("simulator", _python("lcm.cml.simulator", *options), env)
 
 
-def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> Child:
+def controller(env: Mapping[str, str], settings: Mapping[str, str]) -> ChildProcess:
     """A lablet controller; settings by the names it knows them by."""
     given = {f"LCM_CONTROLLER_{name.upper()}": value for name, value in settings.items()}
-    return Child("controller", _python("lcm.controller"), {**env, **given})
+    return ChildProcess("controller", _python("lcm.controller"), {**env, **given})
 
 
-def demo(env: Mapping[str, str]) -> Child:
-    return Child("demo", [sys.executable, "manage.py", "live_demo"], env)
+def demo(env: Mapping[str, str]) -> ChildProcess:
+    return ChildProcess("demo", [sys.executable, "manage.py", "live_demo"], env)
 
 
 def _python(module: str, *arguments: str) -> list[str]:

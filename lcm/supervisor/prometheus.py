@@ -15,7 +15,7 @@ from typing import Self
 from django.conf import settings
 
 from lcm.supervisor.address import Address
-from lcm.supervisor.child_process import Child
+from lcm.supervisor.child_process import ChildProcess
 from lcm.supervisor.debian_packages import PROMETHEUS, can_download
 
 PORT = 9090
@@ -78,19 +78,19 @@ class Prometheus:
         """Its configuration, and a key to the list of targets."""
         from django.utils import timezone
 
-        from lcm.demo.credentials import prometheus_key
+        from lcm.demo.credentials import write_prometheus_token
 
         self.folder.mkdir(exist_ok=True, mode=0o700)
-        prometheus_key(self._key, now=timezone.now())
+        write_prometheus_token(self._key, now=timezone.now())
         # JSON is YAML, too.
         (self.folder / "prometheus.yml").write_text(json.dumps(self._configuration(), indent=2))
 
-    def download(self, on_end: Callable[[int], None]) -> Child:
+    def download(self, on_end: Callable[[int], None]) -> ChildProcess:
         """Return the process that downloads the program; `on_end` gets its exit code."""
         argv = [sys.executable, "-m", "lcm.supervisor.debian_packages", str(self.programs)]
-        return Child("download of Prometheus", argv, os.environ, on_end=on_end)
+        return ChildProcess("download of Prometheus", argv, os.environ, on_end=on_end)
 
-    def child(self, program: str) -> Child:
+    def child(self, program: str) -> ChildProcess:
         options = {
             "config.file": self.folder / "prometheus.yml",
             "storage.tsdb.path": self.folder / "data",
@@ -99,7 +99,7 @@ class Prometheus:
             "log.level": "error",
         }
         argv = [program, *(f"--{name}={value}" for name, value in options.items())]
-        return Child("prometheus", argv, os.environ)
+        return ChildProcess("prometheus", argv, os.environ)
 
     def _configuration(self) -> dict[str, object]:
         discovery: dict[str, object] = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Self
 
-from lcm.supervisor.child_process import Child, describe_exit
+from lcm.supervisor.child_process import ChildProcess, describe_exit
 
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
@@ -53,9 +53,9 @@ class Supervisor:
     """Starts children in the order given; stops those that serve the others last."""
 
     say: Callable[[str], None]
-    children: list[Child] = field(default_factory=list)
+    children: list[ChildProcess] = field(default_factory=list)
 
-    def start(self, child: Child) -> None:
+    def start(self, child: ChildProcess) -> None:
         self.children.append(child)
         child.start(time.monotonic())
 
@@ -89,7 +89,7 @@ class Supervisor:
                 children = [child for child in reversed(self.children) if child.stops_last is last]
                 self._stop_these(children, grace, inbox)
 
-    def _stop_these(self, children: list[Child], grace: float, inbox: SignalInbox) -> None:
+    def _stop_these(self, children: list[ChildProcess], grace: float, inbox: SignalInbox) -> None:
         deadline = time.monotonic() + grace
         running = [child for child in children if child.pid is not None]
         for child in running:

@@ -18,19 +18,19 @@ from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.lifecycle import SessionStatus
 from lcm.web.object_links import object_name
 from lcm.web.panels import Panel, panels_of
-from lcm.web.wording import ago_text, amount_text, clock_text, counted, duration_text
+from lcm.web.wording import ago_text, amount_text, clock_text, count_text, duration_text
 
 register = template.Library()
 
 # Words that changes begin with; everything else may be a name.
-BEGINNINGS = {
+CAPITALIZED_WORDS = {
     "another", "cordon", "definition", "domain", "drain", "fair-share", "interruption", "job", "labels",
     "leaked", "password", "profile", "pool", "project", "reservation", "role", "session", "slot",
     "the", "token", "weight", "weights",
 }  # fmt: skip
 
 # Word, shape and colour of each status; the shapes are in components/shapes.html.
-LOOKS: dict[str, tuple[str, str]] = {
+STATUS_STYLES: dict[str, tuple[str, str]] = {
     SessionStatus.PENDING: ("clock", "idle"),
     SessionStatus.SCHEDULED: ("ring", "busy"),
     SessionStatus.INSTANTIATING: ("half", "busy"),
@@ -131,12 +131,12 @@ register.filter("object_name", object_name)
 
 @register.simple_tag
 def shape_of(status: str) -> SafeString:
-    return shape(LOOKS.get(status, ("dot", "idle"))[0])
+    return shape(STATUS_STYLES.get(status, ("dot", "idle"))[0])
 
 
 @register.filter
 def tone(status: str) -> str:
-    return f"tone-{LOOKS.get(status, ('', 'idle'))[1]}"
+    return f"tone-{STATUS_STYLES.get(status, ('', 'idle'))[1]}"
 
 
 @register.simple_tag
@@ -260,7 +260,7 @@ def words(name: str) -> str:
 def begun(text: str) -> str:
     """With a capital, unless it begins with a name: `Pool created`, but `cml-eu-01 drains`."""
     first = text.partition(" ")[0].rstrip(",:;")
-    return text[:1].upper() + text[1:] if first in BEGINNINGS else text
+    return text[:1].upper() + text[1:] if first in CAPITALIZED_WORDS else text
 
 
 @register.filter
@@ -283,7 +283,7 @@ def initials(user: Any) -> str:
 @register.filter
 def plural(count: int, forms: str) -> str:
     """`{{ n|plural:"node,nodes" }}` → “1 node”, “3 nodes”."""
-    return counted(count, *forms.split(","))
+    return count_text(count, *forms.split(","))
 
 
 @register.filter

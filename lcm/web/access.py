@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 
-from lcm.domain.access import PUBLIC, Rule
+from lcm.domain.access import PUBLIC, AccessPolicy
 from lcm.domain.roles import Role, role_of
 
 View = Callable[..., HttpResponseBase]
@@ -31,7 +31,7 @@ def role_required(role: Role) -> Callable[[View], View]:
                 raise PermissionDenied(f"This page is for the role {role.label} and above.")
             return view(request, *args, **kwargs)
 
-        guarded.rule = Rule(role)  # type: ignore[attr-defined]
+        guarded.rule = AccessPolicy(role)  # type: ignore[attr-defined]
         return guarded
 
     return decorate

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 Found = TypeVar("Found")
 
 
-class Look:
+class FleetSnapshot:
     """One look at the fleet: figures that several readers need are read once."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
         self._read: dict[Callable[[datetime], Any], Any] = {}
 
-    def once(self, read: Callable[[datetime], Found]) -> Found:
+    def read_once(self, read: Callable[[datetime], Found]) -> Found:
         if read not in self._read:
             self._read[read] = read(self.now)
         found: Found = self._read[read]
@@ -25,7 +25,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Need:
+class AttentionItem:
     """One line: what it is, where to go, since when, and how bad (`bad`, `warn`, `busy`).
 
     `**…**` in the text is shown strong.
@@ -39,16 +39,16 @@ class Need:
     shape: str = "tri"
 
 
-Reader = Callable[[Look], Iterable[Need]]
+Reader = Callable[[FleetSnapshot], Iterable[AttentionItem]]
 _readers: dict[str, Reader] = {}
 
 
-def register_needs(name: str, reader: Reader) -> None:
+def register_attention(name: str, reader: Reader) -> None:
     """Called when an app is ready."""
     _readers[name] = reader
 
 
-def needs(look: Look) -> list[Need]:
+def attention_items(look: FleetSnapshot) -> list[AttentionItem]:
     """Everything that waits for a person, the worst first, then the oldest."""
     found = [need for reader in _readers.values() for need in reader(look)]
     order = {"bad": 0, "warn": 1, "busy": 2}

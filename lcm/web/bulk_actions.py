@@ -17,11 +17,11 @@ from django.utils import timezone
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, LcmError
 from lcm.models import Job
-from lcm.services.jobs import Step, register_job, start_job
-from lcm.web.filter_time import as_asked
-from lcm.web.form_page import Done, actor_of, go, save_form, show
+from lcm.services.jobs import JobStep, register_job, start_job
+from lcm.web.filter_time import use_filter_time
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
 from lcm.web.forms import ReasonForm
-from lcm.web.list_page import ListPage, selection, shown_list
+from lcm.web.list_page import ListPage, resolve_list, selected_rows
 
 # More than this are left to a worker, so that nobody waits for the page.
 AT_ONCE = 500
@@ -29,7 +29,7 @@ BATCH = 200
 
 
 @dataclass(frozen=True)
-class Handled:
+class BulkResult:
     """How many rows it was done to, and how many had changed meanwhile or cannot be."""
 
     done: int
@@ -37,11 +37,11 @@ class Handled:
 
 
 # The rows, what the form held, who wants it and when.
-Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], Handled]
+Work: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any], Actor, datetime], BulkResult]
 
 
 @dataclass(frozen=True)
-class BulkWork:
+class BulkOperation:
     """Something that is done to many rows of a list; registered, so that a worker can do it as well."""
 
     name: str
@@ -56,22 +56,22 @@ class BulkWork:
     # Which rows it cannot be done to.
     rest: str
     # Of the rows chosen, those it can be done to.
-    able: Callable[[QuerySet[Any]], QuerySet[Any]]
-    work: Work
+    eligible_rows: Callable[[QuerySet[Any]], QuerySet[Any]]
+    run: Work
     # What is named of them beside their number.
-    extent: Callable[[QuerySet[Any]], str] | None = None
+    describe_extent: Callable[[QuerySet[Any]], str] | None = None
     form: type[ReasonForm] = ReasonForm
     # Of those able, the ones it can be done to with what the form holds, when that matters.
-    fitting: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
+    filter_by_form: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
     danger: bool = False
     # More than this are left to a worker; by default as many as cheap actions may be.
     at_once: int | None = None
     # When a row came to be: a job leaves alone what is newer than itself.
-    born: str = "created_at"
+    created_field: str = "created_at"
 
     def rows_for(self, rows: QuerySet[Any], given: Mapping[str, Any]) -> QuerySet[Any]:
-        able = self.able(rows)
-        return self.fitting(able, given) if self.fitting else able
+        able = self.eligible_rows(rows)
+        return self.filter_by_form(able, given) if self.filter_by_form else able
 
     def asked(self, count: int, chosen: int) -> str:
         """The question, with the number it will be done to; what is instead of it when that is none."""
@@ -81,9 +81,13 @@ class BulkWork:
             return f"This {self.page.noun} cannot be {self.can_be}"
         return f"None of the {self.counted(chosen)} can be {self.can_be}"
 
-    def told_before(self, rows: QuerySet[Any]) -> str:
+    def effect_text(self, rows: QuerySet[Any]) -> str:
         """What will happen, and to how much."""
-        return f"{self.extent(self.able(rows))} {self.effect}" if self.extent else self.effect
+        return (
+            f"{self.describe_extent(self.eligible_rows(rows))} {self.effect}"
+            if self.describe_extent
+            else self.effect
+        )
 
     def left_out(self, count: int, chosen: int) -> str:
         """That it is not for all that were chosen, if so."""
@@ -92,7 +96,7 @@ class BulkWork:
         some = f"{count:,} of {self.counted(chosen)} can be {self.can_be}. " if count else ""
         return f"{some}{self.rest}"
 
-    def told(self, handled: Handled) -> str:
+    def result_text(self, handled: BulkResult) -> str:
         was = "was" if handled.refused == 1 else "were"
         rest = f"; {handled.refused:,} {was} refused" if handled.refused else ""
         return f"{self.counted(handled.done)} {self.past}{rest}."
@@ -101,25 +105,25 @@ class BulkWork:
         return f"{count:,} {self.page.named(count)}"
 
 
-def one_by_one(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
+def for_each_row(do: Callable[[Any, Mapping[str, Any], Actor, datetime], Any]) -> Work:
     """A row after the other; those whose state does not allow it are counted."""
 
-    def work(rows: Sequence[Any], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
+    def work(rows: Sequence[Any], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
         refused = 0
         for row in rows:
             try:
                 do(row, given, actor, now)
             except LcmError:
                 refused += 1
-        return Handled(len(rows) - refused, refused)
+        return BulkResult(len(rows) - refused, refused)
 
     return work
 
 
-_actions: dict[str, BulkWork] = {}
+_actions: dict[str, BulkOperation] = {}
 
 
-def register_bulk(action: BulkWork) -> None:
+def register_bulk(action: BulkOperation) -> None:
     """Called when an app is ready."""
     _actions[action.name] = action
 
@@ -129,20 +133,20 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
     bulk = _actions[name]
     back = reverse(bulk.list_url)
     try:
-        rows, how = selection(request, shown_list(bulk.page))
+        rows, how = selected_rows(request, resolve_list(bulk.page))
     except InvalidInput as error:
         messages.error(request, error.message)
-        return go(request, Done("", back))
+        return redirect_with_message(request, FormResult("", back))
     chosen = rows.count()
     if not chosen:
         messages.warning(request, f"No {bulk.page.noun} was selected.")
-        return go(request, Done("", back))
-    count = bulk.able(rows).count()
+        return redirect_with_message(request, FormResult("", back))
+    count = bulk.eligible_rows(rows).count()
     form = bulk.form(request.POST if "reason" in request.POST else None)
     if form.is_bound and count:
         done = save_form(form, lambda data: _do(request, bulk, rows, how, data))
         if done:
-            return go(request, done)
+            return redirect_with_message(request, done)
     title = bulk.asked(count, chosen)
     context = {
         "bulk": bulk,
@@ -150,7 +154,7 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         "title": title,
         "count": count,
         "submit": f"{bulk.verb} {bulk.counted(count)}",
-        "effect": bulk.told_before(rows),
+        "effect": bulk.effect_text(rows),
         "left_out": bulk.left_out(count, chosen),
         "how": how,
         "keys": request.POST.getlist("pk") if how == "ticked" else [],
@@ -159,14 +163,16 @@ def bulk_page(request: HttpRequest, name: str) -> HttpResponseBase:
         "back": back,
         "crumbs": [(bulk.page.title, back), (title.removesuffix("?"), "")],
     }
-    return show(request, "bulk.html", context, status=422 if form.is_bound else 200)
+    return render_page(request, "bulk.html", context, status=422 if form.is_bound else 200)
 
 
-def _is_long(bulk: BulkWork, how: str, count: int) -> bool:
+def _is_long(bulk: BulkOperation, how: str, count: int) -> bool:
     return how == "all" and count > (AT_ONCE if bulk.at_once is None else bulk.at_once)
 
 
-def _do(request: HttpRequest, bulk: BulkWork, rows: QuerySet[Any], how: str, data: Mapping[str, Any]) -> Done:
+def _do(
+    request: HttpRequest, bulk: BulkOperation, rows: QuerySet[Any], how: str, data: Mapping[str, Any]
+) -> FormResult:
     given = {name: _kept(value) for name, value in data.items()}
     able, actor, now = bulk.rows_for(rows, given), actor_of(request), timezone.now()
     count = able.count()
@@ -188,8 +194,8 @@ def _do(request: HttpRequest, bulk: BulkWork, rows: QuerySet[Any], how: str, dat
             actor=actor,
             now=now,
         )
-        return Done("", reverse("job_detail", args=[job.pk]))
-    return Done(bulk.told(bulk.work(list(able), given, actor, now)), reverse(bulk.list_url))
+        return FormResult("", reverse("job_detail", args=[job.pk]))
+    return FormResult(bulk.result_text(bulk.run(list(able), given, actor, now)), reverse(bulk.list_url))
 
 
 def _kept(value: Any) -> Any:
@@ -197,27 +203,27 @@ def _kept(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def bulk_step(job: Job, now: datetime) -> Step:
+def bulk_step(job: Job, now: datetime) -> JobStep:
     """The next rows that matched the filters when the job was started, in the order of their keys."""
-    with as_asked(job.created_at, job.arguments.get("time_zone", "UTC")):
+    with use_filter_time(job.created_at, job.arguments.get("time_zone", "UTC")):
         return _next_rows(job, now)
 
 
-def _next_rows(job: Job, now: datetime) -> Step:
+def _next_rows(job: Job, now: datetime) -> JobStep:
     bulk = _actions[job.arguments["action"]]
-    page = shown_list(bulk.page)
+    page = resolve_list(bulk.page)
     filters = page.filterset(QueryDict(job.arguments["filter_query"]), queryset=page.rows())
     if not filters.is_valid():
         raise InvalidInput({"filter_query": "The filters of this selection cannot be read any more."})
     rows = bulk.rows_for(filters.qs, job.arguments)
     if after := job.cursor.get("after"):
         rows = rows.filter(pk__gt=UUID(after))
-    batch = list(rows.filter(**{f"{bulk.born}__lte": job.created_at}).order_by("pk")[:BATCH])
+    batch = list(rows.filter(**{f"{bulk.created_field}__lte": job.created_at}).order_by("pk")[:BATCH])
     if not batch:
-        return Step(result=bulk.told(Handled(job.done, job.refused)))
+        return JobStep(result=bulk.result_text(BulkResult(job.done, job.refused)))
     actor = Actor(label=job.actor, user_id=job.user_id)
-    handled = bulk.work(batch, job.arguments, actor, now)
-    return Step(handled.done, handled.refused, {"after": str(batch[-1].pk)}, more=True)
+    handled = bulk.run(batch, job.arguments, actor, now)
+    return JobStep(handled.done, handled.refused, {"after": str(batch[-1].pk)}, more=True)
 
 
 register_job("bulk", bulk_step)

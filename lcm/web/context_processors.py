@@ -11,7 +11,7 @@ from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import Role, role_of
 from lcm.models import LabletDefinition, LabletSession, Theme
 from lcm.selectors.jobs import unfinished_jobs
-from lcm.web.navigation import GROUPS, Entry, NavGroup
+from lcm.web.navigation import GROUPS, NavEntry, NavGroup
 from lcm.web.pagination import capped_counts
 
 
@@ -37,7 +37,7 @@ def theme_of(request: HttpRequest) -> str:
     return str(getattr(getattr(request, "user", None), "theme", Theme.SYSTEM))
 
 
-def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[Entry, str, bool]]]]:
+def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[NavEntry, str, bool]]]]:
     """Groups of entries with their counts, as far as this role may see them."""
     counts = _counts()
     return [
@@ -53,7 +53,7 @@ def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tu
     ]
 
 
-def _is_here(path: str, entry: Entry) -> bool:
+def _is_here(path: str, entry: NavEntry) -> bool:
     return path == reverse(entry.url_name) or (bool(entry.prefix) and path.startswith(entry.prefix))
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 
 from lcm.config.logs import request_id
-from lcm.domain.errors import RETRY_SECONDS, DatabaseAway, ReferenceGone
+from lcm.domain.errors import RETRY_SECONDS, DatabaseUnavailable, ReferenceGone
 from lcm.web.access import public
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """503 without a query; the session and the signed-in user cannot be read now."""
-    away = DatabaseAway()
+    away = DatabaseUnavailable()
     response = _bare_page(request, away.status, away.code, "LCM is not available now", away.message, {})
     response["Retry-After"] = str(RETRY_SECONDS)
     return response

@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -> StreamingHttpResponse:
     """All rows of a list in the order shown."""
-    columns = page.exported or page.columns
+    columns = page.export_columns or page.columns
     labels = [column.export_label or column.label for column in columns]
     body = _csv if wanted == "csv" else _json
     name = f"{page.plural.replace(' ', '-')}-{timezone.now():%Y%m%d-%H%M}.{wanted}"
@@ -39,7 +39,7 @@ def export(page: ListPage, queryset: QuerySet[Any], *, sort: str, wanted: str) -
 async def _chunks(page: ListPage, queryset: QuerySet[Any], sort: str) -> AsyncIterator[list[list[Any]]]:
     def read(cursor: str) -> tuple[list[list[Any]], str | None]:
         found = page.page_of(queryset, sort=sort, size=CHUNK, cursor=cursor)
-        columns = page.exported or page.columns
+        columns = page.export_columns or page.columns
         return [[column.value(row) for column in columns] for row in found.rows], found.next
 
     cursor: str | None = ""

@@ -14,7 +14,7 @@ from django_filters.fields import IsoDateTimeField
 from lcm.models import User
 
 
-class Typed:
+class TypedInputMixin:
     """A filter that may have an input on the page: in the menu of the filter that `menu` names."""
 
     input_type = "text"
@@ -42,7 +42,7 @@ class MomentField(IsoDateTimeField):  # type: ignore[misc]
             raise ValidationError("This moment is too far away.") from error
 
 
-class MomentFilter(Typed, df.IsoDateTimeFilter):  # type: ignore[misc]
+class MomentFilter(TypedInputMixin, df.IsoDateTimeFilter):  # type: ignore[misc]
     field_class = MomentField
     input_type = "datetime-local"
 
@@ -53,7 +53,7 @@ class MomentFilter(Typed, df.IsoDateTimeFilter):  # type: ignore[misc]
         return f"{timezone.localtime(value):%Y-%m-%d %H:%M}"
 
 
-class LogInField(forms.CharField):
+class UsernameField(forms.CharField):
     """The person of a log-in name, whether or not they may still log in."""
 
     def clean(self, value: Any) -> User | None:
@@ -66,5 +66,5 @@ class LogInField(forms.CharField):
         return found
 
 
-class LogInFilter(Typed, df.CharFilter):  # type: ignore[misc]
-    field_class = LogInField
+class UsernameFilter(TypedInputMixin, df.CharFilter):  # type: ignore[misc]
+    field_class = UsernameField

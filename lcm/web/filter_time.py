@@ -12,13 +12,13 @@ from django.utils import timezone
 _asked_at: ContextVar[datetime | None] = ContextVar("asked_at", default=None)
 
 
-def asked_at() -> datetime:
+def filter_now() -> datetime:
     """What “late” or “in the last hour” is measured by."""
     return _asked_at.get() or timezone.now()
 
 
 @contextmanager
-def as_asked(moment: datetime, zone: str) -> Iterator[None]:
+def use_filter_time(moment: datetime, zone: str) -> Iterator[None]:
     """Filters find what they found then: for the steps of a job that were confirmed for those rows."""
     token = _asked_at.set(moment)
     try:

@@ -16,7 +16,6 @@ from lcm.domain.lifecycle import ACTIVE, SessionStatus
 from lcm.domain.roles import GROUPS, Role
 from lcm.models import (
     ApiToken,
-    Basis,
     ChangeLog,
     DefinitionRevision,
     DefinitionStatus,
@@ -26,17 +25,18 @@ from lcm.models import (
     LabletDefinition,
     LabletSession,
     Membership,
-    Outcome,
     Priority,
     Project,
+    RevisionBasis,
+    RevisionOutcome,
     TokenKind,
     User,
 )
 from lcm.models.base import ID_PATTERN
 from lcm.selectors.organisation import in_role
 from lcm.selectors.sessions import domains_for_choice, search_sessions
-from lcm.web.filter_inputs import LogInFilter, MomentFilter
-from lcm.web.filter_time import asked_at
+from lcm.web.filter_inputs import MomentFilter, UsernameFilter
+from lcm.web.filter_time import filter_now
 
 SEARCHED_CHANGES = 100_000
 PERIODS = {"1h": "last hour", "24h": "last 24 hours", "7d": "last 7 days", "30d": "last 30 days"}
@@ -98,7 +98,7 @@ class PeriodFilter(df.ChoiceFilter):  # type: ignore[misc]
         super().__init__(choices=list(PERIODS.items()), **kwargs)
 
     def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return qs.filter(**{f"{self.field_name}__gte": asked_at() - _LENGTH[value]}) if value else qs
+        return qs.filter(**{f"{self.field_name}__gte": filter_now() - _LENGTH[value]}) if value else qs
 
 
 class ObjectFilter(df.UUIDFilter):  # type: ignore[misc]
@@ -197,8 +197,8 @@ class DefinitionFilter(df.FilterSet):  # type: ignore[misc]
 
 class RevisionFilter(df.FilterSet):  # type: ignore[misc]
     q = SearchFilter("reason", "actor")
-    basis = ChoicesFilter(choices=Basis.choices, label="Basis")
-    outcome = ChoicesFilter(choices=Outcome.choices, label="Outcome")
+    basis = ChoicesFilter(choices=RevisionBasis.choices, label="RevisionBasis")
+    outcome = ChoicesFilter(choices=RevisionOutcome.choices, label="RevisionOutcome")
     created = PeriodFilter(field_name="created_at", label="Applied")
 
     class Meta:
@@ -279,7 +279,7 @@ class TokenFilter(df.FilterSet):  # type: ignore[misc]
         fields: list[str] = []
 
     def in_state(self, qs: QuerySet[ApiToken], name: str, value: list[str]) -> QuerySet[ApiToken]:
-        now = asked_at()
+        now = filter_now()
         states = {
             "valid": Q(revoked_at=None, expires_at__gt=now),
             "expired": Q(revoked_at=None, expires_at__lte=now),
@@ -316,7 +316,7 @@ class ChangeFilter(df.FilterSet):  # type: ignore[misc]
     object_id = df.CharFilter(label="Id", max_length=40)
     actor = df.CharFilter(label="Who", max_length=150)
     user = ObjectFilter(User, field_name="user_id", label="Who")
-    person = LogInFilter(field_name="user", label="Person", menu="person", max_length=150)
+    person = UsernameFilter(field_name="user", label="Person", menu="person", max_length=150)
     at = PeriodFilter(field_name="at", label="When")
     since = MomentFilter(field_name="at", lookup_expr="gte", label="From", menu="at")
     until = MomentFilter(field_name="at", lookup_expr="lt", label="To", menu="at")

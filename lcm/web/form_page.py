@@ -18,7 +18,7 @@ from lcm.web.forms import PageForm, add_errors
 
 
 @dataclass(frozen=True)
-class Done:
+class FormResult:
     """What was done, for the toast, and where to go."""
 
     message: str
@@ -30,7 +30,7 @@ class FormPage:
     title: str
     form: type[PageForm]
     submit: str
-    save: Callable[[Mapping[str, Any]], Done]
+    save: Callable[[Mapping[str, Any]], FormResult]
     back: str
     text: str = ""
     danger: bool = False
@@ -52,12 +52,14 @@ def form_page(request: HttpRequest, page: FormPage) -> HttpResponseBase:
     if data is not None:
         done = save_form(form, page.save)
         if done:
-            return go(request, done)
+            return redirect_with_message(request, done)
         status = 422
-    return show(request, page.template, {"page": page, "form": form, "crumbs": page.crumbs}, status=status)
+    return render_page(
+        request, page.template, {"page": page, "form": form, "crumbs": page.crumbs}, status=status
+    )
 
 
-def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], Done]) -> Done | None:
+def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], FormResult]) -> FormResult | None:
     """Call the service with what the form holds; nothing when the form or the service refuses."""
     if not form.is_valid():
         return None
@@ -70,7 +72,7 @@ def save_form(form: PageForm, save: Callable[[Mapping[str, Any]], Done]) -> Done
     return None
 
 
-def show(
+def render_page(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int = 200
 ) -> HttpResponse:
     """The page, or only its dialog for htmx."""
@@ -78,7 +80,7 @@ def show(
     return render(request, name, dict(context), status=status)
 
 
-def go(request: HttpRequest, done: Done) -> HttpResponseBase:
+def redirect_with_message(request: HttpRequest, done: FormResult) -> HttpResponseBase:
     """To another page, where the toast tells what happened."""
     if done.message:
         messages.success(request, done.message)

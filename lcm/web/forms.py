@@ -14,7 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from lcm.domain.errors import InvalidInput
-from lcm.domain.storable_text import UNSTORABLE, unstorable_at
+from lcm.domain.storable_text import UNSTORABLE, find_unstorable
 
 _names: dict[str, Callable[[], Sequence[str]]] = {}
 
@@ -24,7 +24,7 @@ def register_names(kind: str, read: Callable[[], Sequence[str]]) -> None:
     _names[kind] = read
 
 
-def names_of(kind: str) -> Sequence[str]:
+def registered_names(kind: str) -> Sequence[str]:
     return _names[kind]() if kind in _names else ()
 
 
@@ -95,13 +95,13 @@ class JsonField(forms.JSONField):
 
     def to_python(self, value: Any) -> Any:
         found = super().to_python(value)
-        if unstorable_at(found) is not None:
+        if find_unstorable(found) is not None:
             raise forms.ValidationError(UNSTORABLE)
         return found
 
     def bound_data(self, data: Any, initial: Any) -> Any:
         found = super().bound_data(data, initial)
-        return found if unstorable_at(found) is None else InvalidJSONInput(data)
+        return found if find_unstorable(found) is None else InvalidJSONInput(data)
 
 
 class ObjectField(JsonField):

@@ -16,9 +16,9 @@ from django_filters import ChoiceFilter, FilterSet, MultipleChoiceFilter
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role, role_of
 from lcm.web.export import export
-from lcm.web.filter_inputs import Typed
+from lcm.web.filter_inputs import TypedInputMixin
 from lcm.web.filters import ObjectFilter
-from lcm.web.pagination import Page, capped_count, page_of, page_of_keys
+from lcm.web.pagination import RowPage, capped_count, page_of, page_of_keys
 
 PAGE_SIZES = (25, 50, 100, 200)
 _NOT_FILTERS = ("cursor", "sort", "size", "format")
@@ -81,34 +81,34 @@ class ListPage:
     # What the figures of the table are of, in a sentence.
     note: str = ""
     # What an empty list says first; by default that there is none yet.
-    nothing: str = ""
+    empty_text: str = ""
     lead: Callable[[], str] = lambda: ""
     actions: Sequence[PageAction] = ()
     bulk: Sequence[BulkAction] = ()
     # What an export has, when that is more than is shown.
-    exported: Sequence[Column] = ()
+    export_columns: Sequence[Column] = ()
     # An order that no column has: the keys of the rows in it.
     order: Callable[[QuerySet[Any]], Sequence[Any]] | None = None
     # What the rows of one page are given on top, a query or two for all.
-    dress: Callable[[Sequence[Any]], None] | None = None
+    enrich_rows: Callable[[Sequence[Any]], None] | None = None
     # From which role on rows end with a cell for what can be done to one.
     row_actions: Role | None = None
     template: str = "list.html"
     # Asked for again every few seconds, as long as nobody is choosing among its rows.
     live: bool = False
 
-    def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> Page[Any]:
+    def page_of(self, queryset: QuerySet[Any], *, sort: str, size: int, cursor: str = "") -> RowPage[Any]:
         if self.order is not None:
-            found: Page[Any] = page_of_keys(queryset, self.order(queryset), size=size, cursor=cursor)
+            found: RowPage[Any] = page_of_keys(queryset, self.order(queryset), size=size, cursor=cursor)
         else:
             found = page_of(queryset, sort=sort, size=size, cursor=cursor)
-        if self.dress is not None:
-            self.dress(found.rows)
+        if self.enrich_rows is not None:
+            self.enrich_rows(found.rows)
         return found
 
     @property
     def empty_title(self) -> str:
-        return self.nothing or f"There is no {self.noun} yet"
+        return self.empty_text or f"There is no {self.noun} yet"
 
     def named(self, count: int) -> str:
         return self.noun if count == 1 else self.plural
@@ -122,7 +122,7 @@ def replace_list(page: ListPage, by: ListPage) -> None:
     _replaced[page.title] = by
 
 
-def shown_list(page: ListPage) -> ListPage:
+def resolve_list(page: ListPage) -> ListPage:
     return _replaced.get(page.title, page)
 
 
@@ -130,7 +130,7 @@ def list_page(
     request: HttpRequest, page: ListPage, *, crumbs: Sequence[tuple[str, str]] = ()
 ) -> HttpResponseBase:
     """Answer a list: the whole page, its results for htmx, or an export."""
-    page = shown_list(page)
+    page = resolve_list(page)
     filterset = page.filterset(request.GET, queryset=page.rows())
     filtered = filterset.qs if filterset.is_valid() else page.rows().none()
     sort = _sort(request, page)
@@ -176,7 +176,7 @@ def list_page(
     return render(request, "list.html#results" if partial else page.template, context)
 
 
-def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
+def selected_rows(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]:
     """The rows a bulk action is for: those ticked, or all that match the filters; and how to say it."""
     if request.POST.get("all"):
         filterset = page.filterset(QueryDict(request.POST.get("filter_query", "")), queryset=page.rows())
@@ -193,7 +193,7 @@ def selection(request: HttpRequest, page: ListPage) -> tuple[QuerySet[Any], str]
 
 def _rows(
     request: HttpRequest, page: ListPage, queryset: QuerySet[Any], *, sort: str, size: int
-) -> tuple[Page[Any], str]:
+) -> tuple[RowPage[Any], str]:
     try:
         return page.page_of(queryset, sort=sort, size=size, cursor=request.GET.get("cursor", "")), ""
     except InvalidInput as error:
@@ -202,7 +202,7 @@ def _rows(
 
 def _sort(request: HttpRequest, page: ListPage) -> str:
     asked = request.GET.get("sort", "")
-    columns = (*page.columns, *page.exported)
+    columns = (*page.columns, *page.export_columns)
     known = {column.sort.removeprefix("-") for column in columns if column.sort}
     return asked if asked.removeprefix("-") in known else page.default_sort
 
@@ -245,7 +245,7 @@ def _menus(filterset: FilterSet) -> list[dict[str, Any]]:
             if options := _options(filterset, name):
                 several = isinstance(each, MultipleChoiceFilter)
                 menus[name] = _menu(name, each, options, several=several)
-        elif isinstance(each, Typed) and each.menu:
+        elif isinstance(each, TypedInputMixin) and each.menu:
             menu = menus.setdefault(each.menu, _menu(name, each, []))
             menu["inputs"].append(_input(filterset, name, each))
     return list(menus.values())
@@ -261,7 +261,7 @@ def _options(filterset: FilterSet, name: str) -> list[tuple[Any, str, bool]]:
     return [(value, label, str(value) in chosen) for value, label in choices if value != ""]
 
 
-def _input(filterset: FilterSet, name: str, each: Typed) -> dict[str, str]:
+def _input(filterset: FilterSet, name: str, each: TypedInputMixin) -> dict[str, str]:
     """As the browser takes it; what cannot be read stays as it was typed."""
     value = filterset.form.cleaned_data.get(name) if filterset.form.is_valid() else None
     typed = each.as_typed(value) if value else filterset.data.get(name, "")
@@ -293,7 +293,7 @@ def _chips(request: HttpRequest, filterset: FilterSet) -> list[dict[str, str]]:
 def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
     if isinstance(each, ObjectFilter):
         return each.name_of(value)
-    if isinstance(each, Typed) and (found := filterset.form.cleaned_data.get(name)):
+    if isinstance(each, TypedInputMixin) and (found := filterset.form.cleaned_data.get(name)):
         return each.as_said(found)
     choices = dict(getattr(filterset.form.fields[name], "choices", ()))
     known = {str(key): str(label) for key, label in choices.items()}

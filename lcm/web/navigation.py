@@ -8,7 +8,7 @@ from lcm.domain.roles import Role
 
 
 @dataclass(frozen=True)
-class Entry:
+class NavEntry:
     """An entry is current on its own address, and on those that begin with its prefix."""
 
     key: str
@@ -22,32 +22,32 @@ class Entry:
 @dataclass(frozen=True)
 class NavGroup:
     title: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[NavEntry] = field(default_factory=list)
 
 
 GROUPS = (
     NavGroup(
         "",
         [
-            Entry("overview", "Overview", "home", "/overview/", "squares-2x2"),
-            Entry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
+            NavEntry("overview", "Overview", "home", "/overview/", "squares-2x2"),
+            NavEntry("sessions", "Sessions", "session_list", "/sessions/", "play-circle"),
         ],
     ),
     NavGroup(
         "Plan",
         [
-            Entry("definitions", "Definitions", "definition_list", "/definitions/", "document-text"),
-            Entry("domains", "Domains", "domain_list", "/domains/", "building-office-2"),
-            Entry("projects", "Projects", "project_list", "/projects/", "folder"),
+            NavEntry("definitions", "Definitions", "definition_list", "/definitions/", "document-text"),
+            NavEntry("domains", "Domains", "domain_list", "/domains/", "building-office-2"),
+            NavEntry("projects", "Projects", "project_list", "/projects/", "folder"),
         ],
     ),
     NavGroup(
         "System",
         [
-            Entry("people", "People", "person_list", "/people/", "users", Role.ADMIN),
-            Entry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
-            Entry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
-            Entry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
+            NavEntry("people", "People", "person_list", "/people/", "users", Role.ADMIN),
+            NavEntry("tokens", "Tokens", "token_list", "/tokens/", "key", Role.ADMIN),
+            NavEntry("jobs", "Jobs", "job_list", "/jobs/", "briefcase"),
+            NavEntry("changes", "Change log", "change_list", "/changes/", "list-bullet"),
         ],
     ),
 )
@@ -62,7 +62,7 @@ def add_prefix(key: str, prefix: str) -> None:
                 group.entries[place] = replace(entry, prefix=tuple(dict.fromkeys((*known, prefix))))
 
 
-def register_entry(group: str, entry: Entry, *, after: str = "") -> None:
+def register_entry(group: str, entry: NavEntry, *, after: str = "") -> None:
     """Add an app's entry to a group, behind another one or at the end; called when the app is ready."""
     entries = next(each.entries for each in GROUPS if each.title == group)
     keys = [each.key for each in entries]

@@ -22,7 +22,7 @@ LARGEST = 2**63
 
 
 @dataclass(frozen=True)
-class Page(Generic[M]):
+class RowPage(Generic[M]):
     """Some rows, how many stand before them, and where the neighbours are."""
 
     rows: list[M]
@@ -37,7 +37,7 @@ class Page(Generic[M]):
         return self.first + len(self.rows) - 1
 
 
-def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") -> Page[M]:
+def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") -> RowPage[M]:
     """One page, sorted by a column that is never null (`-name` for descending) and then by id."""
     column, descending = sort.removeprefix("-"), sort.startswith("-")
     position = _decode(queryset.model, column, cursor) if cursor else None
@@ -60,7 +60,7 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
         skipped = max(skipped - len(rows), 0) if more else 0
     has_next = bool(rows) and (more or backwards)
     has_previous = bool(rows) and position is not None and (more or not backwards)
-    return Page(
+    return RowPage(
         rows=rows,
         first=skipped + 1,
         next=_encode(rows[-1], column, skipped + len(rows), backwards=False) if has_next else None,
@@ -68,13 +68,13 @@ def page_of(queryset: QuerySet[M], *, sort: str, size: int, cursor: str = "") ->
     )
 
 
-def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> Page[M]:
+def page_of_keys(queryset: QuerySet[M], keys: Sequence[Any], *, size: int, cursor: str = "") -> RowPage[M]:
     """One page of rows in an order that no column has: that of the keys. The cursor counts them."""
     if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
         raise InvalidInput({"cursor": "This page address is not valid; start from the first page."})
     start = int(cursor or 0)
     found = queryset.in_bulk(keys[start : start + size])
-    return Page(
+    return RowPage(
         rows=[found[key] for key in keys[start : start + size] if key in found],
         first=start + 1,
         next=str(start + size) if start + size < len(keys) else None,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from lcm.domain.roles import Role
 
-MOST = 8
+MAX_HITS = 8
 
 
 @dataclass(frozen=True)
-class Hit:
+class SearchHit:
     """One thing that was found; `look` is its status, with the word for it."""
 
     title: str
@@ -22,7 +22,7 @@ class Hit:
 
 
 # What is looked for, at most how many, and for whom.
-Find = Callable[[str, int, Role], Sequence[Hit]]
+Find = Callable[[str, int, Role], Sequence[SearchHit]]
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Finder:
 
 
 @dataclass(frozen=True)
-class Group:
+class SearchGroup:
     title: str
-    hits: Sequence[Hit]
+    hits: Sequence[SearchHit]
     list_url_name: str
     more: bool
 
@@ -51,12 +51,12 @@ def register_finder(name: str, finder: Finder) -> None:
     _finders[name] = finder
 
 
-def search(text: str, role: Role) -> list[Group]:
+def search(text: str, role: Role) -> list[SearchGroup]:
     """What is called so, kind by kind, a query or two each."""
     groups = []
     for finder in _finders.values():
-        hits = finder.find(text, MOST + 1, role)
+        hits = finder.find(text, MAX_HITS + 1, role)
         if hits:
             url_name = finder.list_url_name if role >= finder.list_role else ""
-            groups.append(Group(finder.title, hits[:MOST], url_name, len(hits) > MOST))
+            groups.append(SearchGroup(finder.title, hits[:MAX_HITS], url_name, len(hits) > MAX_HITS))
     return groups

@@ -9,7 +9,7 @@ from lcm.models import LabletSession
 
 
 @dataclass(frozen=True)
-class Place:
+class SessionLocation:
     """The page of its pool, and its slot once it has one."""
 
     pool_url: str
@@ -17,14 +17,14 @@ class Place:
     slot_url: str = ""
 
 
-Reader = Callable[[LabletSession], Place | None]
+Reader = Callable[[LabletSession], SessionLocation | None]
 _readers: list[Reader] = []
 
 
-def register_place(reader: Reader) -> None:
+def register_session_location(reader: Reader) -> None:
     """Called when an app is ready."""
     _readers.append(reader)
 
 
-def place_of(session: LabletSession) -> Place | None:
+def session_location(session: LabletSession) -> SessionLocation | None:
     return next((place for reader in _readers if (place := reader(session))), None)

@@ -43,12 +43,12 @@ def clock_text(moment: datetime, *, seconds: bool = False) -> str:
     return local.strftime(f"{date}%H:%M:%S" if seconds else f"{date}%H:%M")
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def count_text(count: int, one: str, many: str = "") -> str:
     """`1 node`, `3 nodes`; many are named where an “s” will not do."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
-def in_cores(value: Decimal) -> str:
+def core_count_text(value: Decimal) -> str:
     """`1 core`, `2.5 cores`, on one line."""
     return f"{amount_text(value)}{NBSP}{'core' if value == 1 else 'cores'}"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from observations.arithmetic.assessment import DAYS, ResourceView, weakest
-from observations.arithmetic.impact import Packing, said, worst
+from observations.arithmetic.assessment import DAYS, ResourceView, lowest_confidence
+from observations.arithmetic.impact import Packing, highest_risk, risk_text
 from observations.arithmetic.measures import CPU, MEMORY, amount
 from observations.arithmetic.recommendation import propose
 from observations.models import DefinitionAssessment
-from observations.selectors.evidence import Drivers, Evidence, NodeFigures, Outlier
+from observations.selectors.evidence import Evidence, MemoryDrivers, NodeFigures, Outlier
 from observations.selectors.nodes import NodeAggregate
-from observations.services.requirement_preview import Preview, ResourceImpact
+from observations.services.requirement_preview import RequirementPreview, ResourceImpact
 
 AMOUNTS = ("min", "p50", "p90", "p95", "decayed_p95", "max", "avg", "latest")
 
@@ -27,7 +27,7 @@ def view_json(view: ResourceView) -> dict[str, Any]:
     if summary is not None:
         figures = {name: units(getattr(summary, name)) for name in AMOUNTS} | {"spread": summary.spread}
         proposal = propose(view.resource, "recommended", summary, view.basis)
-        recommended = {"value": units(proposal.value), "trail": proposal.trail}
+        recommended = {"value": units(proposal.value), "trail": proposal.derivation}
     return {
         "basis": view.basis,
         "measured": dict(view.measured),
@@ -50,7 +50,7 @@ def evidence_json(evidence: Evidence) -> dict[str, Any]:
         "n": evidence.digest.n,
         "newest": evidence.newest,
         "class": kept.verdict,
-        "confidence": weakest(evidence.views.values()),
+        "confidence": lowest_confidence(evidence.views.values()),
         "flags": kept.flags,
         "reasons": kept.reasons,
         "waste": waste_json(kept),
@@ -78,14 +78,14 @@ def impact_json(impact: ResourceImpact) -> dict[str, Any]:
         "before": units(impact.required),
         "after": units(impact.proposal.value),
         "percent": impact.percent,
-        "trail": impact.proposal.trail,
+        "trail": impact.proposal.derivation,
         "exceeding": impact.risk.exceeding,
         "of": impact.risk.n,
         "exceeding_last_30_days": impact.exceeding_recent,
         "largest_excess": units(impact.worst_excess),
         "upper_bound": round(impact.risk.upper_bound, 4),
         "risk": impact.risk.level,
-        "risk_said": said(impact.risk),
+        "risk_said": risk_text(impact.risk),
         "confidence": impact.view.confidence.level,
         "confidence_reasons": list(impact.view.confidence.reasons),
         "sessions": [
@@ -114,7 +114,7 @@ def packing_json(before: Packing, after: Packing) -> dict[str, Any]:
     }
 
 
-def preview_json(preview: Preview) -> dict[str, Any]:
+def preview_json(preview: RequirementPreview) -> dict[str, Any]:
     """What an administrator sees before applying."""
     assert preview.definition.current_revision is not None
     return {
@@ -128,7 +128,7 @@ def preview_json(preview: Preview) -> dict[str, Any]:
             "core_hours": units(preview.saving.cpu),
             "gb_hours": units(preview.saving.memory),
         },
-        "risk": worst([impact.risk for impact in preview.impacts]),
+        "risk": highest_risk([impact.risk for impact in preview.impacts]),
         "token": preview.token,
     }
 
@@ -141,9 +141,9 @@ def outlier_json(outlier: Outlier) -> dict[str, Any]:
     }
 
 
-def drivers_json(drivers: Drivers | None) -> dict[str, Any] | None:
+def drivers_json(drivers: MemoryDrivers | None) -> dict[str, Any] | None:
     """Null if the memory of no node is known."""
-    if drivers is None or not drivers.together:
+    if drivers is None or not drivers.nodes_total:
         return None
     nodes = [
         {
@@ -158,8 +158,8 @@ def drivers_json(drivers: Drivers | None) -> dict[str, Any] | None:
     return {
         "session": str(drivers.session_id),
         "memory_gb": units(drivers.value),
-        "nodes_together_gb": units(drivers.together),
-        "of_another_moment": drivers.of_another_moment,
+        "nodes_together_gb": units(drivers.nodes_total),
+        "of_another_moment": drivers.from_other_observation,
         "nodes": nodes,
     }
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from observations.selectors.live import RANGES, WHOLE_SESSION
 
 MOST_KERNELS = 5_000
-STATES = [(state.value, state.value) for state in State]
+STATES = [(state.value, state.value) for state in LiveState]
 
 
 class MetricValueSerializer(serializers.Serializer[Any]):

@@ -1,7 +1,7 @@
 """The body of an observation in the OpenAPI document.
 
-These serializers only describe: `lcm.cml.observation.model` reads the body, several times faster. A test compares
-the fields of both.
+These serializers only describe the body: `lcm.cml.observation.model` parses it, several times faster. A test
+compares the fields of both.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from observations.arithmetic.measures import BASES, MEASURED
 from observations.arithmetic.recommendation import CHOICES
 from observations.models import DriftReview, ObservationRequest, RequestState, ReviewState
 from observations.models.drift import KIND_CHOICES
-from observations.services.requirement_preview import CUSTOM, KEEP, Choice
+from observations.services.requirement_preview import CUSTOM, KEEP, RequirementChoice
 
 
 class DriftItemSerializer(serializers.Serializer[Any]):
@@ -46,7 +46,7 @@ class SessionEvidenceSerializer(RecordedSerializer):
     left_out_because = serializers.CharField(allow_blank=True)
 
 
-class RequestSerializer(serializers.ModelSerializer[ObservationRequest]):
+class RequestedObservationSerializer(serializers.ModelSerializer[ObservationRequest]):
     state = serializers.ChoiceField(choices=RequestState.choices)
 
     class Meta:
@@ -81,10 +81,10 @@ class ApplySerializer(PreviewRequestSerializer):
     reason = serializers.CharField(max_length=500)
 
 
-def choices_in(data: dict[str, Any]) -> dict[str, Choice]:
+def choices_in(data: dict[str, Any]) -> dict[str, RequirementChoice]:
     """The checked body as choices by resource."""
     return {
-        name: Choice(each["choice"], each.get("value"), each.get("basis", ""))
+        name: RequirementChoice(each["choice"], each.get("value"), each.get("basis", ""))
         for name in MEASURED
         if (each := data["choices"].get(name))
     }

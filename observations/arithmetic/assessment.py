@@ -8,7 +8,14 @@ from datetime import UTC, datetime
 
 from observations.arithmetic.histogram import Digest, day_of
 from observations.arithmetic.measures import MEASURED, USED, Amounts
-from observations.arithmetic.recommendation import Class, Flag, class_of, flag_of, propose, would_be_over
+from observations.arithmetic.recommendation import (
+    Flag,
+    Provisioning,
+    flag_of,
+    propose,
+    provisioning_of,
+    would_be_over,
+)
 from observations.arithmetic.statistics import (
     LEVELS,
     STALE_DAYS,
@@ -56,9 +63,9 @@ def view_of(
 
 
 @dataclass(frozen=True)
-class Assessed:
+class Assessment:
     n: int
-    verdict: Class
+    verdict: Provisioning
     confidence: str
     newest: datetime | None
     recommended: dict[str, int]
@@ -67,9 +74,9 @@ class Assessed:
 
     def worth(self, waste_cpu: int, waste_memory: int) -> int:
         """The order in which to fix things: too small first, then by what is wasted."""
-        if self.verdict == Class.UNDER:
+        if self.verdict == Provisioning.UNDER:
             return UNDER_FIRST + self.n * 100
-        if self.verdict == Class.OVER:
+        if self.verdict == Provisioning.OVER:
             return min(waste_cpu + waste_memory // GB_PER_CORE, UNDER_FIRST - 1)
         return 0
 
@@ -82,7 +89,7 @@ def assess(
     flags: Mapping[str, str],
     sources: Mapping[str, str],
     today: int,
-) -> Assessed:
+) -> Assessment:
     """Assess a definition. `flags` and `sources` are the present ones, which only evidence changes."""
     views = [
         view_of(resource, digest, newest, today=today, before=sources.get(resource, ""))
@@ -104,10 +111,12 @@ def assess(
         )
         raised += [flag] if flag.direction else []
         undecided |= would_be_over(view.resource, summary=summary, basis=view.basis, required=asked)
-    return Assessed(
+    return Assessment(
         n=digest.n,
-        verdict=class_of(min((summary.n for _, summary in known), default=0), raised, undecided=undecided),
-        confidence=weakest(views),
+        verdict=provisioning_of(
+            min((summary.n for _, summary in known), default=0), raised, undecided=undecided
+        ),
+        confidence=lowest_confidence(views),
         newest=newest[0][0] if newest else None,
         recommended={
             view.resource: propose(view.resource, "recommended", summary, view.basis).value
@@ -130,7 +139,7 @@ def _exceeding(view: ResourceView, digest: Digest, required: int) -> tuple[int, 
     return 0, 0
 
 
-def weakest(views: Iterable[ResourceView]) -> str:
+def lowest_confidence(views: Iterable[ResourceView]) -> str:
     """How far to trust all of it: as far as the resource that is known least, of those that are known."""
     levels = [view.confidence.level for view in views if view.summary is not None]
     return min(levels, key=LEVELS.index, default=LEVELS[0])
@@ -144,7 +153,7 @@ def change_days(days: Days, day: int, figures: Sequence[int], sign: int) -> Days
     return {**rest, str(day): after} if any(after) else rest
 
 
-def within(days: Days, *, today: int) -> Days:
+def recent_days(days: Days, *, today: int) -> Days:
     """Only the last thirty days, in order."""
     return {key: days[key] for key in sorted(days, key=int) if int(key) > today - DAYS}
 

@@ -62,7 +62,7 @@ def _kind(plan: int | None, seen: int | None) -> str:
     return EXTRA if plan is None else CHANGED
 
 
-def after_part(
+def merge_partial(
     items: Sequence[DriftItem], before: Sequence[DriftItem], observed: Ports
 ) -> tuple[list[DriftItem], list[DriftItem]]:
     """When not all ports were read: what was seen to differ, and that with what is known of the others."""
@@ -76,7 +76,7 @@ def leaked_ports(items: Sequence[DriftItem]) -> dict[int, str]:
     return {item.observed: item.name for item in items if item.observed is not None}
 
 
-def counted(items: Sequence[DriftItem]) -> str:
+def kinds_text(items: Sequence[DriftItem]) -> str:
     """`1 conflict, 2 missing`"""
     counts = [(kind, sum(item.kind == kind for item in items)) for kind in KINDS]
     return ", ".join(f"{count} {kind}" for kind, count in counts if count)

@@ -56,7 +56,7 @@ class Histogram:
         total = sum(weight for _, weight in self.bins.values())
         return total * total / self.squares if self.squares else float(self.n)
 
-    def rising(self) -> list[tuple[int, int, int]]:
+    def sorted_rows(self) -> list[tuple[int, int, int]]:
         """(value, count, weight) from the smallest value on."""
         return [(value, *self.bins[value]) for value in sorted(self.bins)]
 
@@ -91,7 +91,7 @@ class Digest:
         stored: dict[str, Any] = {"n": self.n}
         for resource, basis in keys():
             histogram = self.of(resource, basis)
-            if rows := histogram.rising():
+            if rows := histogram.sorted_rows():
                 stored[f"{resource} {basis}"] = [list(row) for row in rows]
                 stored[f"{resource} {basis} squares"] = histogram.squares
         return stored
@@ -111,7 +111,7 @@ def keys() -> Iterator[tuple[str, str]]:
     return ((resource, basis) for resource in MEASURED for basis in BASES)
 
 
-def merged(digests: Iterable[Digest]) -> Digest:
+def merge_digests(digests: Iterable[Digest]) -> Digest:
     """One digest over several revisions."""
     whole = Digest()
     for digest in digests:

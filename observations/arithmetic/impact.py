@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from observations.arithmetic.measures import RULES, text
 
-Whole = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 PORTS, LEASES, GPU = "ports", "leases", "gpu"
 WORDS = {
@@ -26,7 +26,7 @@ UNBOUND = "nothing"
 
 
 @dataclass(frozen=True)
-class Room:
+class WorkerSpace:
     """What a worker has of everything, in hundredths, and in whole ports and leases."""
 
     amounts: Mapping[str, int]
@@ -35,12 +35,12 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Need:
+class SessionDemand:
     """What one session takes; and each of its kernels, where they may be on several workers."""
 
     amounts: Mapping[str, int]
     ports: int
-    kernels: Sequence[Need] = ()
+    kernels: Sequence[SessionDemand] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Packing:
 class Fleet:
     """What workers have of what is asked for, ports last; workers of one shape are one row."""
 
-    def __init__(self, need: Need, rooms: Iterable[Room]) -> None:
+    def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
         self.names = [*need.amounts, PORTS]
         found = [(id(room), room) for room in rooms]
         shapes, counts = dict(found), Counter(key for key, _ in found)
@@ -70,13 +70,13 @@ class Fleet:
         self.workers = np.array([counts[key] for key in shapes], np.int64)
 
 
-def rows_of(each: Iterable[Need | Room], names: Sequence[str]) -> Whole:
+def rows_of(each: Iterable[SessionDemand | WorkerSpace], names: Sequence[str]) -> IntArray:
     """A row each, ports last."""
     rows = [[*(row.amounts[name] for name in names[:-1]), row.ports] for row in each]
     return np.array(rows, np.int64).reshape(-1, len(names))
 
 
-def pack(need: Need, rooms: Iterable[Room]) -> Packing:
+def pack(need: SessionDemand, rooms: Iterable[WorkerSpace]) -> Packing:
     """Each worker filled with this session alone; what is not asked for limits nothing."""
     fleet = Fleet(need, rooms)
     if not fleet.workers.size:
@@ -95,7 +95,7 @@ def pack(need: Need, rooms: Iterable[Room]) -> Packing:
     )
 
 
-def added(packings: Sequence[Packing]) -> Packing:
+def combine_packings(packings: Sequence[Packing]) -> Packing:
     """Those of several pools as one; what binds most workers is named."""
     binding, by_limit = Counter[str](), Counter[str]()
     for each in packings:
@@ -141,12 +141,12 @@ def risk_of(resource: str, exceeding: int, n: int) -> Risk:
     return Risk(resource, exceeding, n, bound)
 
 
-def worst(risks: Sequence[Risk]) -> str:
+def highest_risk(risks: Sequence[Risk]) -> str:
     order = ("high", "medium", "unknown", "low")
     return min((risk.level for risk in risks), key=order.index, default="unknown")
 
 
-def said(risk: Risk) -> str:
+def risk_text(risk: Risk) -> str:
     """The risk in a sentence."""
     label = RULES[risk.resource].label
     if not risk.n:

@@ -14,7 +14,7 @@ MB_PER_GB = 1024
 
 
 @dataclass(frozen=True)
-class Rule:
+class ResourceRule:
     """How one resource is recommended and flagged: amounts in hundredths, headroom in percent."""
 
     label: str
@@ -30,10 +30,10 @@ class Rule:
         return {50: f"half a {self.unit.rstrip('s')}"}.get(self.step, f"a whole {self.unit}")
 
 
-RULES: dict[str, Rule] = {
-    CPU: Rule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
-    MEMORY: Rule("Memory", "GB", 50, 50, {USED: 115, ALLOCATED: 100}, "max", stops=True),
-    STORAGE: Rule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
+RULES: dict[str, ResourceRule] = {
+    CPU: ResourceRule("CPU", "cores", 50, 50, {USED: 115, ALLOCATED: 115}, "decayed_p95", stops=False),
+    MEMORY: ResourceRule("Memory", "GB", 50, 50, {USED: 115, ALLOCATED: 100}, "max", stops=True),
+    STORAGE: ResourceRule("Storage", "GB", 100, 200, {USED: 110, ALLOCATED: 110}, "max", stops=True),
 }
 
 # The peak of a session: amount by (resource, basis); what was not measured is missing, never 0.

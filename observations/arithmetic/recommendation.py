@@ -16,7 +16,7 @@ CHOICES = ("max", "p95", "avg", "latest", "recommended")
 NAMES = {"max": "max", "p95": "p95", "avg": "average", "latest": "latest", "decayed_p95": "decayed p95"}
 
 
-class Class(StrEnum):
+class Provisioning(StrEnum):
     """What a definition is, seen from its sessions."""
 
     UNDER = "under"
@@ -32,7 +32,7 @@ class Proposal:
     resource: str
     choice: str
     value: int
-    trail: str
+    derivation: str
 
 
 def propose(resource: str, choice: str, summary: Summary, basis: str) -> Proposal:
@@ -122,21 +122,21 @@ def would_be_over(resource: str, *, summary: Summary, basis: str, required: int)
     return gap >= rule.floor and gap * 100 >= OVER_PERCENT * required
 
 
-def class_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Class:
+def provisioning_of(n: int, flags: Iterable[Flag], *, undecided: bool) -> Provisioning:
     """Too little of anything weighs more than too much of something else.
 
     `n` is the number of sessions of the resource that the fewest sessions have figures of.
     """
     directions = {flag.direction for flag in flags}
     if UNDER in directions:
-        return Class.UNDER
+        return Provisioning.UNDER
     if OVER in directions:
-        return Class.OVER
+        return Provisioning.OVER
     if n < UNDER_LEAST:
-        return Class.INSUFFICIENT
-    return Class.INSUFFICIENT if undecided and n < OVER_LEAST else Class.OPTIMIZED
+        return Provisioning.INSUFFICIENT
+    return Provisioning.INSUFFICIENT if undecided and n < OVER_LEAST else Provisioning.OPTIMIZED
 
 
-def has_moved(before: int, after: int) -> bool:
+def has_changed(before: int, after: int) -> bool:
     """Whether a recommendation that was dismissed is another one by now: a tenth or more."""
     return abs(after - before) * 10 >= before if before else after != before

@@ -16,20 +16,20 @@ from random import Random
 from statistics import mean
 
 from observations.arithmetic.histogram import Digest, day_of
-from observations.arithmetic.impact import Need, Room, pack, risk_of
+from observations.arithmetic.impact import SessionDemand, WorkerSpace, pack, risk_of
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, RULES, STORAGE, USED, round_up
 from observations.arithmetic.recommendation import propose
 from observations.arithmetic.statistics import summarize
 
 DEFINITIONS, SESSIONS, LEARN, SEED = 200, 60, 22, 7
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
-WORKER = Room({CPU: 48_00, MEMORY: 192_00, STORAGE: 2_000_00, "gpu": 0}, ports=6_000, leases=1_000)
+WORKER = WorkerSpace({CPU: 48_00, MEMORY: 192_00, STORAGE: 2_000_00, "gpu": 0}, ports=6_000, leases=1_000)
 
 Use = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Lab:
+class ReplayDefinition:
     """A definition: what it asks for at first, and what its sessions used, in order."""
 
     guess: Use
@@ -38,7 +38,7 @@ class Lab:
 
 
 @dataclass
-class Outcome:
+class ReplayOutcome:
     """One way of asking for resources, over all sessions after the first 22."""
 
     slack: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Outcome:
     fit: list[int] = field(default_factory=list)
 
     def add(self, asked: Use, used: Sequence[Use]) -> None:
-        self.fit.append(pack(Need({**asked, "gpu": 0}, 4), [WORKER]).sessions)
+        self.fit.append(pack(SessionDemand({**asked, "gpu": 0}, 4), [WORKER]).sessions)
         for use in used:
             self.sessions += 1
             self.slack.append(max(asked[CPU] - use[CPU], 0) / asked[CPU])
@@ -58,12 +58,14 @@ class Outcome:
         return self.exceeded[name] / self.sessions
 
 
-def make_trace(seed: int = SEED, definitions: int = DEFINITIONS, sessions: int = SESSIONS) -> list[Lab]:
+def make_trace(
+    seed: int = SEED, definitions: int = DEFINITIONS, sessions: int = SESSIONS
+) -> list[ReplayDefinition]:
     chance = Random(seed)  # noqa: S311  (a repeatable trace, not a secret)
     return [_lab(chance, sessions) for _ in range(definitions)]
 
 
-def _lab(chance: Random, count: int) -> Lab:
+def _lab(chance: Random, count: int) -> ReplayDefinition:
     """Two in five ask for far too much, as guesses do; one in ten steps, one in five bursts."""
     middle = {CPU: chance.uniform(1, 12), MEMORY: chance.uniform(2, 48), STORAGE: chance.uniform(10, 200)}
     spread = {
@@ -83,7 +85,7 @@ def _lab(chance: Random, count: int) -> Lab:
             for name in MEASURED
         }
         rows.append((BEGIN + timedelta(hours=8 * index), {**use, CPU: int(use[CPU] * burst)}))
-    return Lab(guess, rows, steps)
+    return ReplayDefinition(guess, rows, steps)
 
 
 def recommend(seen: Sequence[tuple[datetime, Use]]) -> Use:
@@ -100,26 +102,26 @@ def recommend(seen: Sequence[tuple[datetime, Use]]) -> Use:
 
 
 @dataclass(frozen=True)
-class Result:
-    before: Outcome
-    after: Outcome
+class ReplayResult:
+    before: ReplayOutcome
+    after: ReplayOutcome
     memory_steps: int
     stated_risk: float
 
 
-def replay(trace: Sequence[Lab], learn: int = LEARN) -> Result:
+def replay(trace: Sequence[ReplayDefinition], learn: int = LEARN) -> ReplayResult:
     """Ask for the guess and for the recommendation, and compare with what was used afterwards."""
-    before, after, memory_steps = Outcome(), Outcome(), 0
+    before, after, memory_steps = ReplayOutcome(), ReplayOutcome(), 0
     for lab in trace:
         later = [use for _, use in lab.sessions[learn:]]
         asked = recommend(lab.sessions[:learn])
         before.add(lab.guess, later)
         after.add(asked, later)
         memory_steps += sum(use[MEMORY] > asked[MEMORY] for use in later) if lab.steps else 0
-    return Result(before, after, memory_steps, risk_of(MEMORY, 0, learn).upper_bound)
+    return ReplayResult(before, after, memory_steps, risk_of(MEMORY, 0, learn).upper_bound)
 
 
-def report(result: Result) -> str:
+def report(result: ReplayResult) -> str:
     """A table that can be put into the docs as it is."""
     before, after = result.before, result.after
     rows = [

@@ -10,13 +10,22 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from observations.arithmetic.impact import LEASES, UNBOUND, Fleet, Need, Packing, Room, Whole, rows_of
+from observations.arithmetic.impact import (
+    LEASES,
+    UNBOUND,
+    Fleet,
+    IntArray,
+    Packing,
+    SessionDemand,
+    WorkerSpace,
+    rows_of,
+)
 
 # Only the largest kernels are fitted one by one; what the others take counts in the sums.
 LARGEST = 16
 
 
-def pack_apart(need: Need, rooms: Sequence[Room]) -> Packing:
+def pack_spread(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
     """At most so many sessions of kernels on the workers of one pool, and what binds."""
     fleet = _FleetForKernels(need, rooms)
     if not fleet.workers.size:
@@ -35,7 +44,7 @@ def pack_apart(need: Need, rooms: Sequence[Room]) -> Packing:
 class _FleetForKernels(Fleet):
     """Workers with a lease left, and a row for each kernel of what it asks for."""
 
-    def __init__(self, need: Need, rooms: Iterable[Room]) -> None:
+    def __init__(self, need: SessionDemand, rooms: Iterable[WorkerSpace]) -> None:
         super().__init__(need, (room for room in rooms if room.leases > 0))
         self.asked = rows_of(need.kernels, self.names)
 
@@ -58,11 +67,11 @@ class _FleetForKernels(Fleet):
         each = max((-(-int(w) // int(m)) for w, m in zip(whole, most, strict=True) if w), default=1)
         return int(self.leases @ self.workers) // each
 
-    def largest(self) -> Whole:
+    def largest(self) -> IntArray:
         kernels = np.unique(self.asked, axis=0)
         return kernels[kernels.any(axis=1)][::-1][:LARGEST]
 
-    def places_for(self, kernel: Whole) -> tuple[int, str]:
+    def places_for(self, kernel: IntArray) -> tuple[int, str]:
         """Sessions by the places for a kernel, which those share that are as large, and what binds."""
         takes = kernel > 0
         larger = int((self.asked >= kernel).all(axis=1).sum())

@@ -63,7 +63,7 @@ def _reach(steps: Iterable[tuple[int, int]], needed: int) -> int:
 
 def summarize(histogram: Histogram, latest: int | None) -> Summary | None:
     """The figures of a histogram; nothing of an empty one."""
-    rows = histogram.rising()
+    rows = histogram.sorted_rows()
     if not rows:
         return None
     n = sum(row[1] for row in rows)
@@ -96,9 +96,9 @@ def source_of(digest: Digest, resource: str, before: str = "") -> str:
     return USED if is_enough else ALLOCATED
 
 
-def usual_range(histogram: Histogram) -> tuple[float, float] | None:
+def normal_range(histogram: Histogram) -> tuple[float, float] | None:
     """Outside of it the modified z-score is above 3.5; none when the samples do not say."""
-    rows = histogram.rising()
+    rows = histogram.sorted_rows()
     n = sum(row[1] for row in rows)
     if n < 5:
         return None
@@ -106,9 +106,9 @@ def usual_range(histogram: Histogram) -> tuple[float, float] | None:
     away = Histogram()
     for value, count, weight in rows:
         away.add(abs(value - middle), weight, count)
-    scale = percentile(away.rising(), 50) / MAD_SCALE
+    scale = percentile(away.sorted_rows(), 50) / MAD_SCALE
     if not scale:
-        mean = sum(value * count for value, count, _ in away.rising()) / n
+        mean = sum(value * count for value, count, _ in away.sorted_rows()) / n
         scale = mean * MEAN_DEVIATION_SCALE
     return (middle - OUTLIER_SCORE * scale, middle + OUTLIER_SCORE * scale) if scale else None
 

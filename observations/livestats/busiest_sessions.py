@@ -9,39 +9,41 @@ from uuid import UUID
 
 from observations.livestats.cached_stats import MARGIN_SECONDS
 from observations.livestats.client import PrometheusClient
-from observations.livestats.prometheus_settings import Options
+from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.promql import Queries
 from observations.livestats.responses import PrometheusError
-from observations.livestats.single_flight import key_of, shared
-from observations.livestats.states import State
+from observations.livestats.single_flight import cache_key, load_once
+from observations.livestats.states import LiveState
 
 
 @dataclass(frozen=True)
-class Ranking:
+class BusiestResult:
     """How much each of the busiest uses, and when that was read."""
 
-    state: State
+    state: LiveState
     by_session: dict[UUID, float] = field(default_factory=dict)
     error: str = ""
     read_at: datetime | None = None
 
 
-def busiest(metric: str, count: int) -> Ranking:
-    options = Options.from_settings()
+def busiest(metric: str, count: int) -> BusiestResult:
+    options = PrometheusSettings.from_settings()
     if not options.is_configured:
-        return Ranking(State.NOT_CONFIGURED)
+        return BusiestResult(LiveState.NOT_CONFIGURED)
 
-    def load(before: Ranking | None) -> Ranking:
+    def load(before: BusiestResult | None) -> BusiestResult:
         try:
             return asyncio.run(_query(options, metric, count))
         except PrometheusError as error:
-            return replace(before or Ranking(State.FAILED), state=State.FAILED, error=str(error))
+            return replace(
+                before or BusiestResult(LiveState.FAILED), state=LiveState.FAILED, error=str(error)
+            )
 
-    key = key_of("busiest", [metric, count])
-    return shared(key, load, fresh=options.cache, patience=options.timeout + MARGIN_SECONDS)
+    key = cache_key("busiest", [metric, count])
+    return load_once(key, load, fresh=options.cache, patience=options.timeout + MARGIN_SECONDS)
 
 
-async def _query(options: Options, metric: str, count: int) -> Ranking:
+async def _query(options: PrometheusSettings, metric: str, count: int) -> BusiestResult:
     queries = Queries(window=options.window, labels=options.labels)
     async with PrometheusClient(options) as client:
         answer = await client.query(queries.busiest(metric, count))
@@ -51,4 +53,4 @@ async def _query(options: Options, metric: str, count: int) -> Ranking:
             found[UUID(sample.labels["session_id"])] = sample.value
         except (KeyError, ValueError):
             continue
-    return Ranking(State.OK if found else State.ABSENT, found, read_at=datetime.now(UTC))
+    return BusiestResult(LiveState.OK if found else LiveState.ABSENT, found, read_at=datetime.now(UTC))

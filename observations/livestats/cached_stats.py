@@ -8,9 +8,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from observations.livestats.live_stats import LiveStats, query_kernel_live_stats
-from observations.livestats.prometheus_settings import Options
-from observations.livestats.single_flight import key_of, shared
-from observations.livestats.states import State
+from observations.livestats.prometheus_settings import PrometheusSettings
+from observations.livestats.single_flight import cache_key, load_once
+from observations.livestats.states import LiveState
 
 # Waiting for someone else's answer takes a little longer than getting one.
 MARGIN_SECONDS = 1.0
@@ -18,7 +18,7 @@ MARGIN_SECONDS = 1.0
 
 def kernel_live_stats(kernel_ids: Iterable[UUID | str]) -> LiveStats:
     """What is known of these kernels; while Prometheus is down, the last that was known, marked failed."""
-    options = Options.from_settings()
+    options = PrometheusSettings.from_settings()
     ids = sorted({str(each) for each in kernel_ids})
 
     def load(before: LiveStats | None) -> LiveStats:
@@ -26,18 +26,18 @@ def kernel_live_stats(kernel_ids: Iterable[UUID | str]) -> LiveStats:
 
     if not options.is_configured or not ids:
         return load(None)
-    return shared(
-        key_of("kernels", ids), load, fresh=options.cache, patience=options.timeout + MARGIN_SECONDS
+    return load_once(
+        cache_key("kernels", ids), load, fresh=options.cache, patience=options.timeout + MARGIN_SECONDS
     )
 
 
 def _with_last_known(found: LiveStats, before: LiveStats | None) -> LiveStats:
     """For what could not be asked, the figures of before with the time they were read."""
-    if before is None or found.state is not State.FAILED:
+    if before is None or found.state is not LiveState.FAILED:
         return found
     kernels = dict(found.kernels)
     for kernel, stats in found.kernels.items():
-        if stats.state is State.FAILED and kernel in before.kernels:
+        if stats.state is LiveState.FAILED and kernel in before.kernels:
             old = before.kernels[kernel]
             kernels[kernel] = replace(stats, metrics=old.metrics, observed_at=old.observed_at)
     return replace(found, kernels=kernels)

@@ -10,7 +10,7 @@ BYTES = "lcm_container_bytes_total"
 OBSERVED_AT = "lcm_container_observed_timestamp_seconds"
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """How a metric is read: as it is, by how much it grew over the window, or how fast it grows."""
 
     GAUGE = "gauge"
@@ -23,7 +23,7 @@ class Metric:
     """`capacity` names the metric whose capacity it is measured against; none where nothing limits it."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     label: str
     unit: str
     capacity: str | None = None
@@ -32,17 +32,17 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("cpu_util", Kind.GAUGE, "CPU", "cores", "cpu_util"),
-        Metric("mem", Kind.GAUGE, "Memory", "bytes", "mem"),
-        Metric("disk", Kind.GAUGE, "Disk", "bytes", "disk"),
-        Metric("disk_read", Kind.DIFF, "Read from disk", "bytes"),
-        Metric("disk_write", Kind.DIFF, "Written to disk", "bytes"),
-        Metric("net_rx", Kind.RATE, "Received", "bytes/s"),
-        Metric("net_tx", Kind.RATE, "Sent", "bytes/s"),
+        Metric("cpu_util", MetricKind.GAUGE, "CPU", "cores", "cpu_util"),
+        Metric("mem", MetricKind.GAUGE, "Memory", "bytes", "mem"),
+        Metric("disk", MetricKind.GAUGE, "Disk", "bytes", "disk"),
+        Metric("disk_read", MetricKind.DIFF, "Read from disk", "bytes"),
+        Metric("disk_write", MetricKind.DIFF, "Written to disk", "bytes"),
+        Metric("net_rx", MetricKind.RATE, "Received", "bytes/s"),
+        Metric("net_tx", MetricKind.RATE, "Sent", "bytes/s"),
     )
 }
 
 
-def names(*kinds: Kind) -> list[str]:
+def names(*kinds: MetricKind) -> list[str]:
     """The metrics of these kinds, in the order of the catalogue."""
     return [metric.name for metric in METRICS.values() if metric.kind in kinds]

@@ -15,8 +15,8 @@ from typing import Any, Self
 import httpx
 
 from observations.livestats.outages import end_outage, note_outage, skip_reason
-from observations.livestats.prometheus_settings import Options
-from observations.livestats.responses import Answer, PrometheusError, read_answer, refusal
+from observations.livestats.prometheus_settings import PrometheusSettings
+from observations.livestats.responses import PrometheusError, QueryResult, error_message, parse_response
 
 # Prometheus works on 20 queries at a time if it is not told otherwise.
 AT_ONCE = 16
@@ -32,7 +32,9 @@ class PrometheusClient:
     A range query may be slow by itself: only its connection tells whether Prometheus is there.
     """
 
-    def __init__(self, options: Options, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self, options: PrometheusSettings, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
         self._options = options
         self._skipped = skip_reason(options)
         self._answered = False
@@ -58,16 +60,16 @@ class PrometheusClient:
     ) -> None:
         await self._http.aclose()
 
-    async def query(self, promql: str) -> Answer:
+    async def query(self, promql: str) -> QueryResult:
         """The value of an expression now."""
         return await self._ask("query", {"query": promql})
 
-    async def query_range(self, promql: str, *, start: float, end: float, step: float) -> Answer:
+    async def query_range(self, promql: str, *, start: float, end: float, step: float) -> QueryResult:
         """The values of an expression over time; moments and step in seconds."""
         times = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
         return await self._ask("query_range", {"query": promql, **times})
 
-    async def _ask(self, path: str, form: Mapping[str, str]) -> Answer:
+    async def _ask(self, path: str, form: Mapping[str, str]) -> QueryResult:
         async with self._gate:
             if self._skipped and not self._answered:
                 raise PrometheusError(self._skipped)
@@ -94,10 +96,10 @@ class PrometheusClient:
             self._note_answer()
         body = _json(content)
         if status != httpx.codes.OK:
-            raise PrometheusError(f"it answered {status} {refusal(body)}".strip())
+            raise PrometheusError(f"it answered {status} {error_message(body)}".strip())
         if body is None:
             raise PrometheusError("its answer is not JSON")
-        return read_answer(body)
+        return parse_response(body)
 
     def _note_failure(self, problem: str, *, is_outage: bool) -> None:
         """Skip the client's other queries, and Prometheus for all clients if this is an outage.

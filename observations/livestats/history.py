@@ -12,12 +12,12 @@ from uuid import UUID
 from observations.livestats.cached_stats import MARGIN_SECONDS
 from observations.livestats.catalogue import METRICS
 from observations.livestats.client import PrometheusClient
-from observations.livestats.live_stats import tried
-from observations.livestats.prometheus_settings import Options
+from observations.livestats.live_stats import try_query
+from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.promql import Queries
-from observations.livestats.responses import Answer, Line, PrometheusError, kernel_of
-from observations.livestats.single_flight import key_of, shared
-from observations.livestats.states import State
+from observations.livestats.responses import PrometheusError, QueryResult, RangeSeries, kernel_of
+from observations.livestats.single_flight import cache_key, load_once
+from observations.livestats.states import LiveState
 
 MOST_POINTS = 240
 MOST_KERNELS = 500
@@ -28,7 +28,7 @@ Points = tuple[tuple[float, float], ...]
 class History:
     """By kernel and metric, values at steps of so many seconds; `problems` says what could not be had."""
 
-    state: State
+    state: LiveState
     start: datetime
     end: datetime
     step: float
@@ -43,7 +43,7 @@ def step_for(seconds: float, least: float) -> float:
 
 def kernel_history(kernel_ids: Iterable[UUID | str], *, start: datetime, end: datetime) -> History:
     """How these kernels did between two moments; those who look at the same within a step share an answer."""
-    options = Options.from_settings()
+    options = PrometheusSettings.from_settings()
     ids = sorted({str(each) for each in kernel_ids})[:MOST_KERNELS]
     span = max((end - start).total_seconds(), options.step)
     step = step_for(span, options.step)
@@ -51,35 +51,37 @@ def kernel_history(kernel_ids: Iterable[UUID | str], *, start: datetime, end: da
     last = math.floor(end.timestamp() / step) * step
     first = last - math.ceil(span / step) * step
     if not options.is_configured:
-        return _history(State.NOT_CONFIGURED, first, last, step)
+        return _history(LiveState.NOT_CONFIGURED, first, last, step)
 
     def load(before: History | None) -> History:
         found = asyncio.run(_query(options, ids, first, last, step))
-        return before if found.state is State.FAILED and before is not None else found
+        return before if found.state is LiveState.FAILED and before is not None else found
 
-    key = key_of("history", [*ids, f"{last - first:.3f}", f"{step:.3f}"])
-    return shared(key, load, fresh=step, patience=options.timeout + MARGIN_SECONDS)
+    key = cache_key("history", [*ids, f"{last - first:.3f}", f"{step:.3f}"])
+    return load_once(key, load, fresh=step, patience=options.timeout + MARGIN_SECONDS)
 
 
-async def _query(options: Options, ids: Sequence[str], start: float, end: float, step: float) -> History:
+async def _query(
+    options: PrometheusSettings, ids: Sequence[str], start: float, end: float, step: float
+) -> History:
     queries = Queries(window=options.window, labels=options.labels)
     texts = (queries.gauges_over_time(ids), queries.rates(ids, over=max(options.window, step)))
     async with PrometheusClient(options) as client:
-        asked = (tried(client.query_range(text, start=start, end=end, step=step)) for text in texts)
+        asked = (try_query(client.query_range(text, start=start, end=end, step=step)) for text in texts)
         answers = await asyncio.gather(*asked)
-    good = [answer for answer in answers if isinstance(answer, Answer)]
+    good = [answer for answer in answers if isinstance(answer, QueryResult)]
     problems = tuple(dict.fromkeys(str(each) for each in answers if isinstance(each, PrometheusError)))
     kernels = _by_kernel([line for answer in good for line in answer.lines])
     if not good:
-        state = State.FAILED
+        state = LiveState.FAILED
     elif problems:
-        state = State.PARTIAL
+        state = LiveState.PARTIAL
     else:
-        state = State.OK if kernels else State.ABSENT
+        state = LiveState.OK if kernels else LiveState.ABSENT
     return _history(state, start, end, step, kernels, problems)
 
 
-def _by_kernel(lines: Iterable[Line]) -> dict[str, dict[str, Points]]:
+def _by_kernel(lines: Iterable[RangeSeries]) -> dict[str, dict[str, Points]]:
     """Lines of a controller that took over from another are one line."""
     found: dict[tuple[str, str], dict[float, float]] = {}
     for line in sorted(lines, key=lambda each: each.labels.get("instance", "")):
@@ -93,7 +95,7 @@ def _by_kernel(lines: Iterable[Line]) -> dict[str, dict[str, Points]]:
 
 
 def _history(
-    state: State,
+    state: LiveState,
     start: float,
     end: float,
     step: float,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from observations.livestats.catalogue import METRICS, Kind
+from observations.livestats.catalogue import METRICS, MetricKind
 from observations.livestats.promql import AVG, MAX, NOW, SEEN
-from observations.livestats.responses import Sample, kernel_of
-from observations.livestats.states import State
+from observations.livestats.responses import SeriesSample, kernel_of
+from observations.livestats.states import LiveState
 
 # What a sample is of: a metric's current value, capacity, percent, highest, mean, growth or speed.
 Figure = tuple[str, str]
@@ -42,13 +42,13 @@ class MetricValue:
 class KernelStats:
     """All that is known of a kernel, and how far it can be trusted."""
 
-    state: State
+    state: LiveState
     metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     observed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedSamples:
     """Figures by kernel, and how many samples could not be used."""
 
     metrics: dict[str, dict[str, MetricValue]]
@@ -56,7 +56,7 @@ class Merged:
     dropped: int
 
 
-def merge(samples: Iterable[Sample], *, window: float) -> Merged:
+def merge(samples: Iterable[SeriesSample], *, window: float) -> MergedSamples:
     """Samples may come twice, of a controller that took over or of two scrapes: the newest reading counts."""
     usable: dict[str, list[tuple[str, Figure, float]]] = {}
     dropped = 0
@@ -75,7 +75,7 @@ def merge(samples: Iterable[Sample], *, window: float) -> Merged:
         if seen is not None and (moment := _moment(seen)) is not None:
             observed[kernel] = moment
         metrics[kernel] = _values(figures, window, observed.get(kernel))
-    return Merged(metrics, observed, dropped)
+    return MergedSamples(metrics, observed, dropped)
 
 
 @lru_cache(maxsize=1_000)
@@ -86,7 +86,7 @@ def _figure(name: str | None, value_type: str | None, stat: str | None) -> Figur
     metric = METRICS.get(name or "")
     if metric is None:
         return None
-    if metric.kind is not Kind.GAUGE:
+    if metric.kind is not MetricKind.GAUGE:
         return (metric.name, metric.kind.value) if stat is None else None
     if stat == NOW and value_type in ("current", "capacity", "pct"):
         return metric.name, value_type
@@ -108,12 +108,12 @@ def _values(
 ) -> dict[str, MetricValue]:
     made = {}
     for metric in METRICS.values():
-        if metric.kind is Kind.GAUGE:
+        if metric.kind is MetricKind.GAUGE:
             current = figures.get((metric.name, "current"))
             rate = None
         else:
             current = figures.get((metric.name, metric.kind.value))
-            rate = current if metric.kind is Kind.RATE or current is None else current / window
+            rate = current if metric.kind is MetricKind.RATE or current is None else current / window
         capacity = figures.get((metric.capacity, "capacity")) if metric.capacity else None
         if current is None and capacity is None:
             continue

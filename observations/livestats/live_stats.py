@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from observations.livestats.catalogue import Kind
+from observations.livestats.catalogue import MetricKind
 from observations.livestats.client import PrometheusClient
 from observations.livestats.kernel_stats import KernelStats, merge
-from observations.livestats.prometheus_settings import Options
+from observations.livestats.prometheus_settings import PrometheusSettings
 from observations.livestats.promql import Queries
-from observations.livestats.responses import Answer, PrometheusError, Sample
-from observations.livestats.states import State, state_of, state_of_all
+from observations.livestats.responses import PrometheusError, QueryResult, SeriesSample
+from observations.livestats.states import LiveState, state_of, state_of_all
 
 logger = logging.getLogger(__name__)
 
 # In the order they are asked.
-KINDS = (Kind.GAUGE, Kind.DIFF, Kind.RATE)
+KINDS = (MetricKind.GAUGE, MetricKind.DIFF, MetricKind.RATE)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LiveStats:
     dropped: int = 0
 
     @property
-    def state(self) -> State:
+    def state(self) -> LiveState:
         return state_of_all(kernel.state for kernel in self.kernels.values())
 
     @property
@@ -45,16 +45,16 @@ class LiveStats:
 
 
 @dataclass
-class Chunk:
+class KernelChunk:
     """Some of the kernels, and what their queries came to."""
 
     kernel_ids: Sequence[str]
-    samples: list[Sample] = field(default_factory=list)
-    failed: dict[Kind, str] = field(default_factory=dict)
+    samples: list[SeriesSample] = field(default_factory=list)
+    failed: dict[MetricKind, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     dropped: int = 0
 
-    def take(self, kind: Kind, answer: Answer | PrometheusError) -> None:
+    def take(self, kind: MetricKind, answer: QueryResult | PrometheusError) -> None:
         if isinstance(answer, PrometheusError):
             self.failed[kind] = str(answer)
             return
@@ -64,46 +64,48 @@ class Chunk:
 
 
 async def query_kernel_live_stats(
-    kernel_ids: Iterable[UUID | str], options: Options, *, client: PrometheusClient | None = None
+    kernel_ids: Iterable[UUID | str], options: PrometheusSettings, *, client: PrometheusClient | None = None
 ) -> LiveStats:
     """Gauges, growth and speed of these kernels; every id is in the answer, whatever became of its query."""
     ids = list(dict.fromkeys(str(each) for each in kernel_ids))
     if not options.is_configured:
-        return nothing_known(ids, State.NOT_CONFIGURED)
+        return empty_stats(ids, LiveState.NOT_CONFIGURED)
     if client is not None:
         chunks = await _ask(client, options, ids)
     else:
         async with PrometheusClient(options) as own:
             chunks = await _ask(own, options, ids)
-    return _put_together(chunks, options, datetime.now(UTC))
+    return _combine(chunks, options, datetime.now(UTC))
 
 
-def nothing_known(kernel_ids: Iterable[str], state: State) -> LiveStats:
+def empty_stats(kernel_ids: Iterable[str], state: LiveState) -> LiveStats:
     return LiveStats({each: KernelStats(state) for each in kernel_ids}, datetime.now(UTC))
 
 
-async def _ask(client: PrometheusClient, options: Options, ids: Sequence[str]) -> list[Chunk]:
+async def _ask(
+    client: PrometheusClient, options: PrometheusSettings, ids: Sequence[str]
+) -> list[KernelChunk]:
     """All queries of all chunks at the same time."""
     queries = Queries(window=options.window, labels=options.labels)
-    chunks = [Chunk(ids[start : start + options.chunk]) for start in range(0, len(ids), options.chunk)]
-    texts = {Kind.GAUGE: queries.gauges, Kind.DIFF: queries.diffs, Kind.RATE: queries.rates}
+    chunks = [KernelChunk(ids[start : start + options.chunk]) for start in range(0, len(ids), options.chunk)]
+    texts = {MetricKind.GAUGE: queries.gauges, MetricKind.DIFF: queries.diffs, MetricKind.RATE: queries.rates}
     asked = [(chunk, kind) for chunk in chunks for kind in KINDS]
     answers = await asyncio.gather(
-        *(tried(client.query(texts[kind](chunk.kernel_ids))) for chunk, kind in asked)
+        *(try_query(client.query(texts[kind](chunk.kernel_ids))) for chunk, kind in asked)
     )
     for (chunk, kind), answer in zip(asked, answers, strict=True):
         chunk.take(kind, answer)
     return chunks
 
 
-async def tried(query: Awaitable[Answer]) -> Answer | PrometheusError:
+async def try_query(query: Awaitable[QueryResult]) -> QueryResult | PrometheusError:
     try:
         return await query
     except PrometheusError as error:
         return error
 
 
-def _put_together(chunks: Sequence[Chunk], options: Options, now: datetime) -> LiveStats:
+def _combine(chunks: Sequence[KernelChunk], options: PrometheusSettings, now: datetime) -> LiveStats:
     kernels: dict[str, KernelStats] = {}
     dropped = 0
     for chunk in chunks:
@@ -133,6 +135,6 @@ def _put_together(chunks: Sequence[Chunk], options: Options, now: datetime) -> L
     )
 
 
-def _words(failed: set[Kind]) -> Iterator[str]:
-    said = {Kind.GAUGE: "usage", Kind.DIFF: "disk traffic", Kind.RATE: "network traffic"}
+def _words(failed: set[MetricKind]) -> Iterator[str]:
+    said = {MetricKind.GAUGE: "usage", MetricKind.DIFF: "disk traffic", MetricKind.RATE: "network traffic"}
     return (said[kind] for kind in KINDS if kind in failed)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
-from observations.livestats.prometheus_settings import Options
-from observations.livestats.single_flight import FORM, KEPT_SECONDS
+from observations.livestats.prometheus_settings import PrometheusSettings
+from observations.livestats.single_flight import KEPT_SECONDS, KEY_PREFIX
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class Outage:
     reason: str
 
 
-def skip_reason(options: Options) -> str:
+def skip_reason(options: PrometheusSettings) -> str:
     """Return why Prometheus is not queried now; empty if the caller may query it.
 
     After the pause one caller may, in all processes that share the cache. The others skip Prometheus until
@@ -47,7 +47,7 @@ def skip_reason(options: Options) -> str:
     return outage.reason
 
 
-def note_outage(options: Options, reason: str) -> None:
+def note_outage(options: PrometheusSettings, reason: str) -> None:
     """Skip Prometheus for a while; it did not answer."""
     key = _key(options)
     text = f"{reason}; LCM asks again after {PAUSE_SECONDS:g} s"
@@ -58,7 +58,7 @@ def note_outage(options: Options, reason: str) -> None:
         _warn(error)
 
 
-def end_outage(options: Options) -> None:
+def end_outage(options: PrometheusSettings) -> None:
     """Query Prometheus again: it answered, or refused at once."""
     key = _key(options)
     try:
@@ -67,8 +67,8 @@ def end_outage(options: Options) -> None:
         _warn(error)
 
 
-def _key(options: Options) -> str:
-    return f"{FORM}:outage:{hashlib.sha256(options.url.encode()).hexdigest()}"
+def _key(options: PrometheusSettings) -> str:
+    return f"{KEY_PREFIX}:outage:{hashlib.sha256(options.url.encode()).hexdigest()}"
 
 
 def _warn(error: Exception) -> None:

@@ -16,7 +16,7 @@ LEAST_SCRAPES = 4
 
 
 @dataclass(frozen=True)
-class Options:
+class PrometheusSettings:
     """Everything in seconds unless it says otherwise; no address means that there is no Prometheus."""
 
     url: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from observations.livestats.catalogue import BYTES, OBSERVED_AT, UTILIZATION, Kind, names
+from observations.livestats.catalogue import BYTES, OBSERVED_AT, UTILIZATION, MetricKind, names
 
 # Of each series these labels are kept: the rest would only make the answer longer.
 KEPT = "kernel_id, metric, value_type, instance"
@@ -41,8 +41,8 @@ class Queries:
         The newest value within the window, so that what has just stopped is stale and not absent.
         """
         ids = list(kernel_ids)
-        gauges = self._selector(UTILIZATION, ids, names(Kind.GAUGE))
-        current = self._selector(UTILIZATION, ids, names(Kind.GAUGE), value_type="current")
+        gauges = self._selector(UTILIZATION, ids, names(MetricKind.GAUGE))
+        current = self._selector(UTILIZATION, ids, names(MetricKind.GAUGE), value_type="current")
         seen = self._selector(OBSERVED_AT, ids)
         return " or ".join(
             (
@@ -55,16 +55,16 @@ class Queries:
 
     def diffs(self, kernel_ids: Iterable[str]) -> str:
         """By how much counters grew over the window."""
-        return self._grown("increase", kernel_ids, names(Kind.DIFF), self._window)
+        return self._grown("increase", kernel_ids, names(MetricKind.DIFF), self._window)
 
     def rates(self, kernel_ids: Iterable[str], *, over: float | None = None) -> str:
         """How fast counters grow, each second; `over` another length of time than the window."""
         window = self._window if over is None else duration(over)
-        return self._grown("rate", kernel_ids, names(Kind.RATE), window)
+        return self._grown("rate", kernel_ids, names(MetricKind.RATE), window)
 
     def gauges_over_time(self, kernel_ids: Iterable[str]) -> str:
         """For a range: current values alone."""
-        selected = self._selector(UTILIZATION, kernel_ids, names(Kind.GAUGE), value_type="current")
+        selected = self._selector(UTILIZATION, kernel_ids, names(MetricKind.GAUGE), value_type="current")
         return f"max by ({KEPT}) ({selected})"
 
     def busiest(self, metric: str, count: int) -> str:

@@ -14,7 +14,7 @@ class PrometheusError(Exception):
     """A query failed; the text says why, for people."""
 
 
-class Sample(NamedTuple):
+class SeriesSample(NamedTuple):
     """A value of a series at a moment (in seconds), with its labels."""
 
     labels: Mapping[str, str]
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class RangeSeries:
     """A series over time: moments in seconds, and values."""
 
     labels: Mapping[str, str]
@@ -31,16 +31,16 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     """What a query came to."""
 
-    samples: tuple[Sample, ...] = ()
-    lines: tuple[Line, ...] = ()
+    samples: tuple[SeriesSample, ...] = ()
+    lines: tuple[RangeSeries, ...] = ()
     dropped: int = 0
     warnings: tuple[str, ...] = field(default=())
 
 
-def read_answer(body: Any) -> Answer:
+def parse_response(body: Any) -> QueryResult:
     """The body of a successful query; raises PrometheusError for one of another form."""
     data = body.get("data") if isinstance(body, dict) and body.get("status") == "success" else None
     if not isinstance(data, dict) or not isinstance(data.get("result"), list):
@@ -50,16 +50,16 @@ def read_answer(body: Any) -> Answer:
     if kind == "vector":
         samples = [_sample(each) for each in result]
         kept = tuple(each for each in samples if each is not None)
-        return Answer(samples=kept, dropped=len(samples) - len(kept), warnings=warnings)
+        return QueryResult(samples=kept, dropped=len(samples) - len(kept), warnings=warnings)
     if kind == "matrix":
         lines = [_line(each) for each in result]
         found = tuple(each for each in lines if each is not None and each.points)
-        return Answer(lines=found, dropped=len(lines) - len(found), warnings=warnings)
+        return QueryResult(lines=found, dropped=len(lines) - len(found), warnings=warnings)
     # A scalar or a string: nothing that belongs to a kernel.
-    return Answer(dropped=1, warnings=warnings)
+    return QueryResult(dropped=1, warnings=warnings)
 
 
-def refusal(body: Any) -> str:
+def error_message(body: Any) -> str:
     """What Prometheus says in the body of an error, or nothing."""
     if not isinstance(body, dict) or body.get("status") != "error":
         return ""
@@ -81,17 +81,17 @@ def _usual_form(text: str) -> str | None:
         return None
 
 
-def _sample(entry: Any) -> Sample | None:
+def _sample(entry: Any) -> SeriesSample | None:
     try:
         at, value = _point(entry["value"])
-        return Sample(_labels(entry), at, value)
+        return SeriesSample(_labels(entry), at, value)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
-def _line(entry: Any) -> Line | None:
+def _line(entry: Any) -> RangeSeries | None:
     try:
-        return Line(_labels(entry), tuple(_points(entry["values"])))
+        return RangeSeries(_labels(entry), tuple(_points(entry["values"])))
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

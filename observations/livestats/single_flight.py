@@ -20,22 +20,22 @@ T = TypeVar("T")
 KEPT_SECONDS = 3600
 POLL_SECONDS = 0.02
 # Beginning of every key; another number when what is kept changes its form.
-FORM = "livestats:2"
+KEY_PREFIX = "livestats:2"
 
 
 @dataclass(frozen=True)
-class Kept(Generic[T]):
+class CachedValue(Generic[T]):
     at: float
     value: T
 
 
-def key_of(what: str, names: Iterable[object]) -> str:
+def cache_key(what: str, names: Iterable[object]) -> str:
     """A key for the same question about the same things."""
     digest = hashlib.sha256("\n".join(sorted(map(str, names))).encode()).hexdigest()
-    return f"{FORM}:{what}:{digest}"
+    return f"{KEY_PREFIX}:{what}:{digest}"
 
 
-def shared(key: str, load: Callable[[T | None], T], *, fresh: float, patience: float) -> T:
+def load_once(key: str, load: Callable[[T | None], T], *, fresh: float, patience: float) -> T:
     """The answer under this key if it is fresh enough; else `load` is called, by one of all who ask.
 
     `load` is given the answer of before, however old. Others wait for it as long as `patience`. Without
@@ -53,7 +53,7 @@ def _shared(key: str, load: Callable[[T | None], T], fresh: float, patience: flo
     deadline = time.monotonic() + patience
     holder = uuid4().hex
     while True:
-        kept: Kept[T] | None = cache.get(key)
+        kept: CachedValue[T] | None = cache.get(key)
         if kept is not None and (time.time() - kept.at < fresh or kept.at >= asked):
             return kept.value
         if cache.add(f"{key}:asking", holder, timeout=max(int(patience) + 1, 1)):
@@ -63,7 +63,7 @@ def _shared(key: str, load: Callable[[T | None], T], fresh: float, patience: flo
         time.sleep(POLL_SECONDS)
     try:
         value = load(kept.value if kept else None)
-        cache.set(key, Kept(time.time(), value), timeout=KEPT_SECONDS)
+        cache.set(key, CachedValue(time.time(), value), timeout=KEPT_SECONDS)
         return value
     finally:
         if cache.get(f"{key}:asking") == holder:

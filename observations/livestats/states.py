@@ -9,7 +9,7 @@ from enum import StrEnum
 STALE_SCRAPES = 2
 
 
-class State(StrEnum):
+class LiveState(StrEnum):
     OK = "ok"
     PARTIAL = "partial"
     STALE = "stale"
@@ -19,25 +19,32 @@ class State(StrEnum):
 
 
 # What is said of many, the first that is true of one of them.
-WORST_FIRST = (State.NOT_CONFIGURED, State.FAILED, State.PARTIAL, State.STALE, State.OK, State.ABSENT)
+WORST_FIRST = (
+    LiveState.NOT_CONFIGURED,
+    LiveState.FAILED,
+    LiveState.PARTIAL,
+    LiveState.STALE,
+    LiveState.OK,
+    LiveState.ABSENT,
+)
 
 
 def state_of(
     *, has_figures: bool, age: float | None, failed: int, asked: int, scrape_interval: float
-) -> State:
+) -> LiveState:
     """Of one kernel: `failed` of the `asked` queries brought nothing, `age` is that of its figures."""
     if failed >= asked:
-        return State.FAILED
+        return LiveState.FAILED
     if failed:
-        return State.PARTIAL
+        return LiveState.PARTIAL
     if not has_figures:
-        return State.ABSENT
+        return LiveState.ABSENT
     if age is None or age > STALE_SCRAPES * scrape_interval:
-        return State.STALE
-    return State.OK
+        return LiveState.STALE
+    return LiveState.OK
 
 
-def state_of_all(states: Iterable[State]) -> State:
+def state_of_all(states: Iterable[LiveState]) -> LiveState:
     """Of many kernels: the worst of those that have figures; absent when none has."""
     found = set(states)
-    return next((state for state in WORST_FIRST if state in found), State.ABSENT)
+    return next((state for state in WORST_FIRST if state in found), LiveState.ABSENT)

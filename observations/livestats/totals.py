@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from observations.livestats.catalogue import METRICS, Kind, Metric
+from observations.livestats.catalogue import METRICS, Metric, MetricKind
 from observations.livestats.history import Points
 from observations.livestats.kernel_stats import MetricValue
 
@@ -36,7 +36,7 @@ def _sum(metric: Metric, values: list[MetricValue]) -> MetricValue:
         capacity=_added(each.capacity for each in values),
         pct=100 * current / against if current is not None and against else None,
         unit=metric.unit,
-        rate=None if metric.kind is Kind.GAUGE else _added(each.rate for each in values),
+        rate=None if metric.kind is MetricKind.GAUGE else _added(each.rate for each in values),
         # The highest of each need not have been at the same moment: their sum says nothing.
         max=None,
         avg=_added(each.avg for each in values),

@@ -4,12 +4,12 @@ from observations.models.aggregates import DefinitionAssessment, ResourceAggrega
 from observations.models.drift import DriftReview, ReviewState
 from observations.models.monitoring import Presence, ScrapeTarget, TargetKind
 from observations.models.requests import ObservationRequest, RequestState
-from observations.models.sessions import LeftOut, SessionObservation
+from observations.models.sessions import NotCountedReason, SessionObservation
 
 __all__ = [
     "DefinitionAssessment",
     "DriftReview",
-    "LeftOut",
+    "NotCountedReason",
     "ObservationRequest",
     "Presence",
     "RequestState",

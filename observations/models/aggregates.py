@@ -11,15 +11,15 @@ from django.db.models import Q
 from lcm.models import DefinitionRevision, LabletDefinition
 from lcm.models.base import IdModel
 from observations.arithmetic.measures import CPU, MEMORY, USED
-from observations.arithmetic.recommendation import Class
+from observations.arithmetic.recommendation import Provisioning
 from observations.arithmetic.statistics import LEVELS
 
 
-class Verdict(models.TextChoices):
-    UNDER = Class.UNDER.value, "Under"
-    OVER = Class.OVER.value, "Over"
-    OPTIMIZED = Class.OPTIMIZED.value, "Optimized"
-    INSUFFICIENT = Class.INSUFFICIENT.value, "Insufficient"
+class ProvisioningClass(models.TextChoices):
+    UNDER = Provisioning.UNDER.value, "Under"
+    OVER = Provisioning.OVER.value, "Over"
+    OPTIMIZED = Provisioning.OPTIMIZED.value, "Optimized"
+    INSUFFICIENT = Provisioning.INSUFFICIENT.value, "Insufficient"
 
 
 class ResourceAggregate(IdModel):
@@ -59,7 +59,9 @@ class DefinitionAssessment(models.Model):
         LabletDefinition, on_delete=models.CASCADE, primary_key=True, related_name="assessment"
     )
     epoch = models.CharField(max_length=64, blank=True)
-    verdict = models.CharField(max_length=12, choices=Verdict, default=Verdict.INSUFFICIENT)
+    verdict = models.CharField(
+        max_length=12, choices=ProvisioningClass, default=ProvisioningClass.INSUFFICIENT
+    )
     confidence = models.CharField(max_length=12, default=LEVELS[0])
     n = models.PositiveIntegerField(default=0)
     last_observed_at = models.DateTimeField(null=True, blank=True)
@@ -88,7 +90,9 @@ class DefinitionAssessment(models.Model):
     class Meta:
         verbose_name = "assessment"
         constraints = [
-            models.CheckConstraint(name="assessment_verdict_known", condition=Q(verdict__in=Verdict.values)),
+            models.CheckConstraint(
+                name="assessment_verdict_known", condition=Q(verdict__in=ProvisioningClass.values)
+            ),
             models.CheckConstraint(name="assessment_confidence_known", condition=Q(confidence__in=LEVELS)),
         ]
         indexes = [

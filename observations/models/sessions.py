@@ -10,7 +10,7 @@ from django.db.models import Q
 from lcm.models import DefinitionRevision, LabletDefinition, LabletSession
 
 
-class LeftOut(models.TextChoices):
+class NotCountedReason(models.TextChoices):
     """Why a session does not count in the aggregate."""
 
     NOT_COLLECTED = "not_collected", "It did not reach collecting"
@@ -57,7 +57,7 @@ class SessionObservation(models.Model):
     held_seconds = models.PositiveIntegerField(default=0)
     reached_collecting = models.BooleanField(default=False)
     is_sample = models.BooleanField(default=False, help_text="It counts in the aggregate.")
-    left_out = models.CharField(max_length=13, choices=LeftOut, blank=True)
+    left_out = models.CharField(max_length=13, choices=NotCountedReason, blank=True)
     excluded_reason = models.CharField(max_length=500, blank=True)
     excluded_by = models.CharField(max_length=150, blank=True)
 
@@ -66,7 +66,8 @@ class SessionObservation(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="observation_sample_or_left_out",
-                condition=Q(is_sample=True, left_out="") | Q(is_sample=False, left_out__in=LeftOut.values),
+                condition=Q(is_sample=True, left_out="")
+                | Q(is_sample=False, left_out__in=NotCountedReason.values),
             ),
         ]
         indexes = [

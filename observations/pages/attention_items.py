@@ -10,24 +10,24 @@ from django.db.models import Case, Count, F, Min, Q, Value, When, Window
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from lcm.models import LabletDefinition, Outcome
-from lcm.web.attention import Look, Need
+from lcm.models import LabletDefinition, RevisionOutcome
+from lcm.web.attention import AttentionItem, FleetSnapshot
 from observations.arithmetic.drift import CONFLICT
-from observations.models.aggregates import Verdict
+from observations.models.aggregates import ProvisioningClass
 from observations.models.drift import KIND_WORDS
 from observations.selectors.drift import open_drift
 
 NAMED = 3
-_REGRESSED = Q(current_revision__outcome=Outcome.REGRESSED)
+_REGRESSED = Q(current_revision__outcome=RevisionOutcome.REGRESSED)
 
 
-def needs_of_observations(look: Look) -> Iterator[Need]:
+def observation_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
     """Revisions that regressed, definitions to review, port conflicts, open drift; in two queries."""
     yield from _definitions()
     yield from _drift(look.now)
 
 
-def _drift(now: datetime) -> Iterator[Need]:
+def _drift(now: datetime) -> Iterator[AttentionItem]:
     rows = open_drift(now).order_by().values("kind")
     kinds = {
         row["kind"]: row
@@ -40,7 +40,7 @@ def _drift(now: datetime) -> Iterator[Need]:
         named = f"Port conflict: **{found['first']}** of {found['of']}"
         text = named if found["count"] == 1 else f"**{found['count']:,} ports** are held by two sessions each"
         more = "Another session has the port as well"
-        yield Need(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
+        yield AttentionItem(text, f"{url}&kind={CONFLICT}", found["oldest"], "bad", more, "oct")
     if kinds:
         count = sum(row["count"] for row in kinds.values())
         more = ", ".join(
@@ -48,17 +48,17 @@ def _drift(now: datetime) -> Iterator[Need]:
         )
         text = f"**{count:,} open port {'deviation' if count == 1 else 'deviations'}**"
         url += "".join(f"&kind={kind}" for kind in sorted(kinds))
-        yield Need(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
+        yield AttentionItem(text, url, min(row["oldest"] for row in kinds.values()), "warn", more, "diamond")
 
 
-def _definitions() -> Iterator[Need]:
+def _definitions() -> Iterator[AttentionItem]:
     """The first revisions that regressed by their names; all together when there are others."""
     rows = _to_review()
     regressed = [row for row in rows if row.regressed]
     for row in regressed:
         here = reverse("definition_detail", args=[row.pk])
         text = f"**{row}**: revision {row.number} has regressed"
-        yield Need(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
+        yield AttentionItem(text, here, row.regressed_at, "bad", " ".join(row.review_reasons), "oct")
     total = rows[0].total if rows else 0
     if total > len(regressed):
         named = [str(row) for row in rows if not row.regressed]
@@ -67,7 +67,7 @@ def _definitions() -> Iterator[Need]:
             more += f". Worth most: {', '.join(named)}"
         text = f"**{total:,} {'definition' if total == 1 else 'definitions'}** to review"
         url = reverse("definition_list") + "?needs_review=true"
-        yield Need(text, url, rows[0].oldest, "warn", more, "down")
+        yield AttentionItem(text, url, rows[0].oldest, "warn", more, "down")
 
 
 def _to_review() -> list[Any]:
@@ -79,8 +79,8 @@ def _to_review() -> list[Any]:
         regressed_at=F("current_revision__outcome_at"),
         # Of those that did not regress, if there are any: the first that did have lines of their own.
         oldest=Coalesce(Window(Min("review_since", filter=~_REGRESSED)), Window(Min("review_since"))),
-        over=Window(Count("pk", filter=Q(assessment__verdict=Verdict.OVER))),
-        under=Window(Count("pk", filter=Q(assessment__verdict=Verdict.UNDER))),
+        over=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.OVER))),
+        under=Window(Count("pk", filter=Q(assessment__verdict=ProvisioningClass.UNDER))),
     )
     order = ("-regressed", F("assessment__worth").desc(nulls_last=True), "pk")
     return list(rows.only("name", "version", "review_reasons").order_by(*order)[:NAMED])

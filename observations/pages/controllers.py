@@ -14,15 +14,15 @@ from lcm.domain.roles import Role
 from lcm.templatetags.lcm import plural
 from lcm.web.access import role_required
 from lcm.web.list_page import PageAction
-from lcm.web.wording import counted, duration_text
+from lcm.web.wording import count_text, duration_text
 from observations.selectors.controllers import (
+    ControllerStatus,
     PoolHeartbeats,
-    SeenController,
-    controllers_seen,
+    controller_statuses,
     heartbeats_by_pool,
 )
 from observations.selectors.discovery import served_pools
-from scheduling.selectors.pool_overview import silence
+from scheduling.selectors.pool_overview import silence_limit
 
 NEW_TOKEN = PageAction("New token", "token_create", Role.ADMIN, "plus", primary=True)
 
@@ -43,7 +43,7 @@ def controller_board(request: HttpRequest) -> HttpResponseBase:
 def _live() -> dict[str, object]:
     now = timezone.now()
     served = served_pools(now)
-    seen, pools = controllers_seen(served, now), heartbeats_by_pool(served, now)
+    seen, pools = controller_statuses(served, now), heartbeats_by_pool(served, now)
     return {
         "now": now,
         "controllers": seen,
@@ -53,7 +53,7 @@ def _live() -> dict[str, object]:
     }
 
 
-def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -> str:
+def _sentence(seen: Sequence[ControllerStatus], pools: Sequence[PoolHeartbeats]) -> str:
     silent = [each.name for each in seen if each.state == "silent"]
     if silent:
         return f"Not heard of for more than a minute: {', '.join(silent)}."
@@ -66,7 +66,9 @@ def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -
         return f"Nobody serves {', '.join(alone)}."
     lost = sum(each.silent for each in pools)
     if lost:
-        return f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence())}."
+        return (
+            f"{plural(lost, 'worker is,workers are')} silent for more than {duration_text(silence_limit())}."
+        )
     serving = sum(each.state == "serving" for each in seen)
     return _at_work(serving, pools) if serving else "No controller is at work."
 
@@ -74,7 +76,9 @@ def _sentence(seen: Sequence[SeenController], pools: Sequence[PoolHeartbeats]) -
 def _at_work(serving: int, pools: Sequence[PoolHeartbeats]) -> str:
     served = [each for each in pools if each.state == "serving"]
     workers = sum(each.workers for each in served)
-    first = f"{counted(serving, 'controller serves', 'controllers serve')} {counted(len(served), 'pool')}"
+    first = (
+        f"{count_text(serving, 'controller serves', 'controllers serve')} {count_text(len(served), 'pool')}"
+    )
     if not workers:
         return f"{first}; no worker is ready."
-    return f"{first} with {counted(workers, 'ready worker')}; none is silent."
+    return f"{first} with {count_text(workers, 'ready worker')}; none is silent."

@@ -17,7 +17,7 @@ from lcm.domain.roles import Role
 from lcm.selectors.definitions import definitions
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
 from observations.models import DriftReview
@@ -67,10 +67,10 @@ def definition_drift(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     review, now = _review(pk), timezone.now()
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         until: datetime = data["until"]
         acknowledge_drift(review=review, reason=data["reason"], until=until, actor=actor_of(request), now=now)
-        return Done(f"{review.name} acknowledged.", _home(review))
+        return FormResult(f"{review.name} acknowledged.", _home(review))
 
     what = KIND_WORDS[review.kind].lower()
     sessions = "session" if review.sessions == 1 else "sessions"
@@ -92,9 +92,9 @@ def drift_acknowledge(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def drift_reopen(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     review = _review(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         reopen_drift(review=review, **data, actor=actor_of(request), now=timezone.now())
-        return Done(f"{review.name} is open again.", _home(review))
+        return FormResult(f"{review.name} is open again.", _home(review))
 
     page = FormPage(
         title=f"Open {review.name} again?",

@@ -11,19 +11,24 @@ from django.utils import timezone
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
-from lcm.web.bulk_actions import BulkWork, one_by_one, register_bulk
+from lcm.web.bulk_actions import BulkOperation, for_each_row, register_bulk
 from lcm.web.forms import LocalDateTimeField, ReasonForm
 from observations.arithmetic.drift import CONFLICT
 from observations.models import DriftReview, ReviewState
 from observations.pages.lists import DRIFT
-from observations.services.drift_reviews import LONGEST, USUAL_LENGTH, acknowledge_drift, check_until
+from observations.services.drift_reviews import (
+    DEFAULT_ACKNOWLEDGEMENT,
+    MAX_ACKNOWLEDGEMENT,
+    acknowledge_drift,
+    check_until,
+)
 
 
 class AcknowledgeForm(ReasonForm):
     until = LocalDateTimeField(
         label="Until",
-        initial=lambda: timezone.now() + USUAL_LENGTH,
-        help_text=f"{LONGEST.days} days at most; then it is open again.",
+        initial=lambda: timezone.now() + DEFAULT_ACKNOWLEDGEMENT,
+        help_text=f"{MAX_ACKNOWLEDGEMENT.days} days at most; then it is open again.",
     )
     field_order = ("until", "reason")
 
@@ -42,7 +47,7 @@ def _acknowledge(review: DriftReview, given: Mapping[str, Any], actor: Actor, no
     acknowledge_drift(review=review, reason=given["reason"], until=until, actor=actor, now=now)
 
 
-ACKNOWLEDGE = BulkWork(
+ACKNOWLEDGE = BulkOperation(
     name="acknowledge-drift",
     page=DRIFT,
     list_url="drift_list",
@@ -51,10 +56,10 @@ ACKNOWLEDGE = BulkWork(
     can_be="acknowledged",
     effect="They need nobody until then; leaked ports stay held back on their workers.",
     rest="A port that two sessions have cannot be accepted, and what is resolved needs nobody.",
-    able=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
-    work=one_by_one(_acknowledge),
+    eligible_rows=lambda rows: rows.exclude(kind=CONFLICT).exclude(state=ReviewState.RESOLVED),
+    run=for_each_row(_acknowledge),
     form=AcknowledgeForm,
-    born="first_seen",
+    created_field="first_seen",
 )
 
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from lcm.domain.actors import Actor
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.bulk_actions import BulkWork, bulk_page, one_by_one, register_bulk
+from lcm.web.bulk_actions import BulkOperation, bulk_page, for_each_row, register_bulk
 from lcm.web.list_page import list_page
 from observations.models import SessionObservation
 from observations.pages.lists import EVIDENCE
@@ -50,7 +50,7 @@ def _include(row: SessionObservation, given: Mapping[str, Any], actor: Actor, no
 # Each is a change of its definition's whole aggregate.
 AT_ONCE = 25
 
-EXCLUDE = BulkWork(
+EXCLUDE = BulkOperation(
     name="exclude-evidence",
     page=EVIDENCE,
     list_url="evidence_list",
@@ -59,12 +59,12 @@ EXCLUDE = BulkWork(
     can_be="excluded",
     effect="What they used does not count for their definitions any more. They can be brought back.",
     rest="Those that are excluded already stay as they are.",
-    able=lambda rows: rows.filter(excluded_reason=""),
-    work=one_by_one(_exclude),
+    eligible_rows=lambda rows: rows.filter(excluded_reason=""),
+    run=for_each_row(_exclude),
     at_once=AT_ONCE,
-    born="session__created_at",
+    created_field="session__created_at",
 )
-INCLUDE = BulkWork(
+INCLUDE = BulkOperation(
     name="include-evidence",
     page=EVIDENCE,
     list_url="evidence_list",
@@ -73,10 +73,10 @@ INCLUDE = BulkWork(
     can_be="brought back",
     effect="What they used counts for their definitions again, if it ever could.",
     rest="Those that nobody excluded stay as they are.",
-    able=lambda rows: rows.exclude(excluded_reason=""),
-    work=one_by_one(_include),
+    eligible_rows=lambda rows: rows.exclude(excluded_reason=""),
+    run=for_each_row(_include),
     at_once=AT_ONCE,
-    born="session__created_at",
+    created_field="session__created_at",
 )
 
 

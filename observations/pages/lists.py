@@ -14,13 +14,13 @@ from lcm.pages import lists
 from lcm.selectors.definitions import definitions
 from lcm.web.list_page import BulkAction, Column, ListPage
 from lcm.web.pagination import COUNT_CAP
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from observations.arithmetic.assessment import DAYS
 from observations.arithmetic.measures import MEASURED
 from observations.filters import DriftFilter, EvidenceFilter
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.models.drift import KIND_WORDS
-from observations.pages.not_counted import why_left_out
+from observations.pages.not_counted import not_counted_text
 from observations.selectors.drift import drift_reviews, open_drift
 from observations.selectors.sessions import observed_newest
 
@@ -88,7 +88,7 @@ DEFINITIONS = replace(
         Column("Sessions", lambda row: row.assessment.n, sort="-assessment__n", numeric=True),
         Column("Observed", lambda row: row.assessment.last_observed_at, numeric=True),
     ],
-    exported=[
+    export_columns=[
         Column("Definition", str),
         Column("Class", lambda row: row.assessment.get_verdict_display()),
         Column("Status", lambda row: row.get_status_display()),
@@ -161,7 +161,7 @@ def _evidence_lead() -> str:
     found = observed_newest(COUNT_CAP)
     if not found.n:
         return "**No session has been observed yet.**"
-    whole = f"{counted(found.n, 'session was', 'sessions were')} observed"
+    whole = f"{count_text(found.n, 'session was', 'sessions were')} observed"
     if found.n == COUNT_CAP:
         whole = f"Of the newest {found.n:,} that were observed"
     some = f"{_many(found.counting)} {'count' if found.counting > 1 else 'counts'}"
@@ -189,10 +189,10 @@ EVIDENCE = ListPage(
         Column("Peak CPU", _peak("cpu_used"), numeric=True),
         Column("Peak memory", _peak("memory_used"), numeric=True),
         Column("Peak storage", _peak("storage_used"), numeric=True),
-        Column("Counts", lambda row: why_left_out(row) or "yes"),
+        Column("Counts", lambda row: not_counted_text(row) or "yes"),
         Column("Observed", lambda row: row.observed_at, sort="-observed_at", numeric=True),
     ],
-    exported=[
+    export_columns=[
         Column("Id", lambda row: str(row.session_id)),
         Column("Definition", lambda row: str(row.definition)),
         Column("Revision", lambda row: row.revision.number),
@@ -213,7 +213,7 @@ EVIDENCE = ListPage(
         Column("Booted seconds", lambda row: row.booted_seconds),
         Column("Held seconds", lambda row: row.held_seconds),
         Column("Counts", lambda row: row.is_sample),
-        Column("Left out because", why_left_out),
+        Column("Left out because", not_counted_text),
         Column("Excluded because", lambda row: row.excluded_reason),
     ],
     row_actions=Role.ADMIN,

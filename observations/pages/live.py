@@ -27,7 +27,7 @@ from observations.pages.live_texts import (
     traffic_text,
 )
 from observations.selectors import live as selectors
-from observations.selectors.live import Live
+from observations.selectors.live import LiveView
 from scheduling.selectors.capacity import slots
 
 RANGES = {"1h": "1 hour", "24h": "24 hours", selectors.WHOLE_SESSION: "Session"}
@@ -47,7 +47,7 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     rows = _rows(live, history)
     context = {
         "session": session,
-        "polled": selectors.has_a_lab(session),
+        "polled": selectors.has_lab(session),
         "address": reverse("session_live", args=[pk]),
         "ranges": [(key, label, key == chosen) for key, label in RANGES.items()],
         "chosen": chosen,
@@ -57,7 +57,7 @@ def session_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "crumbs": [
             ("Sessions", reverse("session_list")),
             (session.short_id, reverse("session_detail", args=[pk])),
-            ("Live", ""),
+            ("LiveView", ""),
         ],
     }
     return _answer(request, "observations/live_session.html", context)
@@ -77,7 +77,7 @@ def slot_live(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             ("Capacity", reverse("pool_list")),
             (slot.pool.name, reverse("pool_detail", args=[slot.pool_id])),
             (slot.name, reverse("slot_detail", args=[pk])),
-            ("Live", ""),
+            ("LiveView", ""),
         ],
     }
     return _answer(request, "observations/live_slot.html", context)
@@ -103,7 +103,7 @@ def _answer(request: HttpRequest, template: str, context: dict[str, Any]) -> Htt
     return render(request, name, context)
 
 
-def _shown(live: Live, history: History | None) -> dict[str, Any]:
+def _shown(live: LiveView, history: History | None) -> dict[str, Any]:
     """What the panels of sessions and slots have in common."""
     now = timezone.now()
     lines = lines_together(history) if history else {}
@@ -117,7 +117,7 @@ def _shown(live: Live, history: History | None) -> dict[str, Any]:
     }
 
 
-def _rows(live: Live, history: History) -> list[dict[str, Any]]:
+def _rows(live: LiveView, history: History) -> list[dict[str, Any]]:
     """Nodes with figures of their own, the busiest first."""
     order = sorted(live.nodes, key=lambda node: (-_cores(node.stats.metrics), node.kernel.node_label))
     return [
@@ -131,7 +131,7 @@ def _rows(live: Live, history: History) -> list[dict[str, Any]]:
     ]
 
 
-def _by_session(live: Live) -> list[dict[str, Any]]:
+def _by_session(live: LiveView) -> list[dict[str, Any]]:
     by_session: dict[UUID, list[Any]] = {}
     for node in live.nodes:
         by_session.setdefault(node.kernel.session_id, []).append(node)

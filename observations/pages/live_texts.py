@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from lcm.web.charts.sparklines import Sparkline
-from lcm.web.wording import duration_text, in_cores
+from lcm.web.wording import core_count_text, duration_text
 from observations.livestats.catalogue import METRICS
 from observations.livestats.history import History, Points
 from observations.livestats.kernel_stats import MetricValue
 from observations.livestats.live_stats import LiveStats
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from observations.livestats.totals import total_over_time
 from observations.pages.sparklines import spark_of
 
@@ -25,7 +25,7 @@ LOW, HIGH = 0.8, 0.93
 
 
 @dataclass(frozen=True)
-class Meter:
+class LiveMeter:
     value: float
     most: float
 
@@ -39,18 +39,18 @@ class Meter:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MetricReading:
     """A figure, what it is of, and how it came about."""
 
     label: str
     value: str
     rest: str
-    meter: Meter | None = None
+    meter: LiveMeter | None = None
     spark: Sparkline | None = None
 
 
 @dataclass(frozen=True)
-class Notice:
+class LiveNotice:
     """What is wrong with the figures and what to do; `state` has a word, a shape and a colour."""
 
     state: str
@@ -58,22 +58,22 @@ class Notice:
     text: str
 
 
-def notice_of(stats: LiveStats, now: datetime) -> Notice | None:
+def notice_of(stats: LiveStats, now: datetime) -> LiveNotice | None:
     """None when all is well."""
     state, age = stats.state, _age(stats.observed_at, now)
-    if state is State.NOT_CONFIGURED:
-        return Notice(state, "Not configured", NOT_CONFIGURED)
-    if state is State.FAILED:
+    if state is LiveState.NOT_CONFIGURED:
+        return LiveNotice(state, "Not configured", NOT_CONFIGURED)
+    if state is LiveState.FAILED:
         shown = f" These figures are {age} old." if age else " Nothing was known before."
-        return Notice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
-    if state is State.PARTIAL:
+        return LiveNotice(state, "Prometheus does not answer", f"{_first(stats.problems)}.{shown}")
+    if state is LiveState.PARTIAL:
         missing = " and ".join(stats.missing)
-        return Notice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
-    if state is State.STALE:
+        return LiveNotice(state, "Incomplete", f"Missing: {missing}. {_first(stats.problems)}.")
+    if state is LiveState.STALE:
         text = f"The newest figures are {age} old: is the controller scraped, and does the worker answer?"
-        return Notice(state, "Stale", text if age else "How old these figures are is not known.")
-    if state is State.ABSENT:
-        return Notice(state, "No figures", "Prometheus knows nothing of these nodes yet.")
+        return LiveNotice(state, "Stale", text if age else "How old these figures are is not known.")
+    if state is LiveState.ABSENT:
+        return LiveNotice(state, "No figures", "Prometheus knows nothing of these nodes yet.")
     return None
 
 
@@ -85,7 +85,7 @@ NOT_CONFIGURED = (
 
 def readings(
     values: Mapping[str, MetricValue], lines: Mapping[str, Points], history: History | None
-) -> list[Reading]:
+) -> list[MetricReading]:
     """CPU, memory, disk and network of one node, or of many together."""
     gauges = [_gauge(name, values.get(name), lines.get(name, ()), history) for name in GAUGES]
     both: dict[float, float] = {}
@@ -130,36 +130,36 @@ def _used_cores(value: float) -> str:
     return f"{cores_text(value)} {'core' if cores_text(value) == '1.00' else 'cores'}"
 
 
-def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> Reading:
+def _gauge(name: str, value: MetricValue | None, points: Points, history: History | None) -> MetricReading:
     metric = METRICS[name]
     is_cpu = metric.unit == "cores"
     text = cores_text if is_cpu else bytes_text
     most = value.capacity if value else None
     spark = spark_of(metric.label, points, history, text=_used_cores if is_cpu else bytes_text, most=most)
     if value is None or value.current is None:
-        return Reading(metric.label, "", "not known", spark=spark)
+        return MetricReading(metric.label, "", "not known", spark=spark)
     rest = []
     if most is not None:
-        rest.append(f"of {in_cores(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
+        rest.append(f"of {core_count_text(Decimal(str(most)))}" if is_cpu else f"of {bytes_text(most)}")
     elif is_cpu:
         rest.append("cores")
     if value.pct is not None:
         rest.append(f"{value.pct:.0f}\N{NO-BREAK SPACE}%")
-    meter = Meter(value.current, most) if most else None
-    return Reading(metric.label, text(value.current), ", ".join(rest), meter, spark)
+    meter = LiveMeter(value.current, most) if most else None
+    return MetricReading(metric.label, text(value.current), ", ".join(rest), meter, spark)
 
 
-def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> Reading:
+def _network(values: Mapping[str, MetricValue], spark: Sparkline | None) -> MetricReading:
     speeds: Sequence[float | None] = [values[name].rate if name in values else None for name in NETWORK]
     known = [speed for speed in speeds if speed is not None]
     if not known:
-        return Reading("Network", "", "not known", spark=spark)
+        return MetricReading("Network", "", "not known", spark=spark)
     words = [
         f"{rate_text(speed)} {word}"
         for speed, word in zip(speeds, ("in", "out"), strict=True)
         if speed is not None
     ]
-    return Reading("Network", rate_text(sum(known)), ", ".join(words), spark=spark)
+    return MetricReading("Network", rate_text(sum(known)), ", ".join(words), spark=spark)
 
 
 def _age(moment: datetime | None, now: datetime) -> str:

@@ -7,13 +7,13 @@ from datetime import timedelta
 from django.conf import settings
 
 from lcm.web.wording import duration_text
-from observations.models import LeftOut, SessionObservation
+from observations.models import NotCountedReason, SessionObservation
 
 
-def why_left_out(row: SessionObservation) -> str:
+def not_counted_text(row: SessionObservation) -> str:
     """Nothing for one that counts; how long its nodes were up where that was too short."""
     words: str = row.get_left_out_display()
-    return f"{words} ({_up_for(row.booted_seconds)})" if row.left_out == LeftOut.TOO_SHORT else words
+    return f"{words} ({_up_for(row.booted_seconds)})" if row.left_out == NotCountedReason.TOO_SHORT else words
 
 
 def _up_for(seconds: int) -> str:

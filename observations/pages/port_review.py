@@ -17,7 +17,7 @@ from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, actor_of, go
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message
 from observations.selectors.port_review import port_review_of
 from observations.services.port_template_revision import apply_ports
 
@@ -52,7 +52,9 @@ def definition_apply_ports(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         shown = {"refusal": error.message, "chosen": {*added, *removed}, "reason": reason}
         return _show(request, _get(pk), **shown, status=error.status)
     here = reverse("definition_detail", args=[pk])
-    return go(request, Done(f"Revision {revision.number} applied. New sessions use it at once.", here))
+    return redirect_with_message(
+        request, FormResult(f"Revision {revision.number} applied. New sessions use it at once.", here)
+    )
 
 
 def _get(pk: UUID) -> LabletDefinition:

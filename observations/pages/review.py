@@ -20,10 +20,10 @@ from lcm.domain.roles import Role
 from lcm.models import LabletDefinition, LabletSession
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, actor_of, go
+from lcm.web.form_page import FormResult, actor_of, redirect_with_message
 from observations.arithmetic.measures import BASES, MEASURED
 from observations.pages.review_charts import chart_of
-from observations.pages.review_summary import lead_of
+from observations.pages.review_summary import review_summary
 from observations.pages.review_texts import answers_of, options_of
 from observations.selectors.evidence import (
     Evidence,
@@ -34,9 +34,14 @@ from observations.selectors.evidence import (
     outliers_of,
 )
 from observations.services.aggregates import has_regressed
-from observations.services.outcomes import standing_of, way_back
-from observations.services.requirement_preview import KEEP, Choice, Preview, preview_change
-from observations.services.requirement_revision import apply_change
+from observations.services.outcomes import revert_target, revision_progress
+from observations.services.requirement_preview import (
+    KEEP,
+    RequirementChoice,
+    RequirementPreview,
+    preview_change,
+)
+from observations.services.requirement_revision import apply_requirements
 
 DOTS, LISTED = 200, 20
 
@@ -45,11 +50,11 @@ def _get(pk: UUID) -> LabletDefinition:
     return get_object_or_404(definition_with_everything(), pk=pk)
 
 
-def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, Choice]:
+def choices_from(data: Mapping[str, Any], evidence: Evidence) -> dict[str, RequirementChoice]:
     """What the form says; a resource it does not name is proposed as recommended when it is flagged."""
     flags = evidence.assessment.flags
     return {
-        name: Choice(
+        name: RequirementChoice(
             pick=str(data.get(name) or ("recommended" if name in flags else KEEP)),
             custom=_number(str(data.get(f"{name}_custom", ""))),
             basis=str(data.get(f"{name}_basis", "")) if data.get(f"{name}_basis") in BASES else "",
@@ -79,7 +84,7 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
         preview = preview_change(definition=definition, choices=choices, now=now, evidence=evidence)
     except InvalidInput as error:
         problem = f"{next(iter(error.fields)).split('_')[0].capitalize()}: {error.message}"
-        kept = {name: Choice(basis=each.basis) for name, each in choices.items()}
+        kept = {name: RequirementChoice(basis=each.basis) for name, each in choices.items()}
         preview = preview_change(definition=definition, choices=kept, now=now, evidence=evidence)
     without = left_out(definition)
     dots = dots_of(evidence, DOTS, without) if evidence.digest.n or without else []
@@ -102,19 +107,19 @@ def _context(definition: LabletDefinition, data: Mapping[str, Any], now: datetim
 
 def _whole(definition: LabletDefinition, data: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     context = _context(definition, data, now)
-    preview: Preview = context["preview"]
+    preview: RequirementPreview = context["preview"]
     evidence, revision = preview.evidence, context["revision"]
     return {
         **context,
-        "lead": lead_of(preview),
+        "lead": review_summary(preview),
         "views": evidence.views.values(),
         "evidence": evidence,
         "drivers": drivers_of(evidence) if evidence.digest.n else None,
         "outliers": outliers_of(evidence) if evidence.digest.n else [],
         "running": LabletSession.objects.filter(definition=definition, status__in=ACTIVE).count(),
         "to_put_off": bool(evidence.assessment.flags) or has_regressed(definition),
-        "back_to": way_back(revision),
-        "standing": standing_of(revision, evidence.assessment.sources_in(evidence.epoch))
+        "back_to": revert_target(revision),
+        "standing": revision_progress(revision, evidence.assessment.sources_in(evidence.epoch))
         if revision.number > 1
         else None,
         "crumbs": [
@@ -148,7 +153,7 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition, now = _get(pk), timezone.now()
     evidence = _evidence(definition, request.POST, now)
     try:
-        revision = apply_change(
+        revision = apply_requirements(
             definition=definition,
             choices=choices_from(request.POST, evidence),
             token=request.POST.get("token", ""),
@@ -161,7 +166,9 @@ def definition_apply(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         context = _whole(_get(pk), request.POST, timezone.now()) | {"refusals": refusals}
         return _show(request, context, status=error.status)
     here = reverse("definition_detail", args=[pk])
-    return go(request, Done(f"Revision {revision.number} applied. New sessions use it at once.", here))
+    return redirect_with_message(
+        request, FormResult(f"Revision {revision.number} applied. New sessions use it at once.", here)
+    )
 
 
 def _show(request: HttpRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from lcm.web.charts.dots import Dot as ChartDot
+from lcm.web.charts.dots import ChartDot as ChartDot
 from lcm.web.charts.dots import DotChart, dot_chart
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from observations.arithmetic.measures import RULES, text, with_unit
-from observations.selectors.evidence import Dot
+from observations.selectors.evidence import SessionDot
 from observations.services.requirement_preview import ResourceImpact
 
 # A quarter of a core or of a GB: less apart, and the lines could not be told from each other.
@@ -29,7 +29,7 @@ class ResourceChart:
     chart: DotChart
 
 
-def chart_of(impact: ResourceImpact, dots: Sequence[Dot]) -> ResourceChart:
+def chart_of(impact: ResourceImpact, dots: Sequence[SessionDot]) -> ResourceChart:
     """The chart of a resource as a preview sees it."""
     rule = RULES[impact.resource]
     measured = [(dot, dot.values.get(impact.resource)) for dot in dots]
@@ -64,7 +64,7 @@ def _levels(impact: ResourceImpact) -> dict[str, float]:
     return levels
 
 
-def _dot(impact: ResourceImpact, dot: Dot, value: int) -> ChartDot:
+def _dot(impact: ResourceImpact, dot: SessionDot, value: int) -> ChartDot:
     look = "out" if dot.excluded else "over" if value > impact.proposal.value else "dot"
     url = reverse("session_detail", args=[dot.session_id]) if look == "over" else ""
     return ChartDot(dot.at, value, f"Session {dot.short_id}", look, _WORDS[look], url)
@@ -81,5 +81,5 @@ def _note(impact: ResourceImpact) -> str:
     if not impact.risk.n:
         return "not known yet"
     line = "the proposal" if impact.changes else "what it asks for"
-    above = counted(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
+    above = count_text(impact.risk.exceeding, "session") if impact.risk.exceeding else "none"
     return f"{above} above {line}"

@@ -17,7 +17,7 @@ from lcm.domain.roles import Role
 from lcm.models import LabletDefinition
 from lcm.selectors.definitions import definition_with_everything
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import LocalDateTimeField, ReasonForm
 from observations.services.review_snooze import LONGEST_SNOOZE, dismiss_review, snooze_review
 
@@ -34,9 +34,9 @@ class SnoozeForm(ReasonForm):
 def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition, now = get_object_or_404(definition_with_everything(), pk=pk), timezone.now()
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         snooze_review(definition=definition, **data, actor=actor_of(request), now=now)
-        return Done(f"The review of {definition} is snoozed.", _home(definition))
+        return FormResult(f"The review of {definition} is snoozed.", _home(definition))
 
     page = FormPage(
         title=f"Snooze the review of {definition}?",
@@ -56,9 +56,9 @@ def review_snooze(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def review_dismiss(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     definition = get_object_or_404(definition_with_everything(), pk=pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         dismiss_review(definition=definition, **data, actor=actor_of(request), now=timezone.now())
-        return Done(f"The recommendation for {definition} is dismissed.", _home(definition))
+        return FormResult(f"The recommendation for {definition} is dismissed.", _home(definition))
 
     page = FormPage(
         title=f"Dismiss the recommendation for {definition}?",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lcm.models import Outcome
-from lcm.web.wording import counted
+from lcm.models import RevisionOutcome
+from lcm.web.wording import count_text
 from observations.arithmetic.measures import CPU, MEASURED, MEMORY, USED, text, with_unit
 from observations.pages.review_texts import each_worker, resource_word
-from observations.services.requirement_preview import Preview, ResourceImpact
+from observations.services.requirement_preview import RequirementPreview, ResourceImpact
 
 
-def lead_of(preview: Preview) -> str:
+def review_summary(preview: RequirementPreview) -> str:
     """What the sessions say, in a sentence or two; `**…**` is strong."""
     kept, n = preview.evidence.assessment, preview.evidence.digest.n
     if not n:
         return "**No session has been observed to its end yet.** The first five say where it stands."
-    sessions = counted(n, "session")
+    sessions = count_text(n, "session")
     flagged = [name for name in MEASURED if name in kept.flags]
     if not flagged and kept.verdict == "insufficient":
         few = f"**{sessions} {'is' if n == 1 else 'are'} too few to say.**"
@@ -40,22 +40,22 @@ def _listed(parts: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _fits(preview: Preview, sessions: str) -> str:
+def _fits(preview: RequirementPreview, sessions: str) -> str:
     """Sessions of all revisions say so; how many had the present one is told where others had another."""
     revision, evidence = preview.definition.current_revision, preview.evidence
     assert revision is not None
-    if revision.outcome == Outcome.REGRESSED:
+    if revision.outcome == RevisionOutcome.REGRESSED:
         exceeded = f"**Revision {revision.number} was exceeded by the sessions after it.**"
         return f"{exceeded} Over all {sessions} it asks for what it needs."
     of_them = ""
-    if evidence.of_present < evidence.digest.n:
-        number = f"{evidence.of_present:,}" if evidence.of_present else "none"
+    if evidence.current_revision_n < evidence.digest.n:
+        number = f"{evidence.current_revision_n:,}" if evidence.current_revision_n else "none"
         of_them = f", {number} of them with revision {revision.number}"
     say = "says" if evidence.digest.n == 1 else "say"
     return f"**It asks for what it needs.** {sessions} {say} so{of_them}."
 
 
-def _seen(preview: Preview, flagged: Sequence[str], sessions: str) -> str:
+def _seen(preview: RequirementPreview, flagged: Sequence[str], sessions: str) -> str:
     """` 8 sessions used at most 15.93 of 14 cores and 70.88 of 62 GB memory.`"""
     impacts = [each for each in preview.impacts if each.resource in flagged]
     told: dict[str, list[str]] = {}
@@ -75,7 +75,7 @@ def _at_most(impact: ResourceImpact) -> list[str]:
     return [f"{text(impact.view.summary.max)} of {with_unit(name, impact.required)}{kind}"]
 
 
-def _would_fit(preview: Preview) -> str:
+def _would_fit(preview: RequirementPreview) -> str:
     before, after = preview.empty_before, preview.empty_after
     if not before.workers or before.sessions >= after.sessions:
         return ""

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from observations.arithmetic.impact import WORDS, Packing, said, worst
+from observations.arithmetic.impact import WORDS, Packing, highest_risk, risk_text
 from observations.arithmetic.measures import RULES, text, with_unit
 from observations.arithmetic.recommendation import CHOICES, propose
 from observations.arithmetic.statistics import LEVELS
-from observations.services.requirement_preview import CUSTOM, KEEP, Choice, Preview, ResourceImpact
+from observations.services.requirement_preview import (
+    CUSTOM,
+    KEEP,
+    RequirementChoice,
+    RequirementPreview,
+    ResourceImpact,
+)
 
 TONES = {"low": "ok", "medium": "warn", "high": "bad", "unknown": "idle"}
 TRUST_TONES = {"high": "ok", "medium": "ok", "low": "warn", "insufficient": "idle"}
@@ -19,7 +25,7 @@ LABELS = {"max": "Max", "p95": "p95", "avg": "Avg", "latest": "Latest", "recomme
 
 
 @dataclass(frozen=True)
-class Option:
+class BasisOption:
     """One choice for one resource; without a value it cannot be chosen."""
 
     pick: str
@@ -39,22 +45,22 @@ class OptionRow:
     now: str
     basis: str
     measured: Mapping[str, int]
-    options: list[Option]
+    options: list[BasisOption]
     is_custom: bool
     custom: str
 
 
-def options_of(preview: Preview, choices: Mapping[str, Choice]) -> list[OptionRow]:
-    return [_row(impact, choices.get(impact.resource, Choice())) for impact in preview.impacts]
+def options_of(preview: RequirementPreview, choices: Mapping[str, RequirementChoice]) -> list[OptionRow]:
+    return [_row(impact, choices.get(impact.resource, RequirementChoice())) for impact in preview.impacts]
 
 
-def _row(impact: ResourceImpact, choice: Choice) -> OptionRow:
+def _row(impact: ResourceImpact, choice: RequirementChoice) -> OptionRow:
     name, view, rule = impact.resource, impact.view, RULES[impact.resource]
-    options = [Option(KEEP, "Keep", text(impact.required), choice.pick == KEEP)]
+    options = [BasisOption(KEEP, "Keep", text(impact.required), choice.pick == KEEP)]
     for pick in ("max", "p95", "avg", "latest", "recommended"):
         known = view.summary is not None and (pick != "latest" or view.summary.latest is not None)
         value = text(propose(name, pick, view.summary, view.basis).value) if known and view.summary else "–"
-        options.append(Option(pick, LABELS[pick], value, choice.pick == pick, known))
+        options.append(BasisOption(pick, LABELS[pick], value, choice.pick == pick, known))
     return OptionRow(
         resource=name,
         label=rule.label,
@@ -72,7 +78,7 @@ assert set(LABELS) == set(CHOICES)
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReviewAnswer:
     """A question the administrator has, answered in a word or two, with the evidence."""
 
     question: str
@@ -86,25 +92,25 @@ class Answer:
         return SHAPES.get(self.tone, "dot")
 
 
-def answers_of(preview: Preview, *, now: datetime) -> list[Answer]:
+def answers_of(preview: RequirementPreview, *, now: datetime) -> list[ReviewAnswer]:
     """Who would have exceeded it, what fits, what it saves, how risky, how sure."""
     return [_exceeded(preview), _fit(preview), _saved(preview), _risk(preview), _trust(preview)]
 
 
-def _exceeded(preview: Preview) -> Answer:
+def _exceeded(preview: RequirementPreview) -> ReviewAnswer:
     question = "Sessions that would have exceeded it"
     counts = [(impact, impact.risk.exceeding) for impact in preview.impacts if impact.risk.n]
     if not counts:
-        return Answer(question, "not known", "no session was observed yet")
+        return ReviewAnswer(question, "not known", "no session was observed yet")
     n = max(impact.risk.n for impact, _ in counts)
     over = [(impact, count) for impact, count in counts if count]
     if not over:
-        return Answer(question, f"none of {n:,}")
+        return ReviewAnswer(question, f"none of {n:,}")
     most = max(count for _, count in over)
     where = ", ".join(f"{count:,} on {resource_word(impact.resource)}" for impact, count in over)
     if len(over) == 1:
         where = f"on {resource_word(over[0][0].resource)}, none on anything else"
-    return Answer(
+    return ReviewAnswer(
         question, f"{most:,} of {n:,}", where, evidence=[_by_how_much(impact) for impact, _ in over]
     )
 
@@ -119,18 +125,18 @@ def resource_word(resource: str) -> str:
     return WORDS[resource]
 
 
-def _fit(preview: Preview) -> Answer:
+def _fit(preview: RequirementPreview) -> ReviewAnswer:
     before, after = preview.empty_before, preview.empty_after
     question = "Sessions that fit the fleet"
     if not before.workers:
-        return Answer(question, "not known", "no worker that may run it is ready now")
+        return ReviewAnswer(question, "not known", "no worker that may run it is ready now")
     moves = before.sessions != after.sessions
     each = f"{each_worker(before)} → {each_worker(after)}" if moves else each_worker(after)
     limits = ", ".join(_limit(name, before, after) for name in after.by_limit)
     workers = "worker" if after.workers == 1 else "workers"
     how = "Its nodes may be on several workers: a bound." if after.is_bound else f"A worker: {each}."
     free = _before_after(preview.free_before, preview.free_after)
-    return Answer(
+    return ReviewAnswer(
         question,
         _before_after(before, after),
         f"on {after.workers:,} empty {workers}, bound by {after.bound_word}",
@@ -159,19 +165,19 @@ def _limit(name: str, before: Packing, after: Packing) -> str:
     return f"{resource_word(name)} {new:,}" if old == new else f"{resource_word(name)} {old:,} → {new:,}"
 
 
-def _saved(preview: Preview) -> Answer:
+def _saved(preview: RequirementPreview) -> ReviewAnswer:
     """What the last thirty days would have held less, or more."""
     question, saving = "The last 30 days would have held", preview.saving
     if not preview.evidence.assessment.held_seconds:
-        return Answer(question, "not known", "no session counts in that time")
+        return ReviewAnswer(question, "not known", "no session counts in that time")
     parts = [
         f"{_hours(units)} {what} {'less' if units > 0 else 'more'}"
         for units, what in ((saving.cpu, "core-hours"), (saving.memory, "GB-hours of memory"))
         if units
     ]
     if not parts:
-        return Answer(question, "the same")
-    return Answer(question, parts[0], f"and {parts[1]}" if len(parts) > 1 else "")
+        return ReviewAnswer(question, "the same")
+    return ReviewAnswer(question, parts[0], f"and {parts[1]}" if len(parts) > 1 else "")
 
 
 def _hours(units: int) -> str:
@@ -179,18 +185,20 @@ def _hours(units: int) -> str:
     return text(abs(units)) if abs(units) < 1000 else f"{abs(units) // 100:,}"
 
 
-def _risk(preview: Preview) -> Answer:
-    level = worst([impact.risk for impact in preview.impacts])
+def _risk(preview: RequirementPreview) -> ReviewAnswer:
+    level = highest_risk([impact.risk for impact in preview.impacts])
     tone = TONES[level]
-    told = [said(impact.risk) for impact in preview.impacts]
-    return Answer("Risk", level.capitalize(), tone=tone, evidence=told)
+    told = [risk_text(impact.risk) for impact in preview.impacts]
+    return ReviewAnswer("Risk", level.capitalize(), tone=tone, evidence=told)
 
 
-def _trust(preview: Preview) -> Answer:
+def _trust(preview: RequirementPreview) -> ReviewAnswer:
     """The least sure of what would change; of everything when nothing does."""
     impacts = [impact for impact in preview.impacts if impact.changes] or preview.impacts
     weakest = min(impacts, key=lambda impact: LEVELS.index(impact.view.confidence.level))
     confidence = weakest.view.confidence
     first, *rest = confidence.reasons
     told = [f"{RULES[weakest.resource].label}: {', '.join(rest)}."] if rest else []
-    return Answer("Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told)
+    return ReviewAnswer(
+        "Confidence", confidence.level.capitalize(), first, TRUST_TONES[confidence.level], told
+    )

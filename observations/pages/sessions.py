@@ -20,17 +20,17 @@ from lcm.domain.roles import Role
 from lcm.models import LabletSession
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page, go
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page, redirect_with_message
 from lcm.web.forms import ReasonForm
 from observations.models import ObservationRequest, RequestState, SessionObservation
 from observations.selectors.drift import reviews_by_fingerprint
 from observations.selectors.requests import last_request
 from observations.selectors.sessions import (
-    PortLine,
+    PortComparison,
     observation_of,
+    observed_nodes,
     planned_beside_observed,
     port_lines,
-    seen_nodes,
 )
 from observations.services import session_exclusion
 from observations.services.requests import request_observation
@@ -55,7 +55,7 @@ def _panels(request: HttpRequest, session: LabletSession, *, refused: str = "") 
     row = observation_of(session)
     last = last_request(session)
     state = last.state_at(now) if last else None
-    nodes = seen_nodes(row)
+    nodes = observed_nodes(row)
     ports = port_lines(session, row)
     context = {
         "session": session,
@@ -112,7 +112,7 @@ def _without_ports(session: LabletSession, row: SessionObservation | None) -> st
     return "Ports are given with its place." if waits else "It has no ports."
 
 
-def _with_reviews(session: LabletSession, lines: list[PortLine], now: datetime) -> list[dict[str, Any]]:
+def _with_reviews(session: LabletSession, lines: list[PortComparison], now: datetime) -> list[dict[str, Any]]:
     """What differs, each with its review and the state of that."""
     reviews = reviews_by_fingerprint(session.definition_id) if lines else {}
     rows = []
@@ -135,7 +135,7 @@ def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         return _panels(request, _get(pk), refused=refused)
     if refused:
         messages.error(request, refused)
-    return go(request, Done("", reverse("session_detail", args=[pk])))
+    return redirect_with_message(request, FormResult("", reverse("session_detail", args=[pk])))
 
 
 @require_http_methods(["GET", "POST"])
@@ -143,11 +143,11 @@ def session_observe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         session_exclusion.exclude_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"Session {session.short_id} does not count any more.", _definition(session))
+        return FormResult(f"Session {session.short_id} does not count any more.", _definition(session))
 
     page = FormPage(
         title=f"Exclude session {session.short_id}?",
@@ -166,11 +166,11 @@ def session_exclude(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def session_include(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     session = _get(pk)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         session_exclusion.include_session(
             session=session, **data, actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"Session {session.short_id} is brought back.", _definition(session))
+        return FormResult(f"Session {session.short_id} is brought back.", _definition(session))
 
     page = FormPage(
         title=f"Bring session {session.short_id} back?",

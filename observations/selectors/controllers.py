@@ -23,7 +23,7 @@ SKEW_WARNED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
-class SeenController:
+class ControllerStatus:
     """A controller that was heard of. One that has said goodbye is not here any more."""
 
     name: str
@@ -49,12 +49,12 @@ class PoolHeartbeats:
     newest: datetime | None = None
 
 
-def controllers_seen(served: Served, now: datetime) -> list[SeenController]:
+def controller_statuses(served: Served, now: datetime) -> list[ControllerStatus]:
     """Those that serve, stand by or have fallen silent within a day, by name."""
     lately = Presence.objects.filter(kind=TargetKind.CONTROLLER, seen_at__gt=now - REMEMBERED)
     heard = {row.name: row for row in lately}
     return [
-        SeenController(
+        ControllerStatus(
             name=name,
             state=_state(name in served, heard.get(name), now),
             address=heard[name].address if name in heard else "",

@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 from lcm.models import Kernel
 from lcm.models.sessions import KernelStatus
 from observations.models import Presence, ScrapeTarget, TargetKind
-from scheduling.models import Lease, Phase, Pool, Reservation, Slot, SlotState
+from scheduling.models import Phase, Pool, ProcessLease, Reservation, Slot, SlotState
 from scheduling.services.controller_leases import LEASE_PREFIX, SLOT_LEASE_PREFIX
 
 # Processes tell every 15 s at most, controllers of their workers every 10 s.
@@ -22,7 +22,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ScrapeCandidate:
     """Something that can be scraped."""
 
     name: str
@@ -30,7 +30,7 @@ class Candidate:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def candidates(kind: TargetKind, now: datetime) -> list[Candidate]:
+def candidates(kind: TargetKind, now: datetime) -> list[ScrapeCandidate]:
     """All of a kind that are there now."""
     return list(_slots(now) if kind == TargetKind.SLOT else _processes(kind, now))
 
@@ -46,13 +46,13 @@ def http_sd_targets() -> list[dict[str, object]]:
     ]
 
 
-def _processes(kind: TargetKind, now: datetime) -> Iterator[Candidate]:
+def _processes(kind: TargetKind, now: datetime) -> Iterator[ScrapeCandidate]:
     valid = Q(token=None) | Q(token__revoked_at=None, token__expires_at__gt=now)
     lately = Presence.objects.filter(valid, kind=kind, seen_at__gt=now - HEARD_WITHIN)
     heard = lately.exclude(address="").order_by("name")
     served = served_pools(now) if kind == TargetKind.CONTROLLER else {}
     for row in heard:
-        yield Candidate(row.name, row.address, _labels(served.get(row.name, ())))
+        yield ScrapeCandidate(row.name, row.address, _labels(served.get(row.name, ())))
 
 
 def served_pools(now: datetime) -> dict[str, list[str]]:
@@ -68,7 +68,7 @@ def served_pools(now: datetime) -> dict[str, list[str]]:
 
 
 def _leases(prefix: str, now: datetime) -> list[tuple[str, str]]:
-    rows = Lease.objects.filter(name__startswith=prefix, expires_at__gt=now).order_by("name")
+    rows = ProcessLease.objects.filter(name__startswith=prefix, expires_at__gt=now).order_by("name")
     return [(name.removeprefix(prefix), holder) for name, holder in rows.values_list("name", "holder")]
 
 
@@ -81,7 +81,7 @@ def _labels(pools: Iterable[str]) -> dict[str, str]:
     return {"pool": ",".join(names), "system": ",".join(systems)}
 
 
-def _slots(now: datetime) -> Iterator[Candidate]:
+def _slots(now: datetime) -> Iterator[ScrapeCandidate]:
     """READY slots that a controller has seen lately, or on which kernels run."""
     kernels = Kernel.objects.filter(session=OuterRef("session"), status=KernelStatus.RUNNING)
     busy = Reservation.objects.filter(Exists(kernels), slot=OuterRef("pk"), phase=Phase.READY)
@@ -89,7 +89,7 @@ def _slots(now: datetime) -> Iterator[Candidate]:
     rows = Slot.objects.filter(alive, state=SlotState.READY).exclude(endpoint="").select_related("pool")
     for slot in rows.order_by("pk"):
         if address := _address_of(slot.endpoint):
-            yield Candidate(slot.name, address, {"pool": slot.pool.name, "system": slot.pool.system})
+            yield ScrapeCandidate(slot.name, address, {"pool": slot.pool.name, "system": slot.pool.system})
 
 
 def _address_of(endpoint: str) -> str:

@@ -13,13 +13,13 @@ from uuid import UUID
 from django.db.models import Count, F, Q, QuerySet, Subquery, UUIDField, Value
 from django.db.models.functions import Coalesce
 
-from lcm.db.prepared_statements import Given, Reading, run
+from lcm.db.prepared_statements import Parameter, PreparedQuery, run_statements
 from lcm.models import DefinitionRevision, LabletDefinition
 from observations.arithmetic.assessment import DAYS, ResourceView, view_of
-from observations.arithmetic.histogram import Digest, day_of, merged
+from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, USED, amount, gigabytes, hundredths
-from observations.arithmetic.statistics import usual_range
-from observations.models import DefinitionAssessment, LeftOut, SessionObservation
+from observations.arithmetic.statistics import normal_range
+from observations.models import DefinitionAssessment, NotCountedReason, SessionObservation
 from observations.services.aggregates import (
     AGGREGATES,
     NEWEST_SAMPLES,
@@ -46,12 +46,12 @@ class Evidence:
     digest: Digest
     views: dict[str, ResourceView]
     newest: datetime | None
-    of_present: int
+    current_revision_n: int
     revision: DefinitionRevision | None = None
 
 
-_ASSESSMENT = Reading(
-    lambda: DefinitionAssessment.objects.filter(definition=Given("definition", UUIDField()))
+_ASSESSMENT = PreparedQuery(
+    lambda: DefinitionAssessment.objects.filter(definition=Parameter("definition", UUIDField()))
 )
 
 
@@ -64,7 +64,7 @@ def evidence_of(
 ) -> Evidence:
     """Over all revisions of the epoch, or over one; on the usual basis, or the one asked for."""
     epoch = definition.topology_hash
-    aggregates, rows, assessments = run(
+    aggregates, rows, assessments = run_statements(
         AGGREGATES.of(definition=definition.pk, epoch=epoch),
         NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
         _ASSESSMENT.of(definition=definition.pk),
@@ -75,7 +75,7 @@ def evidence_of(
         newest = newest_samples(definition, epoch, revision=revision)
     digests = {row.revision_id: Digest.from_json(row.digest) for row in aggregates}
     present = digests.get(definition.current_revision_id)
-    digest = merged(digests.values())
+    digest = merge_digests(digests.values())
     assessment = assessments[0] if assessments else lock_assessment(definition)
     chosen, present_sources, today = bases or {}, assessment.sources_in(epoch), day_of(now)
     views = {
@@ -96,7 +96,7 @@ def evidence_of(
         digest=digest,
         views=views,
         newest=newest[0][0] if newest else None,
-        of_present=present.n if present else 0,
+        current_revision_n=present.n if present else 0,
         revision=revision,
     )
 
@@ -109,7 +109,7 @@ def samples(evidence: Evidence) -> QuerySet[SessionObservation]:
 
 
 @dataclass(frozen=True)
-class Exceeding:
+class ExceedingSession:
     """A past session that would not have had enough."""
 
     session_id: UUID
@@ -125,7 +125,7 @@ class Exceeding:
 
 @dataclass(frozen=True)
 class ExceedingList:
-    sessions: list[Exceeding]
+    sessions: list[ExceedingSession]
     recent: int
 
 
@@ -142,9 +142,9 @@ def exceeding_sessions(
         columns = (Value(resource), F(name), count, "session_id", "observed_at", "session__owner__username")
         parts.append(_first_of(above.order_by(f"-{name}")).values_list(*columns))
     found = {resource: ExceedingList([], 0) for resource in limits}
-    for resource, value, recent_count, session_id, observed_at, owner in _together(parts):
+    for resource, value, recent_count, session_id, observed_at, owner in _union(parts):
         units = hundredths(value)
-        each = Exceeding(session_id, owner, observed_at, units, units - limits[resource])
+        each = ExceedingSession(session_id, owner, observed_at, units, units - limits[resource])
         found[resource] = ExceedingList([*found[resource].sessions, each], recent_count)
     for listed in found.values():
         listed.sessions.sort(key=lambda each: -each.value)
@@ -156,13 +156,13 @@ def _first_of(rows: QuerySet[SessionObservation]) -> QuerySet[SessionObservation
     return SessionObservation.objects.filter(pk__in=rows.values("pk")[:LISTED]).order_by()
 
 
-def _together(parts: Sequence[QuerySet[Any, Any]]) -> Iterable[Any]:
+def _union(parts: Sequence[QuerySet[Any, Any]]) -> Iterable[Any]:
     """One query for all of them."""
     return parts[0].union(*parts[1:], all=True) if parts else []
 
 
 @dataclass(frozen=True)
-class Dot:
+class SessionDot:
     """One session in a chart."""
 
     session_id: UUID
@@ -175,7 +175,7 @@ class Dot:
         return self.session_id.hex[:6]
 
 
-def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[Dot]:
+def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservation] = ()) -> list[SessionDot]:
     """The newest sessions that count, and those of the left out that were excluded; oldest first."""
     columns = {view.resource: column(view.resource, view.basis) for view in evidence.views.values()}
     newest = samples(evidence).order_by("-observed_at", "-session_id")
@@ -184,10 +184,10 @@ def dots_of(evidence: Evidence, limit: int, left_out: Sequence[SessionObservatio
     excluded = [
         row for row in left_out if row.excluded_reason and (oldest is None or row.observed_at >= oldest)
     ]
-    dots = [Dot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
+    dots = [SessionDot(key, at, _units(columns, values), excluded=False) for key, at, *values in rows]
     for row in excluded:
         values = [getattr(row, name) for name in columns.values()]
-        dots.append(Dot(row.session_id, row.observed_at, _units(columns, values), excluded=True))
+        dots.append(SessionDot(row.session_id, row.observed_at, _units(columns, values), excluded=True))
     return sorted(dots, key=lambda dot: (dot.at, dot.session_id))
 
 
@@ -208,14 +208,14 @@ def left_out(
     if revision is not None:
         mine = mine.filter(revision=revision)
     kinds = (
-        mine.filter(is_sample=False, left_out=LeftOut.EXCLUDED),
-        mine.filter(is_sample=False).exclude(left_out=LeftOut.EXCLUDED),
+        mine.filter(is_sample=False, left_out=NotCountedReason.EXCLUDED),
+        mine.filter(is_sample=False).exclude(left_out=NotCountedReason.EXCLUDED),
         mine.filter(Q(epoch__lt=epoch) | Q(epoch__gt=epoch), is_sample=True),
     )
-    found = _together([_first_of(rows).defer("observed_resources", "peak_resources") for rows in kinds])
+    found = _union([_first_of(rows).defer("observed_resources", "peak_resources") for rows in kinds])
     rows = sorted(found, key=lambda row: row.observed_at, reverse=True)
-    excluded = [row for row in rows if row.left_out == LeftOut.EXCLUDED]
-    return [*excluded, *[row for row in rows if row.left_out != LeftOut.EXCLUDED][:LISTED]]
+    excluded = [row for row in rows if row.left_out == NotCountedReason.EXCLUDED]
+    return [*excluded, *[row for row in rows if row.left_out != NotCountedReason.EXCLUDED][:LISTED]]
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
     """Sessions far from the others (modified z-score above 3.5): a person may want to exclude them."""
     parts = []
     for view in evidence.views.values():
-        usual = usual_range(evidence.digest.of(view.resource, view.basis))
+        usual = normal_range(evidence.digest.of(view.resource, view.basis))
         if usual is None:
             continue
         values = evidence.digest.of(view.resource, view.basis).bins
@@ -245,7 +245,7 @@ def outliers_of(evidence: Evidence) -> list[Outlier]:
         parts.append(
             _first_of(beyond.order_by(f"-{name}")).values_list("session_id", Value(view.resource), F(name))
         )
-    found = [Outlier(key, resource, hundredths(value)) for key, resource, value in _together(parts)]
+    found = [Outlier(key, resource, hundredths(value)) for key, resource, value in _union(parts)]
     order = list(evidence.views)
     return sorted(found, key=lambda each: (order.index(each.resource), -each.value))
 
@@ -262,7 +262,7 @@ class NodeShare:
 
 
 @dataclass(frozen=True)
-class Drivers:
+class MemoryDrivers:
     """The session with the most memory, and which of its nodes make it so; `together` is what all have.
 
     Where no observation with that much is kept, they are of another moment.
@@ -270,17 +270,17 @@ class Drivers:
 
     session_id: UUID
     value: int
-    together: int
+    nodes_total: int
     nodes: list[NodeShare]
     node_count: int
-    of_another_moment: bool
+    from_other_observation: bool
 
     @property
     def short_id(self) -> str:
         return self.session_id.hex[:6]
 
 
-def drivers_of(evidence: Evidence, limit: int = 6) -> Drivers | None:
+def drivers_of(evidence: Evidence, limit: int = 6) -> MemoryDrivers | None:
     view = evidence.views["memory_gb"]
     name = column("memory_gb", view.basis)
     largest = samples(evidence).exclude(**{name: None}).order_by(f"-{name}")
@@ -296,8 +296,8 @@ def drivers_of(evidence: Evidence, limit: int = 6) -> Drivers | None:
     ]
     total = stored.get(TOTALS["memory_gb", view.basis])
     is_peak = total is not None and gigabytes(int(total)) == value
-    return Drivers(
-        row.session_id, value, together, shares[:limit], len(shares), of_another_moment=not is_peak
+    return MemoryDrivers(
+        row.session_id, value, together, shares[:limit], len(shares), from_other_observation=not is_peak
     )
 
 

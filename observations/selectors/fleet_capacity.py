@@ -9,21 +9,21 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from lcm.domain.allocation import divide_among
+from lcm.domain.allocation import allocate_to_nodes
 from lcm.models import LabletDefinition, Placement
-from observations.arithmetic.impact import GPU, Need, Packing, Room, added, pack
+from observations.arithmetic.impact import GPU, Packing, SessionDemand, WorkerSpace, combine_packings, pack
 from observations.arithmetic.measures import amount, hundredths
-from observations.arithmetic.spread_fit import pack_apart
+from observations.arithmetic.spread_fit import pack_spread
 from scheduling.capacity.resources import NAMES
 from scheduling.models import Pool, Slot, SlotState
 from scheduling.placement.framework.amounts import NOTHING
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot, whole_units
 from scheduling.selectors.capacity import SERVING
 from scheduling.selectors.snapshots import ports_by_kernel
 
 # The workers of a pool, as if they were empty and as they are.
-Rooms = tuple[list[Room], list[Room]]
+Rooms = tuple[list[WorkerSpace], list[WorkerSpace]]
 
 
 def pools_of(definition: LabletDefinition) -> list[Pool]:
@@ -37,19 +37,21 @@ def packing_of(
     definition: LabletDefinition, *, before: Mapping[str, int], after: Mapping[str, int]
 ) -> tuple[Packing, Packing, Packing, Packing]:
     """On empty workers before and after, then on what is free of them now before and after."""
-    pools = rooms_for(definition, pools_of(definition))
+    pools = worker_space_for(definition, pools_of(definition))
     needs = [_need(definition, amounts) for amounts in (before, after)]
     return tuple(  # type: ignore[return-value]
-        added([_packed(need, rooms[state]) for rooms in pools]) for state in (0, 1) for need in needs
+        combine_packings([_packed(need, rooms[state]) for rooms in pools])
+        for state in (0, 1)
+        for need in needs
     )
 
 
-def _packed(need: Need, rooms: Sequence[Room]) -> Packing:
+def _packed(need: SessionDemand, rooms: Sequence[WorkerSpace]) -> Packing:
     """A session is within one pool, however far its kernels are apart."""
-    return pack_apart(need, rooms) if need.kernels else pack(need, rooms)
+    return pack_spread(need, rooms) if need.kernels else pack(need, rooms)
 
 
-def rooms_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
+def worker_space_for(definition: LabletDefinition, pools: Sequence[Pool]) -> list[Rooms]:
     """Of each pool the READY workers on which its scheduler would place the definition's sessions."""
     ready = _ready(definition, pools)
     held, ports_held = amounts_by_slot(ready), ports_by_slot(None, ready)
@@ -67,7 +69,7 @@ def _ready(definition: LabletDefinition, pools: Sequence[Pool]) -> QuerySet[Slot
     ready = Slot.objects.filter(SERVING, pool__in=pools, state=SlotState.READY).order_by()
     if definition.preemptible:
         return ready
-    return ready.exclude(is_spot=True, pool__in=_asking(pools, "spot"))
+    return ready.exclude(is_spot=True, pool__in=_pools_with_plugin(pools, "spot"))
 
 
 def _labelled(
@@ -75,7 +77,7 @@ def _labelled(
 ) -> list[tuple[Any, ...]]:
     """Of each its key and pool, its leases at most and now, and the whole of everything."""
     columns: tuple[Any, ...] = ("pk", "pool_id", "max_leases", "lease_count", *whole_units().values())
-    wanted, asking = definition.slot_labels, _asking(pools, "labels")
+    wanted, asking = definition.slot_labels, _pools_with_plugin(pools, "labels")
     if not wanted or not asking:
         return list(slots.values_list(*columns))
     rows = slots.values_list(*columns, "labels")
@@ -86,40 +88,42 @@ def _labelled(
     ]
 
 
-def _asking(pools: Sequence[Pool], plugin: str) -> set[UUID]:
+def _pools_with_plugin(pools: Sequence[Pool], plugin: str) -> set[UUID]:
     """The pools whose schedulers heed a plugin; a configuration that cannot be read places nobody."""
-    return {pool.pk for pool in pools if _is_asked(pool, plugin)}
+    return {pool.pk for pool in pools if _has_plugin(pool, plugin)}
 
 
-def _is_asked(pool: Pool, plugin: str) -> bool:
+def _has_plugin(pool: Pool, plugin: str) -> bool:
     try:
         return read_configuration(pool.scheduler).has(plugin)
-    except WrongConfiguration:
+    except InvalidConfiguration:
         return True
 
 
 @lru_cache(maxsize=4096)
-def _room(amounts: tuple[int, ...], ports: int, leases: int) -> Room:
+def _room(amounts: tuple[int, ...], ports: int, leases: int) -> WorkerSpace:
     """Most workers are like another."""
-    return Room(dict(zip(NAMES, amounts, strict=True)), ports, leases)
+    return WorkerSpace(dict(zip(NAMES, amounts, strict=True)), ports, leases)
 
 
-def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> Need:
+def _need(definition: LabletDefinition, amounts: Mapping[str, int]) -> SessionDemand:
     revision = definition.current_revision
     assert revision is not None
     whole = {**amounts, GPU: hundredths(revision.gpu)}
-    kernels: Sequence[Need] = ()
+    kernels: Sequence[SessionDemand] = ()
     if definition.placement == Placement.SPREAD:
         kernels = _kernels(definition.nodes, whole, [port["name"] for port in revision.port_template])
-    return Need(whole, len(revision.port_template), kernels)
+    return SessionDemand(whole, len(revision.port_template), kernels)
 
 
-def _kernels(nodes: Sequence[Mapping[str, Any]], whole: Mapping[str, int], ports: list[str]) -> list[Need]:
+def _kernels(
+    nodes: Sequence[Mapping[str, Any]], whole: Mapping[str, int], ports: list[str]
+) -> list[SessionDemand]:
     """What each kernel of a session would be placed for."""
     labels = sorted(node["label"] for node in nodes)
     names = ports_by_kernel(labels, ports) if labels else {}
-    parts = divide_among(nodes, {name: amount(units) for name, units in whole.items()})
+    parts = allocate_to_nodes(nodes, {name: amount(units) for name, units in whole.items()})
     return [
-        Need({name: hundredths(value) for name, value in part.items()}, len(names[node["label"]]))
+        SessionDemand({name: hundredths(value) for name, value in part.items()}, len(names[node["label"]]))
         for node, part in zip(nodes, parts, strict=True)
     ]

@@ -15,7 +15,7 @@ from observations.livestats.cached_stats import kernel_live_stats
 from observations.livestats.history import History, kernel_history
 from observations.livestats.kernel_stats import KernelStats, MetricValue
 from observations.livestats.live_stats import LiveStats
-from observations.livestats.states import State
+from observations.livestats.states import LiveState
 from observations.livestats.totals import total
 from scheduling.models import Phase, Reservation, ReservationPart, Slot
 
@@ -31,7 +31,7 @@ WHOLE_SESSION = "session"
 
 
 @dataclass(frozen=True)
-class Node:
+class LiveNode:
     """A kernel and what it does."""
 
     kernel: Kernel
@@ -39,22 +39,22 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveView:
     """Several kernels, and all of them together."""
 
     stats: LiveStats
-    nodes: list[Node]
+    nodes: list[LiveNode]
     totals: dict[str, MetricValue]
 
     @classmethod
-    def of(cls, kernels: Sequence[Kernel]) -> Live:
+    def of(cls, kernels: Sequence[Kernel]) -> LiveView:
         stats = kernel_live_stats(kernel.pk for kernel in kernels)
-        nodes = [Node(kernel, stats.kernels[str(kernel.pk)]) for kernel in kernels]
+        nodes = [LiveNode(kernel, stats.kernels[str(kernel.pk)]) for kernel in kernels]
         return cls(stats, nodes, total(node.stats.metrics for node in nodes))
 
 
 @dataclass(frozen=True)
-class Busy:
+class BusySession:
     """A session and the cores it uses now."""
 
     session: LabletSession
@@ -63,18 +63,18 @@ class Busy:
 
 @dataclass(frozen=True)
 class Busiest:
-    state: State
-    sessions: list[Busy]
+    state: LiveState
+    sessions: list[BusySession]
     error: str = ""
     read_at: datetime | None = None
 
 
-def has_a_lab(session: LabletSession) -> bool:
+def has_lab(session: LabletSession) -> bool:
     return session.status in HAS_A_LAB
 
 
-def session_live(session: LabletSession) -> Live:
-    return Live.of(list(session.kernels.order_by("node_label")))
+def session_live(session: LabletSession) -> LiveView:
+    return LiveView.of(list(session.kernels.order_by("node_label")))
 
 
 def usual_range(session: LabletSession, now: datetime) -> str:
@@ -94,8 +94,8 @@ def session_history(session: LabletSession, *, range: str, now: datetime) -> His
     return kernel_history([pk for pk, _, _ in kernels], start=min(start, end), end=end)
 
 
-def slot_live(slot: Slot) -> Live:
-    return Live.of(kernels_on(slot))
+def slot_live(slot: Slot) -> LiveView:
+    return LiveView.of(kernels_on(slot))
 
 
 def kernels_on(slot: Slot) -> list[Kernel]:
@@ -127,6 +127,6 @@ def busiest_sessions(limit: int = 5) -> Busiest:
     rows = rows.select_related("definition", "owner", "project__domain").defer(
         "definition__topology_yaml", "definition__nodes", "definition__links"
     )
-    sessions = [Busy(session, found.by_session[session.pk]) for session in rows]
+    sessions = [BusySession(session, found.by_session[session.pk]) for session in rows]
     sessions.sort(key=lambda busy: (-busy.cores, str(busy.session.pk)))
     return Busiest(found.state, sessions[:limit], found.error, found.read_at)

@@ -11,7 +11,7 @@ from lcm.cml.observation.live_ports import NodeTags, live_template
 from lcm.cml.ports import PortTemplateEntry
 from lcm.cml.topology.port_comparison import Lab, PortLine, compare_template, suggested_template
 from lcm.models import DefinitionRevision, LabletDefinition
-from observations.models import LeftOut, SessionObservation
+from observations.models import NotCountedReason, SessionObservation
 from observations.selectors.evidence import raw_nodes
 
 RECENT = 20
@@ -63,7 +63,7 @@ def _observed_ports(
         epoch=definition.topology_hash,
         revision__in=_with_same_template(definition, current),
         observed_ports__isnull=False,
-    ).exclude(left_out=LeftOut.EXCLUDED)
+    ).exclude(left_out=NotCountedReason.EXCLUDED)
     newest = rows.order_by("-observed_at", "-session_id")
     found = newest.values_list("session_id", "observed_ports", "observed_resources__incomplete")[:RECENT]
     return {pk: ports or {} for pk, ports, incomplete in found if "observed_ports" not in (incomplete or ())}

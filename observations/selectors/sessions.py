@@ -23,7 +23,7 @@ def observation_of(session: LabletSession) -> SessionObservation | None:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedCounts:
     """Of the newest sessions that were observed: how many there are, count, and used more than given."""
 
     n: int
@@ -31,7 +31,7 @@ class Observed:
     above: int
 
 
-def observed_newest(limit: int) -> Observed:
+def observed_newest(limit: int) -> ObservedCounts:
     above = Q()
     for name in ("cpu", "memory", "storage"):
         above |= Q(**{f"peak_{name}_used__gt": F(f"peak_{name}_allocated")})
@@ -39,7 +39,7 @@ def observed_newest(limit: int) -> Observed:
     found = newest.aggregate(
         n=Count("pk"), counting=Count("pk", filter=Q(is_sample=True)), above=Count("pk", filter=above)
     )
-    return Observed(**found)
+    return ObservedCounts(**found)
 
 
 def session_evidence(session: LabletSession, row: SessionObservation | None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _planned_when_observed(row: SessionObservation | None) -> dict[str, int] | N
 
 
 @dataclass(frozen=True)
-class PlannedLine:
+class PlannedResource:
     """A resource: what was planned, held and used, and the peak."""
 
     resource: str
@@ -107,7 +107,7 @@ class PlannedLine:
         return round((self.seen - self.planned) * 100 / self.planned)
 
 
-def planned_beside_observed(session: LabletSession, row: SessionObservation | None) -> list[PlannedLine]:
+def planned_beside_observed(session: LabletSession, row: SessionObservation | None) -> list[PlannedResource]:
     def of(name: str, basis: str, *, peak: bool = False) -> int | None:
         value = getattr(row, column(name, basis, peak=peak)) if row else None
         return None if value is None else hundredths(value)
@@ -117,12 +117,12 @@ def planned_beside_observed(session: LabletSession, row: SessionObservation | No
         used = of(name, "used")
         peak = of(name, "used" if used is not None else "allocated", peak=True)
         planned = hundredths(getattr(session.revision, name))
-        lines.append(PlannedLine(name, planned, of(name, "allocated"), used, peak))
+        lines.append(PlannedResource(name, planned, of(name, "allocated"), used, peak))
     return lines
 
 
 @dataclass(frozen=True)
-class PortLine:
+class PortComparison:
     """A port by its name: where it was planned, where it is."""
 
     name: str
@@ -135,20 +135,20 @@ class PortLine:
         return self.item.kind if self.item else "match"
 
 
-def port_lines(session: LabletSession, row: SessionObservation | None) -> list[PortLine]:
+def port_lines(session: LabletSession, row: SessionObservation | None) -> list[PortComparison]:
     """What differs first, then what matches."""
     observed = (row.observed_ports if row else None) or {}
     items = {item["name"]: DriftItem.from_json(item) for item in (row.drift if row else ())}
     plan = {name: port for each in plans_of(session) for name, port in each.allocated.items()}
-    lines = [PortLine(name, item.allocated, item.observed, item) for name, item in items.items()]
+    lines = [PortComparison(name, item.allocated, item.observed, item) for name, item in items.items()]
     rest = sorted({*plan, *observed} - set(items))
     return lines + [
-        PortLine(name, plan.get(name, observed.get(name)), observed.get(name), None) for name in rest
+        PortComparison(name, plan.get(name, observed.get(name)), observed.get(name), None) for name in rest
     ]
 
 
 @dataclass(frozen=True)
-class SeenNode:
+class ObservedNode:
     """A node of the newest observation."""
 
     label: str
@@ -159,7 +159,7 @@ class SeenNode:
     interfaces: list[dict[str, Any]] | None
 
 
-def seen_nodes(row: SessionObservation | None) -> list[SeenNode]:
+def observed_nodes(row: SessionObservation | None) -> list[ObservedNode]:
     """Most memory first."""
     if row is None:
         return []
@@ -168,7 +168,7 @@ def seen_nodes(row: SessionObservation | None) -> list[SeenNode]:
         nodes_in(stored, basis="allocated"), nodes_in(stored, basis="used"), raw_nodes(stored), strict=True
     )
     nodes = [
-        SeenNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))
+        ObservedNode(had.label, had.kind, raw.get("state") or "", had, used, raw.get("interfaces"))
         for had, used, raw in both
     ]
     return sorted(nodes, key=lambda node: (-(node.used.memory or node.allocated.memory or 0), node.label))

@@ -12,25 +12,32 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import CharField, UUIDField
 
-from lcm.db.prepared_statements import Given, Reading, Statement, run, updating, values_of
+from lcm.db.prepared_statements import (
+    Parameter,
+    PreparedQuery,
+    PreparedStatement,
+    column_values,
+    run_statements,
+    update_statement,
+)
 from lcm.domain.actors import SYSTEM
-from lcm.models import DefinitionRevision, LabletDefinition, Outcome
+from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
 from observations.arithmetic.assessment import (
     DAYS,
-    Assessed,
+    Assessment,
     Days,
     assess,
     change_days,
     next_change,
-    within,
+    recent_days,
 )
-from observations.arithmetic.histogram import Digest, day_of, merged
+from observations.arithmetic.histogram import Digest, day_of, merge_digests
 from observations.arithmetic.measures import MEASURED, amount, hundredths
-from observations.arithmetic.recommendation import has_moved
+from observations.arithmetic.recommendation import has_changed
 from observations.arithmetic.statistics import STEP_BEFORE_MOST, STEP_NEWEST
 from observations.models import DefinitionAssessment, ResourceAggregate, SessionObservation
-from observations.services.samples import PEAKS, Sample, amounts_in, sample_of, wasted
+from observations.services.samples import PEAKS, SessionSample, amounts_in, sample_of, wasted
 
 # What a rebuild compares. Confidence falls with the days, and a reason tells how its flag came about.
 ASSESSED = (
@@ -42,7 +49,7 @@ ASSESSED = (
     "flags",
 )
 # What is looked at of a revision.
-ASKED_FOR = ("number", *MEASURED, "outcome")
+REVISION_COLUMNS = ("number", *MEASURED, "outcome")
 NEWEST = STEP_NEWEST + STEP_BEFORE_MOST
 Newest: TypeAlias = list[tuple[datetime, dict[tuple[str, str], int]]]
 T = TypeVar("T")
@@ -53,11 +60,11 @@ def required_by(revision: DefinitionRevision) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Change:
+class SampleChange:
     """A session's sample before and after; either may be missing."""
 
-    before: Sample | None
-    after: Sample | None
+    before: SessionSample | None
+    after: SessionSample | None
     required: dict[str, int]
 
     @property
@@ -66,29 +73,31 @@ class Change:
 
 
 # Asked with every observation.
-_ASSESSMENT = Reading(
+_ASSESSMENT = PreparedQuery(
     lambda: DefinitionAssessment.objects.select_for_update().filter(
-        definition=Given("definition", UUIDField())
+        definition=Parameter("definition", UUIDField())
     )
 )
 # Read once the assessment is ours: what was known before may have been another revision's.
-_PRESENT = Reading(
+_PRESENT = PreparedQuery(
     lambda: (
-        LabletDefinition.objects.filter(pk=Given("definition", UUIDField()))
+        LabletDefinition.objects.filter(pk=Parameter("definition", UUIDField()))
         .select_related("current_revision")
-        .only("needs_review", "review_reasons", *(f"current_revision__{name}" for name in ASKED_FOR))
+        .only("needs_review", "review_reasons", *(f"current_revision__{name}" for name in REVISION_COLUMNS))
         .order_by()
     )
 )
-AGGREGATES = Reading(
+AGGREGATES = PreparedQuery(
     lambda: ResourceAggregate.objects.filter(
-        definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField())
+        definition=Parameter("definition", UUIDField()), epoch=Parameter("epoch", CharField())
     ).order_by()
 )
-NEWEST_SAMPLES = Reading(
+NEWEST_SAMPLES = PreparedQuery(
     lambda: (
         SessionObservation.objects.filter(
-            definition=Given("definition", UUIDField()), epoch=Given("epoch", CharField()), is_sample=True
+            definition=Parameter("definition", UUIDField()),
+            epoch=Parameter("epoch", CharField()),
+            is_sample=True,
         )
         .order_by("-observed_at", "-session_id")
         .values_list("observed_at", *PEAKS)[:NEWEST]
@@ -97,7 +106,7 @@ NEWEST_SAMPLES = Reading(
 
 
 @dataclass(frozen=True)
-class Kept:
+class LockedAggregates:
     """What is known of a definition's sessions of an epoch, and nobody else changes meanwhile."""
 
     assessment: DefinitionAssessment
@@ -109,9 +118,9 @@ def change_samples(
     *,
     definition: LabletDefinition,
     epoch: str,
-    changes: Sequence[Change],
+    changes: Sequence[SampleChange],
     now: datetime,
-    first: Sequence[Statement[Any]] = (),
+    first: Sequence[PreparedStatement[Any]] = (),
 ) -> DefinitionAssessment | None:
     """Let samples come, go or grow, and assess the definition anew, in the transaction of the change.
 
@@ -119,7 +128,7 @@ def change_samples(
     """
     changes = [change for change in changes if not change.is_none]
     if not changes:
-        run(*first)
+        run_statements(*first)
         return None
     kept = _locked(definition, epoch, changes, first)
     digests = {key: Digest.from_json(row.digest) for key, row in kept.aggregates.items()}
@@ -133,13 +142,13 @@ def change_samples(
     return write_assessment(
         definition=definition,
         assessment=kept.assessment,
-        digest=merged(digests.values()),
+        digest=merge_digests(digests.values()),
         newest=kept.newest,
         days=days,
         now=now,
         epoch=epoch,
         first=[
-            updating(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
+            update_statement(ResourceAggregate, kept.aggregates[key].pk, {"digest": digests[key].to_json()})
             for key in touched
         ],
     )
@@ -153,7 +162,7 @@ def refresh_assessment(*, definition: LabletDefinition, now: datetime) -> Defini
         return write_assessment(
             definition=definition,
             assessment=kept.assessment,
-            digest=merged(Digest.from_json(row.digest) for row in kept.aggregates.values()),
+            digest=merge_digests(Digest.from_json(row.digest) for row in kept.aggregates.values()),
             newest=kept.newest,
             days=kept.assessment.days if kept.assessment.epoch == epoch else {},
             now=now,
@@ -166,7 +175,9 @@ def lock_assessment(definition: LabletDefinition) -> DefinitionAssessment:
 
     The copy of the definition then has the revision and the review that one left.
     """
-    found, present = run(_ASSESSMENT.of(definition=definition.pk), _PRESENT.of(definition=definition.pk))
+    found, present = run_statements(
+        _ASSESSMENT.of(definition=definition.pk), _PRESENT.of(definition=definition.pk)
+    )
     _bring_up_to_date(definition, present)
     return _only(found) or DefinitionAssessment.objects.create(
         definition=definition, epoch=definition.topology_hash
@@ -182,9 +193,9 @@ def _bring_up_to_date(definition: LabletDefinition, present: Iterable[LabletDefi
 def _locked(
     definition: LabletDefinition,
     epoch: str,
-    changes: Iterable[Change] = (),
-    first: Sequence[Statement[Any]] = (),
-) -> Kept:
+    changes: Iterable[SampleChange] = (),
+    first: Sequence[PreparedStatement[Any]] = (),
+) -> LockedAggregates:
     """What stands in the rows once the assessment is ours; aggregates that are needed are made."""
     reading = (
         _ASSESSMENT.of(definition=definition.pk),
@@ -192,10 +203,10 @@ def _locked(
         AGGREGATES.of(definition=definition.pk, epoch=epoch),
         NEWEST_SAMPLES.of(definition=definition.pk, epoch=epoch),
     )
-    assessments, present, aggregates, newest = run(*first, *reading)[-len(reading) :]
+    assessments, present, aggregates, newest = run_statements(*first, *reading)[-len(reading) :]
     if not assessments:
         assessments = [lock_assessment(definition)]
-        present, aggregates, newest = run(*reading[1:])
+        present, aggregates, newest = run_statements(*reading[1:])
     _bring_up_to_date(definition, present)
     rows = {row.revision_id: row for row in aggregates}
     for change in changes:
@@ -204,7 +215,7 @@ def _locked(
                 rows[sample.revision_id] = ResourceAggregate.objects.create(
                     definition=definition, epoch=epoch, revision_id=sample.revision_id
                 )
-    return Kept(assessments[0], rows, newest_in(newest))
+    return LockedAggregates(assessments[0], rows, newest_in(newest))
 
 
 def _only(rows: Sequence[T]) -> T | None:
@@ -220,24 +231,24 @@ def write_assessment(
     days: Days,
     now: datetime,
     epoch: str,
-    first: Sequence[Statement[Any]] = (),
+    first: Sequence[PreparedStatement[Any]] = (),
 ) -> DefinitionAssessment:
     """Class, recommendation, flags and waste from the digest, and whether the definition needs a person.
 
     `first` is written together with it.
     """
     if epoch != definition.topology_hash:
-        run(*first)
+        run_statements(*first)
         return assessment  # a session of an older topology; the definition is judged by its present one
-    take_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
-    _wake(definition, assessment, now)
+    apply_figures(definition, assessment, digest=digest, newest=newest, days=days, now=now)
+    _end_snooze(definition, assessment, now)
     assessment.due_at = _due_at(assessment, now)
-    run(*first, updating(DefinitionAssessment, assessment.pk, values_of(assessment)))
+    run_statements(*first, update_statement(DefinitionAssessment, assessment.pk, column_values(assessment)))
     _decide_review(definition, assessment, now)
     return assessment
 
 
-def take_figures(
+def apply_figures(
     definition: LabletDefinition,
     assessment: DefinitionAssessment,
     *,
@@ -257,7 +268,7 @@ def take_figures(
         sources=assessment.sources_in(epoch),
         today=day_of(now),
     )
-    _take(assessment, found, within(days, today=day_of(now)), epoch)
+    _take(assessment, found, recent_days(days, today=day_of(now)), epoch)
 
 
 def newest_samples(
@@ -275,7 +286,7 @@ def newest_in(rows: Iterable[Sequence[Any]]) -> Newest:
     return [(at, amounts_in(values)) for at, *values in rows]
 
 
-def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: str) -> None:
+def _take(assessment: DefinitionAssessment, found: Assessment, days: Days, epoch: str) -> None:
     cpu, memory, held = (sum(day[place] for day in days.values()) for place in range(3))
     assessment.epoch, assessment.n = epoch, found.n
     assessment.verdict, assessment.confidence = found.verdict.value, found.confidence
@@ -294,7 +305,7 @@ def _take(assessment: DefinitionAssessment, found: Assessed, days: Days, epoch: 
 
 def has_regressed(definition: LabletDefinition) -> bool:
     revision = definition.current_revision
-    return revision is not None and revision.outcome == Outcome.REGRESSED
+    return revision is not None and revision.outcome == RevisionOutcome.REGRESSED
 
 
 def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
@@ -325,7 +336,7 @@ def _decide_review(definition: LabletDefinition, assessment: DefinitionAssessmen
         setattr(definition, name, value)
 
 
-def _wake(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
+def _end_snooze(definition: LabletDefinition, assessment: DefinitionAssessment, now: datetime) -> None:
     """A snooze ends at its date, a dismissal when the recommendation has moved by a tenth."""
     regressed = has_regressed(definition)
     if assessment.snoozed_until and assessment.snoozed_until <= now:
@@ -346,12 +357,12 @@ def _moved(assessment: DefinitionAssessment) -> bool:
     now_said = {name: getattr(assessment, f"recommended_{name}") for name in assessment.flags}
     dismissed: dict[str, Any] = assessment.dismissed or {}
     return any(
-        name not in dismissed or value is None or has_moved(dismissed[name], hundredths(value))
+        name not in dismissed or value is None or has_changed(dismissed[name], hundredths(value))
         for name, value in now_said.items()
     )
 
 
-def _days_after(days: Days, changes: Iterable[Change]) -> Days:
+def _days_after(days: Days, changes: Iterable[SampleChange]) -> Days:
     for change in changes:
         for sample, sign in ((change.before, -1), (change.after, 1)):
             if sample:
@@ -362,7 +373,7 @@ def _days_after(days: Days, changes: Iterable[Change]) -> Days:
 
 
 @dataclass(frozen=True)
-class Difference:
+class AggregateDifference:
     """Where the kept aggregate is not what the rows say."""
 
     definition: LabletDefinition
@@ -371,16 +382,16 @@ class Difference:
 
 def rebuild_definition(
     *, definition: LabletDefinition, now: datetime, check: bool = False
-) -> list[Difference]:
+) -> list[AggregateDifference]:
     """Compute everything from the rows; tells what differed, and puts it right unless only checking."""
     with transaction.atomic():
         assessment = lock_assessment(definition)
         digests, days = _full(definition, now)
         epoch = definition.topology_hash
-        digest = merged([each for (key, _), each in digests.items() if key == epoch])
+        digest = merge_digests([each for (key, _), each in digests.items() if key == epoch])
         newest = newest_samples(definition, epoch)
         should = copy(assessment)
-        take_figures(definition, should, digest=digest, newest=newest, days=days, now=now)
+        apply_figures(definition, should, digest=digest, newest=newest, days=days, now=now)
         found = [*_digest_differences(definition, digests)]
         found += _assessment_differences(definition, assessment, should, now)
         if found and not check:
@@ -399,16 +410,16 @@ def rebuild_definition(
 
 def _assessment_differences(
     definition: LabletDefinition, kept: DefinitionAssessment, should: DefinitionAssessment, now: datetime
-) -> Iterable[Difference]:
+) -> Iterable[AggregateDifference]:
     is_present = kept.epoch == should.epoch
-    if (within(kept.days, today=day_of(now)) if is_present else {}) != should.days:
-        yield Difference(definition, "waste by day")
+    if (recent_days(kept.days, today=day_of(now)) if is_present else {}) != should.days:
+        yield AggregateDifference(definition, "waste by day")
     if not is_present and not should.n:
         return  # nobody has been observed since the topology changed
     for name in ASSESSED:
         have, computed = getattr(kept, name), getattr(should, name)
         if have != computed:
-            yield Difference(definition, f"assessment: {name} is {have}, should be {computed}")
+            yield AggregateDifference(definition, f"assessment: {name} is {have}, should be {computed}")
 
 
 def _full(definition: LabletDefinition, now: datetime) -> tuple[dict[tuple[str, UUID], Digest], Days]:
@@ -425,12 +436,12 @@ def _full(definition: LabletDefinition, now: datetime) -> tuple[dict[tuple[str, 
         if row.epoch == definition.topology_hash and row.observed_at >= oldest:
             figures = (*wasted(sample, required[row.revision_id]), sample.held_seconds)
             days = change_days(days, sample.day, figures, 1)
-    return digests, within(days, today=day_of(now))
+    return digests, recent_days(days, today=day_of(now))
 
 
 def _digest_differences(
     definition: LabletDefinition, digests: dict[tuple[str, UUID], Digest]
-) -> Iterable[Difference]:
+) -> Iterable[AggregateDifference]:
     kept = {
         (row.epoch, row.revision_id): row.digest
         for row in ResourceAggregate.objects.filter(definition=definition)
@@ -438,7 +449,7 @@ def _digest_differences(
     for key in {*kept, *digests}:
         have, should = kept.get(key, {"n": 0}), digests.get(key, Digest()).to_json()
         if Digest.from_json(have).to_json() != should:
-            yield Difference(
+            yield AggregateDifference(
                 definition, f"epoch {key[0][:12]}: {have.get('n', 0)} samples kept, {should['n']} there"
             )
 

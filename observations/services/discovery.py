@@ -8,10 +8,10 @@ from datetime import datetime
 from django.db import transaction
 
 from observations.models import ScrapeTarget
-from observations.selectors.discovery import Candidate
+from observations.selectors.discovery import ScrapeCandidate
 
 
-def keep_targets(kind: str, wanted: Sequence[Candidate], *, now: datetime) -> int:
+def keep_targets(kind: str, wanted: Sequence[ScrapeCandidate], *, now: datetime) -> int:
     """Add, change and remove targets of a kind until the list is what is wanted; tells how many changed."""
     listed = {row.name: row for row in ScrapeTarget.objects.filter(kind=kind)}
     names = {each.name for each in wanted}

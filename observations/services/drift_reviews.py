@@ -14,16 +14,16 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import ACTIVE
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.validation import need_reason
+from lcm.services.validation import require_reason
 from observations.arithmetic.drift import CONFLICT, DriftItem
 from observations.models import DriftReview, ReviewState, SessionObservation
 
-CLEAN_ENOUGH = 2
-USUAL_LENGTH = timedelta(days=30)
-LONGEST = timedelta(days=90)
+CLEAN_OBSERVATIONS = 2
+DEFAULT_ACKNOWLEDGEMENT = timedelta(days=30)
+MAX_ACKNOWLEDGEMENT = timedelta(days=90)
 
 
-def note_drift(
+def update_drift_reviews(
     *,
     session: LabletSession,
     drift: Sequence[DriftItem],
@@ -45,7 +45,7 @@ def note_drift(
     rows = {row.fingerprint: row for row in mine.select_for_update().order_by("pk")}
     known = [(rows[key], item) for key, item in found.items() if key in rows]
     new = [row.pk for row, _ in known if row.fingerprint not in seen_before]
-    _see_again(known, session, new=new, now=now)
+    _renew_reviews(known, session, new=new, now=now)
     _open([item for key, item in found.items() if key not in rows], session, now)
     if is_whole:
         _count_clean([row for key, row in rows.items() if key not in found], session)
@@ -70,7 +70,7 @@ def _open(items: Sequence[DriftItem], session: LabletSession, now: datetime) -> 
     )
 
 
-def _see_again(
+def _renew_reviews(
     known: Sequence[tuple[DriftReview, DriftItem]],
     session: LabletSession,
     *,
@@ -103,8 +103,8 @@ def _count_clean(rows: Sequence[DriftReview], session: LabletSession) -> None:
     keys = [row.pk for row in rows if row.fingerprint not in shown]
     if keys:
         # In one update: after a second one the database looks up the last session, which may be locked.
-        last = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=Value(ReviewState.RESOLVED.value))
-        ended = When(clean_streak__gte=CLEAN_ENOUGH - 1, then=None)
+        last = When(clean_streak__gte=CLEAN_OBSERVATIONS - 1, then=Value(ReviewState.RESOLVED.value))
+        ended = When(clean_streak__gte=CLEAN_OBSERVATIONS - 1, then=None)
         DriftReview.objects.filter(pk__in=keys).update(
             clean_streak=F("clean_streak") + 1,
             state=Case(last, default=F("state")),
@@ -129,7 +129,7 @@ def acknowledge_drift(
     *, review: DriftReview, reason: str, until: datetime | None, actor: Actor, now: datetime
 ) -> DriftReview:
     """Accept a deviation for a while; a port of two sessions cannot be accepted."""
-    until = until or now + USUAL_LENGTH
+    until = until or now + DEFAULT_ACKNOWLEDGEMENT
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is kept with the acknowledgement."})
     check_until(until, now=now)
@@ -158,13 +158,13 @@ def acknowledge_drift(
 
 def check_until(until: datetime, *, now: datetime) -> None:
     """For how long a deviation may be accepted."""
-    if not now < until <= now + LONGEST:
-        raise InvalidInput({"until": f"From now on, for {LONGEST.days} days at most."})
+    if not now < until <= now + MAX_ACKNOWLEDGEMENT:
+        raise InvalidInput({"until": f"From now on, for {MAX_ACKNOWLEDGEMENT.days} days at most."})
 
 
 def reopen_drift(*, review: DriftReview, reason: str, actor: Actor, now: datetime) -> DriftReview:
     """Take an acknowledgement back."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         acknowledged = DriftReview.objects.filter(pk=review.pk, state=ReviewState.ACKNOWLEDGED)
         if not acknowledged.update(state=ReviewState.OPEN, acknowledged_until=None):

@@ -22,7 +22,7 @@ from observations.arithmetic.measures import (
 MAX_NODES = 1_000
 MAX_INTERFACES = 20_000
 CLOCK_SKEW = timedelta(minutes=5)
-OLDEST = timedelta(days=30)
+MAX_AGE = timedelta(days=30)
 # Where the total of a resource and basis stands in an observation.
 TOTALS = {
     (CPU, ALLOCATED): "total_cpu_cores",
@@ -34,9 +34,9 @@ TOTALS = {
 }
 
 
-def read_observation(body: Any, *, now: datetime) -> ResourceObservation:
+def parse_observation(body: Any, *, now: datetime) -> ResourceObservation:
     """Return the observation of a posted body, or refuse it with everything that is wrong."""
-    _refuse_crowds(body)
+    _check_sizes(body)
     problems: dict[str, str] = {}
     observation = OBSERVATION.read(body, "", problems)
     # If something is wrong, the observation may lack its required fields.
@@ -57,7 +57,7 @@ def amounts_of(observation: ResourceObservation) -> Amounts:
     return found
 
 
-def _refuse_crowds(body: Any) -> None:
+def _check_sizes(body: Any) -> None:
     """Limit the number of nodes and interfaces before any of them is read."""
     nodes = body.get("nodes") if isinstance(body, dict) else None
     if not isinstance(nodes, list):
@@ -75,7 +75,7 @@ def _time_problem(observed_at: datetime | None, now: datetime) -> str:
         return ""
     if observed_at - now > CLOCK_SKEW:
         return "is in the future; check the clock of the controller."
-    return f"is more than {OLDEST.days} days ago." if now - observed_at > OLDEST else ""
+    return f"is more than {MAX_AGE.days} days ago." if now - observed_at > MAX_AGE else ""
 
 
 def _refused(problems: Mapping[str, str]) -> Unprocessable:

@@ -10,54 +10,54 @@ from uuid import UUID
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import DefinitionRevision, LabletDefinition, Outcome
+from lcm.models import DefinitionRevision, LabletDefinition, RevisionOutcome
 from lcm.services.changelog import log_change
 from observations.arithmetic.measures import ALLOCATED, MEASURED, RULES
 from observations.models import DefinitionAssessment, SessionObservation
 from observations.services.aggregates import (
-    Change,
+    SampleChange,
     change_samples,
     lock_assessment,
     refresh_assessment,
     required_by,
 )
-from observations.services.samples import PEAKS, amounts_in, judge, sample_of
+from observations.services.samples import PEAKS, amounts_in, sample_of, update_is_sample
 
 
 def settle_outcomes(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """They are being taken down: what was seen of them is all there is, and may decide."""
     rows = SessionObservation.objects.filter(
-        session_id__in=session_ids, is_sample=True, revision__outcome=Outcome.WATCHING
+        session_id__in=session_ids, is_sample=True, revision__outcome=RevisionOutcome.WATCHING
     )
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
     for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
         lock_assessment(row.definition)  # of those that stop at once, the last has to see the others
-        judge_revision(definition=row.definition, revision=row.revision, now=now)
+        decide_outcome(definition=row.definition, revision=row.revision, now=now)
 
 
-def note_collecting(*, session_ids: Sequence[UUID], now: datetime) -> None:
+def mark_collected(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """Let what was seen of them count; whoever has not been observed counts with the observation to come."""
     rows = SessionObservation.objects.filter(session_id__in=session_ids, reached_collecting=False)
     waiting = rows.select_related("definition__current_revision", "revision").order_by("definition_id", "pk")
     for row in waiting.defer("observed_resources", "peak_resources", "definition__topology_yaml"):
         before = sample_of(row)
         row.reached_collecting = True
-        judge(row)
+        update_is_sample(row)
         row.save(update_fields=["reached_collecting", "is_sample", "left_out"])
-        change = Change(before, sample_of(row), required_by(row.revision))
+        change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
         if row.is_sample:
-            judge_revision(definition=row.definition, revision=row.revision, now=now)
+            decide_outcome(definition=row.definition, revision=row.revision, now=now)
 
 
-DECIDING = 5
+DECIDING_SESSIONS = 5
 SLOWED_TOO_OFTEN = 2
 _WHEN = ("session__status", "session__status_since", "recorded_at")
-LOOKED_AT = 4 * DECIDING  # not every session says something of every resource
+MAX_SESSIONS_READ = 4 * DECIDING_SESSIONS  # not every session says something of every resource
 
 
 @dataclass(frozen=True)
-class Standing:
+class RevisionProgress:
     """How the first sessions of a revision fared: how many speak of a resource, how many exceeded it.
 
     Of a revision that changed nothing that is measured it is known only how many `sessions` there were.
@@ -74,12 +74,16 @@ class Standing:
         return min(self.measured.values(), default=self.sessions)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RevisionOutcome:
         """Running out of what stops a lab is too much at once, being slowed twice is too often."""
         for resource, times in self.exceeded.items():
             if times >= (1 if RULES[resource].stops else SLOWED_TOO_OFTEN):
-                return Outcome.REGRESSED
-        return Outcome.VERIFIED if self.observed >= DECIDING and self.is_final else Outcome.WATCHING
+                return RevisionOutcome.REGRESSED
+        return (
+            RevisionOutcome.VERIFIED
+            if self.observed >= DECIDING_SESSIONS and self.is_final
+            else RevisionOutcome.WATCHING
+        )
 
     @property
     def words(self) -> str:
@@ -90,10 +94,12 @@ class Standing:
         ]
         if over:
             return ", ".join(over)
-        return f"{self.observed} of {DECIDING} sessions within"
+        return f"{self.observed} of {DECIDING_SESSIONS} sessions within"
 
 
-def standing_of(revision: DefinitionRevision, present: Mapping[str, str] | None = None) -> Standing:
+def revision_progress(
+    revision: DefinitionRevision, present: Mapping[str, str] | None = None
+) -> RevisionProgress:
     """For each resource it changed the first five samples that say it, against what it asks for.
 
     A revision that kept all measured amounts is judged by the change that set them.
@@ -103,24 +109,24 @@ def standing_of(revision: DefinitionRevision, present: Mapping[str, str] | None 
     rows = SessionObservation.objects.filter(
         revision=revision, definition_id=revision.definition_id, is_sample=True
     )
-    found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:LOOKED_AT]
+    found = rows.order_by("observed_at").values_list(*_WHEN, *PEAKS)[:MAX_SESSIONS_READ]
     samples = [(_is_final(*values[: len(_WHEN)]), amounts_in(values[len(_WHEN) :])) for values in found]
     change = change_of_amounts(revision)
     if change is None:
-        first = samples[:DECIDING]
-        return Standing({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
+        first = samples[:DECIDING_SESSIONS]
+        return RevisionProgress({}, {}, is_final=all(last for last, _ in first), sessions=len(first))
     required, sources = required_by(revision), sources_of(change, present)
     is_final = True
     measured: dict[str, int] = {}
     exceeded: dict[str, int] = {}
     for resource in changed_by(change):
         key = resource, sources[resource]
-        values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING]
+        values = [(peaks[key], last) for last, peaks in samples if key in peaks][:DECIDING_SESSIONS]
         above = sum(value > required[resource] for value, _ in values)
         is_final &= all(last for _, last in values)
         measured |= {resource: len(values)} if values else {}
         exceeded |= {resource: above} if above else {}
-    return Standing(measured, exceeded, is_final)
+    return RevisionProgress(measured, exceeded, is_final)
 
 
 def _is_final(status: str, since: datetime, recorded_at: datetime) -> bool:
@@ -161,21 +167,21 @@ def sources_of(revision: DefinitionRevision, present: Mapping[str, str] | None =
     return {resource: present.get(resource, ALLOCATED) for resource in MEASURED}
 
 
-def judge_revision(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
+def decide_outcome(*, definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
     """Turn a revision that is watched into verified or regressed, once."""
-    if revision.outcome == Outcome.WATCHING:
+    if revision.outcome == RevisionOutcome.WATCHING:
         fresh = _reread(definition, revision)
-        if fresh.outcome == Outcome.WATCHING:
+        if fresh.outcome == RevisionOutcome.WATCHING:
             _judge(definition, fresh, now)
 
 
-def judge_again(*, definition: LabletDefinition, now: datetime) -> None:
+def redecide_outcome(*, definition: LabletDefinition, now: datetime) -> None:
     """Other samples count than before: what they say of the present revision holds, decided or not."""
     current = definition.current_revision
     if current is None or current.number == 1:
         return
     fresh = _reread(definition, current)
-    if fresh.outcome != Outcome.SUPERSEDED:  # another revision was applied a moment ago
+    if fresh.outcome != RevisionOutcome.SUPERSEDED:  # another revision was applied a moment ago
         _judge(definition, fresh, now)
 
 
@@ -186,9 +192,9 @@ def _reread(definition: LabletDefinition, revision: DefinitionRevision) -> Defin
 
 
 def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: datetime) -> None:
-    standing = standing_of(revision)
+    standing = revision_progress(revision)
     outcome = standing.outcome
-    decided_at = None if outcome == Outcome.WATCHING else now
+    decided_at = None if outcome == RevisionOutcome.WATCHING else now
     if outcome == revision.outcome:
         return
     # The definition first, as when it is revised: two transactions never wait for each other in a circle.
@@ -209,14 +215,18 @@ def _judge(definition: LabletDefinition, revision: DefinitionRevision, now: date
         refresh_assessment(definition=definition, now=now)
 
 
-def way_back(revision: DefinitionRevision) -> int | None:
+def revert_target(revision: DefinitionRevision) -> int | None:
     """Where to go back to from a revision that regressed; what regressed itself is no help.
 
     Nor is a revision with the same amounts.
     """
-    if revision.outcome != Outcome.REGRESSED or revision.reverts_id is not None or not changed_by(revision):
+    if (
+        revision.outcome != RevisionOutcome.REGRESSED
+        or revision.reverts_id is not None
+        or not changed_by(revision)
+    ):
         return None
     before = DefinitionRevision.objects.filter(
         definition=revision.definition_id, number=revision.number - 1
-    ).exclude(outcome=Outcome.REGRESSED)
+    ).exclude(outcome=RevisionOutcome.REGRESSED)
     return before.values_list("number", flat=True).first()

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, UUIDField
 
-from lcm.db.prepared_statements import Given, Reading, Statement, run
+from lcm.db.prepared_statements import Parameter, PreparedQuery, PreparedStatement, run_statements
 from lcm.models import LabletSession
 from observations.arithmetic.drift import DriftItem, Ports, compare_ports, leaked_ports
 from observations.models import SessionObservation
@@ -19,7 +19,7 @@ from scheduling.selectors.snapshots import ports_by_kernel
 
 
 @dataclass(frozen=True)
-class Plan:
+class PortPlan:
     """What a worker's port map says: ours, and whose the others are. A session that is spread has several."""
 
     slot_id: UUID | None = None
@@ -30,19 +30,19 @@ class Plan:
 
 
 def _place() -> Subquery:
-    mine = Reservation.objects.filter(session=Given("session", UUIDField()), phase=Phase.READY)
+    mine = Reservation.objects.filter(session=Parameter("session", UUIDField()), phase=Phase.READY)
     return Subquery(mine.values("slot_id")[:1])
 
 
 # Asked with every observation.
-_CLAIMS = Reading(
+_CLAIMS = PreparedQuery(
     lambda: (
         Reservation.objects.filter(slot_id=_place(), phase=Phase.READY)
         .order_by()
         .values_list("slot_id", "session_id", "session__port_drift_open", "spread")
     )
 )
-_PORTS = Reading(
+_PORTS = PreparedQuery(
     lambda: (
         PortAllocation.objects.filter(slot_id=_place())
         .order_by()
@@ -51,32 +51,32 @@ _PORTS = Reading(
 )
 
 
-def asking_for_plans(session_id: UUID) -> tuple[Statement[Any], Statement[Any]]:
+def plan_queries(session_id: UUID) -> tuple[PreparedStatement[Any], PreparedStatement[Any]]:
     """What `plans_from` needs to be read."""
     return _CLAIMS.of(session=session_id), _PORTS.of(session=session_id)
 
 
-def plans_of(session: LabletSession) -> list[Plan]:
+def plans_of(session: LabletSession) -> list[PortPlan]:
     """Where the session is and what is taken there."""
-    return plans_from(session, *run(*asking_for_plans(session.pk)))
+    return plans_from(session, *run_statements(*plan_queries(session.pk)))
 
 
-def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> list[Plan]:
+def plans_from(session: LabletSession, claims: Sequence[Any], ports: Sequence[Any]) -> list[PortPlan]:
     if not claims:
-        return [Plan()]
+        return [PortPlan()]
     if any(spread and holder == session.pk for _, holder, _, spread in claims):
         return _plans_apart(session)
-    plan = Plan(claims[0][0])
+    plan = PortPlan(claims[0][0])
     _fill(plan, session, ports, [holder for _, holder, drifts, _ in claims if drifts])
     return [plan]
 
 
-def _plans_apart(session: LabletSession) -> list[Plan]:
+def _plans_apart(session: LabletSession) -> list[PortPlan]:
     """One for each worker the session has nodes on."""
     parts = ReservationPart.objects.filter(reservation__session=session, reservation__phase=Phase.READY)
     plans = []
     for slot_id, kernels in parts.order_by("slot_id").values_list("slot_id", "kernels"):
-        plan = Plan(slot_id, kernels)
+        plan = PortPlan(slot_id, kernels)
         rows = PortAllocation.objects.filter(slot_id=slot_id).order_by()
         ports = list(rows.values_list("pk", "port", "name", "session_id", "leaked"))
         _fill(plan, session, ports, _drifting_on(slot_id))
@@ -84,7 +84,7 @@ def _plans_apart(session: LabletSession) -> list[Plan]:
     return plans
 
 
-def _fill(plan: Plan, session: LabletSession, ports: Sequence[Any], drifting: Sequence[UUID]) -> None:
+def _fill(plan: PortPlan, session: LabletSession, ports: Sequence[Any], drifting: Sequence[UUID]) -> None:
     for key, port, name, holder, leaked in ports:
         if holder == session.pk and leaked:
             plan.leaked[port] = key
@@ -140,17 +140,19 @@ def _on_slot(slot_id: UUID | None, kernels: Mapping[str, UUID], observed: Ports)
     return {name: port for name, port in observed.items() if name in here}
 
 
-def by_worker(plans: Sequence[Plan], observed: Ports) -> list[tuple[Plan, Ports]]:
+def by_worker(plans: Sequence[PortPlan], observed: Ports) -> list[tuple[PortPlan, Ports]]:
     """What was observed, with the plan of the worker it was observed on."""
     kernels = {label: plan.slot_id for plan in plans for label in plan.kernels if plan.slot_id}
     return [(plan, _on_slot(plan.slot_id, kernels, observed)) for plan in plans]
 
 
-def compare(plan: Plan, observed: Ports) -> list[DriftItem]:
+def compare(plan: PortPlan, observed: Ports) -> list[DriftItem]:
     return compare_ports(plan.allocated, observed, plan.held_by_others)
 
 
-def hold_leaked(*, session: LabletSession, plan: Plan, drift: Sequence[DriftItem], now: datetime) -> None:
+def reserve_leaked_ports(
+    *, session: LabletSession, plan: PortPlan, drift: Sequence[DriftItem], now: datetime
+) -> None:
     """Keep ports that are in use unplanned off the free list. Those that others hold stay theirs."""
     ours = {*plan.leaked, *plan.allocated.values()}
     new = {port: name for port, name in leaked_ports(drift).items() if port not in ours}
@@ -178,7 +180,7 @@ def _lock(slot_id: UUID) -> None:
     list(locked.order_by().values_list("pk"))
 
 
-def give_back_free(*, session: LabletSession, plan: Plan, observed: Ports) -> None:
+def release_free_ports(*, session: LabletSession, plan: PortPlan, observed: Ports) -> None:
     """Leaked ports that are seen free. Another lab may show one still; then it is that one's to hold."""
     free = {key: port for port, key in plan.leaked.items() if port not in observed.values()}
     if plan.slot_id is None or not free:
@@ -195,14 +197,14 @@ def give_back_free(*, session: LabletSession, plan: Plan, observed: Ports) -> No
         PortAllocation.objects.filter(pk__in=gone).delete()
 
 
-def forget_leaked(session_ids: Sequence[UUID]) -> None:
+def delete_leaked_ports(session_ids: Sequence[UUID]) -> None:
     """Their labs were removed from the workers, and the ports with them unless another lab shows them too."""
     leaked = PortAllocation.objects.filter(session_id__in=session_ids, leaked=True)
     _hand_over(leaked, gone=session_ids)
     leaked.delete()
 
 
-def hand_over_shown(session_ids: Sequence[UUID]) -> None:
+def transfer_shown_ports(session_ids: Sequence[UUID]) -> None:
     """What they were given is free in a moment; a lab that stays and shows a port of it then holds that."""
     given = PortAllocation.objects.filter(session_id__in=session_ids, leaked=False)
     _hand_over(given, gone=session_ids)

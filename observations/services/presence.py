@@ -12,7 +12,7 @@ from observations.models import Presence
 from scheduling.services.controller_leases import LENGTH
 
 
-def note_presence(
+def save_presence(
     *,
     kind: str,
     name: str,
@@ -40,7 +40,7 @@ def note_presence(
         raise _taken(name)
 
 
-def forget_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
+def delete_presence(*, kind: str, name: str, token: ApiToken | None, now: datetime) -> None:
     """Record that a process has ended; raise StateConflict if its name belongs to another token.
 
     The name of a controller stays with its token: otherwise another token could take it before the controller

@@ -18,8 +18,8 @@ from observations.arithmetic.measures import BASES, MEASURED, RULES, amount, hun
 from observations.arithmetic.recommendation import CHOICES, Proposal, propose
 from observations.selectors.evidence import (
     Evidence,
-    Exceeding,
     ExceedingList,
+    ExceedingSession,
     evidence_of,
     exceeding_sessions,
 )
@@ -33,7 +33,7 @@ NONE_EXCEEDING = ExceedingList([], 0)
 
 
 @dataclass(frozen=True)
-class Choice:
+class RequirementChoice:
     """What someone picked for one resource: a basis of the number, and for `custom` the number itself."""
 
     pick: str = KEEP
@@ -49,7 +49,7 @@ class ResourceImpact:
     required: int
     proposal: Proposal
     risk: Risk
-    exceeding: list[Exceeding] = field(default_factory=list)
+    exceeding: list[ExceedingSession] = field(default_factory=list)
     exceeding_recent: int = 0
     worst_excess: int = 0
 
@@ -67,7 +67,7 @@ class ResourceImpact:
 
 
 @dataclass(frozen=True)
-class Preview:
+class RequirementPreview:
     """Everything an administrator sees before applying."""
 
     definition: LabletDefinition
@@ -92,10 +92,10 @@ class Preview:
 def preview_change(
     *,
     definition: LabletDefinition,
-    choices: Mapping[str, Choice],
+    choices: Mapping[str, RequirementChoice],
     now: datetime,
     evidence: Evidence | None = None,
-) -> Preview:
+) -> RequirementPreview:
     """What the chosen numbers would have meant for past sessions and would mean for the fleet."""
     unknown = set(choices) - set(MEASURED)
     if unknown:
@@ -107,12 +107,13 @@ def preview_change(
     assert revision is not None
     before = required_by(revision)
     proposals = [
-        _proposal(evidence.views[name], choices.get(name, Choice()), before[name]) for name in MEASURED
+        _proposal(evidence.views[name], choices.get(name, RequirementChoice()), before[name])
+        for name in MEASURED
     ]
     impacts = _impacts(evidence, before, proposals, now)
     after = {impact.resource: impact.proposal.value for impact in impacts}
     packings = packing_of(definition, before=before, after=after)
-    return Preview(
+    return RequirementPreview(
         definition,
         evidence,
         impacts,
@@ -122,12 +123,14 @@ def preview_change(
     )
 
 
-def check_token(*, token: str, preview: Preview) -> None:
+def check_token(*, token: str, preview: RequirementPreview) -> None:
     """Refuse to apply what was not seen: says what has changed since."""
     try:
         seen = signing.loads(token, salt=SALT)
     except signing.BadSignature as error:
-        raise StalePreview("Preview this change first; applying takes exactly what was previewed.") from error
+        raise StalePreview(
+            "RequirementPreview this change first; applying takes exactly what was previewed."
+        ) from error
     now_shown = signing.loads(preview.token, salt=SALT)
     if seen == now_shown:
         return
@@ -135,7 +138,7 @@ def check_token(*, token: str, preview: Preview) -> None:
     raise StalePreview(changed[0], details={"changed": changed, "token": preview.token})
 
 
-def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: Preview) -> list[str]:
+def _differences(seen: dict[str, Any], fresh: dict[str, Any], preview: RequirementPreview) -> list[str]:
     if seen["definition"] != fresh["definition"]:
         return ["This preview is of another definition."]
     revision = preview.definition.current_revision
@@ -197,7 +200,7 @@ def _impact(
     )
 
 
-def _proposal(view: ResourceView, choice: Choice, required: int) -> Proposal:
+def _proposal(view: ResourceView, choice: RequirementChoice, required: int) -> Proposal:
     name = view.resource
     if choice.basis and choice.basis not in BASES:
         raise InvalidInput({name: f"“{choice.basis}” is no basis; there are {', '.join(BASES)}."})

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput
-from lcm.models import Basis, DefinitionRevision, LabletDefinition
+from lcm.models import DefinitionRevision, LabletDefinition, RevisionBasis
 from lcm.services.definitions import revise_definition
 from observations.arithmetic.assessment import ResourceView
 from observations.arithmetic.measures import amount
@@ -20,18 +20,18 @@ from observations.services.aggregates import lock_assessment
 from observations.services.requirement_preview import (
     CUSTOM,
     KEEP,
-    Choice,
-    Preview,
+    RequirementChoice,
+    RequirementPreview,
     ResourceImpact,
     check_token,
     preview_change,
 )
 
 
-def apply_change(
+def apply_requirements(
     *,
     definition: LabletDefinition,
-    choices: Mapping[str, Choice],
+    choices: Mapping[str, RequirementChoice],
     token: str,
     reason: str,
     actor: Actor,
@@ -66,13 +66,13 @@ def apply_change(
     return revision
 
 
-def _basis(preview: Preview) -> Basis:
+def _basis(preview: RequirementPreview) -> RevisionBasis:
     """Return the basis that was chosen for all resources, or mixed."""
     picks = {impact.proposal.choice for impact in preview.impacts} - {KEEP}
-    return Basis(picks.pop()) if len(picks) == 1 else Basis.MIXED
+    return RevisionBasis(picks.pop()) if len(picks) == 1 else RevisionBasis.MIXED
 
 
-def _bases(preview: Preview) -> dict[str, dict[str, str | None]]:
+def _bases(preview: RequirementPreview) -> dict[str, dict[str, str | None]]:
     """Return what was chosen for each resource. A number that was kept or entered by hand has no source."""
     return {
         impact.resource: {
@@ -83,7 +83,7 @@ def _bases(preview: Preview) -> dict[str, dict[str, str | None]]:
     }
 
 
-def _evidence(preview: Preview, usual: Evidence) -> dict[str, Any]:
+def _evidence(preview: RequirementPreview, usual: Evidence) -> dict[str, Any]:
     """What the revision was based on, as it was at that moment; of what is kept, on the usual basis."""
     return {
         "epoch": preview.evidence.epoch,
@@ -102,7 +102,7 @@ def _resource(impact: ResourceImpact, view: ResourceView, evidence: Evidence) ->
     return {
         "choice": impact.proposal.choice,
         "basis": view.basis,
-        "trail": impact.proposal.trail,
+        "trail": impact.proposal.derivation,
         "value": str(amount(value)),
         "confidence": view.confidence.level,
         "exceeding": evidence.digest.of(view.resource, view.basis).above(value),

@@ -28,7 +28,7 @@ def snooze_review(
     if not now < until <= now + LONGEST_SNOOZE:
         raise InvalidInput({"until": f"From now on, for {LONGEST_SNOOZE.days} days at most."})
     message = f"Review of {definition} snoozed until {until:%Y-%m-%d}"
-    return _set_aside(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
+    return _suspend_review(definition, message, reason, actor, now, snoozed_until=until, dismissed=None)
 
 
 def dismiss_review(
@@ -36,10 +36,10 @@ def dismiss_review(
 ) -> DefinitionAssessment:
     """Not this recommendation; it comes back when it has moved by a tenth."""
     message = f"Review of {definition} dismissed"
-    return _set_aside(definition, message, reason, actor, now, snoozed_until=None, dismissed={})
+    return _suspend_review(definition, message, reason, actor, now, snoozed_until=None, dismissed={})
 
 
-def _set_aside(
+def _suspend_review(
     definition: LabletDefinition, message: str, reason: str, actor: Actor, now: datetime, **changes: Any
 ) -> DefinitionAssessment:
     if not reason.strip():
@@ -63,7 +63,7 @@ def _recommendation(assessment: DefinitionAssessment) -> dict[str, int]:
     return {name: hundredths(getattr(assessment, f"recommended_{name}")) for name in assessment.flags}
 
 
-def sweep_reviews(*, now: datetime, page: int = 200) -> int:
+def refresh_due_reviews(*, now: datetime, page: int = 200) -> int:
     """Bring back what was snoozed, forget waste that is older than thirty days, trust old figures less.
 
     All that is due, a page at a time; each says itself when it is due next. One that fails stays due, and

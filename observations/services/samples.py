@@ -11,12 +11,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import UUIDField
 
-from lcm.db.prepared_statements import Given, Reading
+from lcm.db.prepared_statements import Parameter, PreparedQuery
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession, SessionTransition
 from observations.arithmetic.histogram import day_of, keys
 from observations.arithmetic.measures import ALLOCATED, CPU, MEMORY, USED, Amounts, amount, hundredths
-from observations.models import LeftOut, SessionObservation
+from observations.models import NotCountedReason, SessionObservation
 
 SHORT = {"cpu_cores": "cpu", "memory_gb": "memory", "storage_gb": "storage"}
 
@@ -30,7 +30,7 @@ PEAKS = [column(*key) for key in KEYS]
 
 
 @dataclass(frozen=True)
-class Sample:
+class SessionSample:
     """What an eligible session adds to the aggregate of its definition, epoch and revision."""
 
     revision_id: Any
@@ -39,11 +39,11 @@ class Sample:
     held_seconds: int
 
 
-def sample_of(row: SessionObservation) -> Sample | None:
+def sample_of(row: SessionObservation) -> SessionSample | None:
     """The sample a row stands for, if it counts."""
     if not row.is_sample:
         return None
-    return Sample(row.revision_id, day_of(row.observed_at), peaks_of(row), row.held_seconds)
+    return SessionSample(row.revision_id, day_of(row.observed_at), peaks_of(row), row.held_seconds)
 
 
 def peaks_of(row: Any) -> dict[tuple[str, str], int]:
@@ -55,7 +55,7 @@ def amounts_in(values: Sequence[Decimal | None]) -> dict[tuple[str, str], int]:
     return {key: hundredths(value) for key, value in zip(KEYS, values, strict=True) if value is not None}
 
 
-def take_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> None:
+def apply_amounts(row: SessionObservation, amounts: Amounts, *, newest: bool) -> None:
     """The totals of the newest observation, and the peak over all of them."""
     for key in keys():
         seen = amounts.get(key)
@@ -73,7 +73,7 @@ def is_memory_peak(row: SessionObservation, amounts: Amounts) -> bool:
     return peak is None or (seen is not None and amount(seen) >= peak)
 
 
-def judge(row: SessionObservation) -> None:
+def update_is_sample(row: SessionObservation) -> None:
     """Whether the session counts, or why not."""
     row.left_out = _reason(row)
     row.is_sample = not row.left_out
@@ -81,16 +81,16 @@ def judge(row: SessionObservation) -> None:
 
 def _reason(row: SessionObservation) -> str:
     if row.excluded_reason:
-        return LeftOut.EXCLUDED
+        return NotCountedReason.EXCLUDED
     if not row.reached_collecting:
-        return LeftOut.NOT_COLLECTED
+        return NotCountedReason.NOT_COLLECTED
     if row.booted_seconds < settings.CONFIG["SAMPLE_BOOTED_SECONDS"]:
-        return LeftOut.TOO_SHORT
-    return "" if any(getattr(row, name) is not None for name in PEAKS) else LeftOut.NOTHING_MEASURED
+        return NotCountedReason.TOO_SHORT
+    return "" if any(getattr(row, name) is not None for name in PEAKS) else NotCountedReason.NOTHING_MEASURED
 
 
 @dataclass(frozen=True)
-class Course:
+class AttemptTimeline:
     """The moments of a session's present attempt that matter here."""
 
     scheduled: datetime | None = None
@@ -100,18 +100,18 @@ class Course:
 
 
 # Asked with every observation: the step, its moment and its attempt.
-STEPS = Reading(
+STEPS = PreparedQuery(
     lambda: (
-        SessionTransition.objects.filter(session=Given("session", UUIDField()))
+        SessionTransition.objects.filter(session=Parameter("session", UUIDField()))
         .order_by("at")
         .values_list("to_status", "at", "attempt")
     )
 )
 
 
-def course_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> Course:
+def timeline_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int]]) -> AttemptTimeline:
     """`steps` are those of `STEPS`, in their order. Being stopped while it ran is later than collecting."""
-    course = Course(collecting=session.status == SessionStatus.COLLECTING)
+    course = AttemptTimeline(collecting=session.status == SessionStatus.COLLECTING)
     for status, at, attempt in steps:
         if attempt != session.attempt:
             continue
@@ -126,7 +126,7 @@ def course_from(session: LabletSession, steps: Sequence[tuple[str, datetime, int
     return course
 
 
-def take_course(row: SessionObservation, course: Course) -> None:
+def apply_timeline(row: SessionObservation, course: AttemptTimeline) -> None:
     """How long the nodes were up and the capacity was held when it was last observed."""
     row.reached_collecting = row.reached_collecting or course.collecting
     row.booted_seconds = _seconds(course.ready, row.observed_at)
@@ -137,7 +137,7 @@ def _seconds(start: datetime | None, end: datetime) -> int:
     return max(int((end - start).total_seconds()), 0) if start else 0
 
 
-def wasted(sample: Sample, required: dict[str, int]) -> tuple[int, int]:
+def wasted(sample: SessionSample, required: dict[str, int]) -> tuple[int, int]:
     """What was asked for above the peak × the time it was held: hundredths of core- and GB-seconds."""
 
     def above(resource: str) -> int:

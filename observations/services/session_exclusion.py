@@ -10,11 +10,11 @@ from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.validation import need_reason
+from lcm.services.validation import require_reason
 from observations.models import SessionObservation
-from observations.services.aggregates import Change, change_samples, required_by
-from observations.services.outcomes import judge_again
-from observations.services.samples import judge, sample_of
+from observations.services.aggregates import SampleChange, change_samples, required_by
+from observations.services.outcomes import redecide_outcome
+from observations.services.samples import sample_of, update_is_sample
 
 
 def exclude_session(
@@ -23,18 +23,18 @@ def exclude_session(
     """It does not count any more; why is kept with it."""
     if not reason.strip():
         raise InvalidInput({"reason": "Say why: it is shown beside the evidence."})
-    return _judge_again(session, excluded=True, reason=reason, actor=actor, now=now)
+    return _update_excluded(session, excluded=True, reason=reason, actor=actor, now=now)
 
 
 def include_session(
     *, session: LabletSession, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
     """It counts again, if it ever could."""
-    need_reason(reason)
-    return _judge_again(session, excluded=False, reason=reason, actor=actor, now=now)
+    require_reason(reason)
+    return _update_excluded(session, excluded=False, reason=reason, actor=actor, now=now)
 
 
-def _judge_again(
+def _update_excluded(
     session: LabletSession, *, excluded: bool, reason: str, actor: Actor, now: datetime
 ) -> SessionObservation:
     with transaction.atomic():
@@ -47,9 +47,9 @@ def _judge_again(
             raise StateConflict(f"{session} is {'excluded already' if excluded else 'not excluded'}.")
         before = sample_of(row)
         row.excluded_reason, row.excluded_by = (reason, actor.label) if excluded else ("", "")
-        judge(row)
+        update_is_sample(row)
         row.save(update_fields=["excluded_reason", "excluded_by", "is_sample", "left_out"])
-        change = Change(before, sample_of(row), required_by(row.revision))
+        change = SampleChange(before, sample_of(row), required_by(row.revision))
         change_samples(definition=row.definition, epoch=row.epoch, changes=[change], now=now)
         how = "left out of" if excluded else "brought back to"
         log_change(
@@ -61,5 +61,5 @@ def _judge_again(
             now=now,
         )
         if not change.is_none and row.revision_id == row.definition.current_revision_id:
-            judge_again(definition=row.definition, now=now)
+            redecide_outcome(definition=row.definition, now=now)
     return row

@@ -75,8 +75,8 @@ def wasted(assessment: DefinitionAssessment, resource: str) -> Decimal | None:
 
 
 @register.filter
-def why_left_out(row: SessionObservation) -> str:
-    return not_counted.why_left_out(row)
+def not_counted_text(row: SessionObservation) -> str:
+    return not_counted.not_counted_text(row)
 
 
 @register.filter

@@ -9,10 +9,10 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from lcm.admin.base import LoggedAdmin, actor_of
+from lcm.admin.base import AuditedModelAdmin, actor_of
 from lcm.admin.reason_form import reason_of
 from lcm.domain.errors import InvalidInput
-from lcm.services.changelog import fields_of
+from lcm.services.changelog import loggable_fields
 from scheduling.models import Pool
 from scheduling.pages.pool_forms import GROUPS
 from scheduling.services.pools import EDITABLE, check_pool, update_pool
@@ -28,7 +28,7 @@ LAUNCHING = (
 )  # fmt: skip
 
 
-class PoolForm(PoolModelForm):
+class PoolAdminForm(PoolModelForm):
     """The model's fields; what the service would refuse is said here, before anything is saved."""
 
     def clean_runtime_settings(self) -> Any:
@@ -65,11 +65,11 @@ def _groups() -> Iterator[tuple[str, Any]]:
 
 
 @admin.register(Pool)
-class PoolAdmin(LoggedAdmin):
+class PoolAdmin(AuditedModelAdmin):
     note = "Pools are made and edited on the Capacity page, which shows what a change does."
     note_page = "pool_list"
     may_add = False
-    form = PoolForm
+    form = PoolAdminForm
     list_display = ("name", "system", "runtime", "enabled", "min_slots", "warm_slots", "max_slots")
     list_filter = ("enabled", "spot_policy")
     search_fields = ("name", "description", "system", "runtime")
@@ -88,4 +88,4 @@ class PoolAdmin(LoggedAdmin):
         """By the service, which ends a stop and a back-off and writes the log."""
         fresh = Pool.objects.get(pk=obj.pk)
         update_pool(pool=fresh, actor=actor_of(request), reason=reason_of(request), **form.changes())
-        form.before = fields_of(Pool.objects.get(pk=obj.pk))
+        form.before = loggable_fields(Pool.objects.get(pk=obj.pk))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin
+from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin
 from scheduling.models import (
     Decision,
     Explanation,
     HandlerFailure,
     Installation,
     LastVerdict,
-    Lease,
     ObserverRun,
+    ProcessLease,
     QueueOrder,
     ReservationPart,
     SimulatedInstance,
@@ -52,7 +52,7 @@ class ObserverRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(HandlerFailure)
-class HandlerFailureAdmin(LoggedAdmin):
+class HandlerFailureAdmin(AuditedModelAdmin):
     note = "How often a handler has failed with a session in a row. Deleting one lets it begin anew."
     may_add = may_change = False
     list_display = ("handler", "session", "failures", "last_at", "reason")
@@ -114,8 +114,8 @@ class ReservationPartAdmin(ReadOnlyAdmin):
     ordering = ("id",)
 
 
-@admin.register(Lease)
-class LeaseAdmin(LoggedAdmin):
+@admin.register(ProcessLease)
+class LeaseAdmin(AuditedModelAdmin):
     note = "Who runs a tick, a launch or a look at a pool. A lease ends by itself; deleting one ends it now."
     may_add = may_change = False
     list_display = ("name", "holder", "expires_at")
@@ -124,7 +124,7 @@ class LeaseAdmin(LoggedAdmin):
 
 
 @admin.register(SimulatedInstance)
-class SimulatedInstanceAdmin(LoggedAdmin):
+class SimulatedInstanceAdmin(AuditedModelAdmin):
     note = "The world of the simulated runtime. An instance that is deleted has vanished for its slot."
     may_add = may_change = False
     list_display = ("id", "pool", "market", "launched_at", "ended_at", "interrupted_at")

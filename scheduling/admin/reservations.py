@@ -12,15 +12,15 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import ask_first, call_for_each
-from lcm.admin.base import LoggedAdmin, actor_of
-from lcm.admin.reason_form import ReasonForm
+from lcm.admin.actions import apply_to_each, confirm_with_form
+from lcm.admin.base import AuditedModelAdmin, actor_of
+from lcm.admin.reason_form import AdminReasonForm
 from scheduling.models import Reservation
 from scheduling.services.reservations import cancel_reservation, release_reservation
 
 
 @admin.register(Reservation)
-class ReservationAdmin(LoggedAdmin):
+class ReservationAdmin(AuditedModelAdmin):
     note = "A session's reservation ends with the session. Those of bare holders are ended by the actions."
     note_page = "reservation_list"
     may_add = may_delete = False
@@ -53,18 +53,18 @@ class ReservationAdmin(LoggedAdmin):
         def save(reservation: Reservation) -> None:
             release_reservation(reservation=reservation, actor=actor_of(request), now=timezone.now())
 
-        call_for_each(self, request, queryset, save=save, done="released")
+        apply_to_each(self, request, queryset, save=save, done="released")
 
     @admin.action(description="Cancel the chosen %(verbose_name_plural)s …", permissions=["change"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> TemplateResponse | None:
         def save(reservation: Reservation, values: dict[str, Any]) -> None:
             cancel_reservation(reservation=reservation, actor=actor_of(request), now=timezone.now(), **values)
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset,
-            form_class=ReasonForm,
+            form_class=AdminReasonForm,
             title="Cancel reservations",
             submit="Cancel these reservations",
             save=save,

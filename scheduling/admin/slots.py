@@ -13,9 +13,9 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from lcm.admin.actions import AT_ONCE, ask_first
-from lcm.admin.base import LoggedAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
-from lcm.admin.reason_form import ReasonForm
+from lcm.admin.actions import AT_ONCE, confirm_with_form
+from lcm.admin.base import AuditedModelAdmin, ReadOnlyAdmin, ReadOnlyInline, actor_of
+from lcm.admin.reason_form import AdminReasonForm
 from lcm.models.definitions import label_map
 from lcm.web.forms import JsonField
 from scheduling.models import LaunchAttempt, PortAllocation, Slot
@@ -46,7 +46,7 @@ class LabelsField(JsonField):
         return "" if value is None else super().prepare_value(value)
 
 
-class LabelsForm(ReasonForm):
+class LabelsAdminForm(AdminReasonForm):
     labels = LabelsField(
         widget=forms.Textarea(attrs={"rows": 4, "cols": 60, "spellcheck": "false"}),
         validators=[label_map],
@@ -66,7 +66,7 @@ class PortInline(ReadOnlyInline):
 
 
 @admin.register(Slot)
-class SlotAdmin(LoggedAdmin):
+class SlotAdmin(AuditedModelAdmin):
     note = "A slot's state and labels are changed by the actions of this list."
     note_page = "slot_list"
     may_add = may_delete = False
@@ -111,7 +111,7 @@ class SlotAdmin(LoggedAdmin):
         """The form begins with what the chosen ones have, where that is the same."""
         kept = list(queryset.values_list("labels", flat=True)[:AT_ONCE])
         same = kept[0] if kept and all(each == kept[0] for each in kept) else None
-        form = partial(LabelsForm, initial={"labels": same})
+        form = partial(LabelsAdminForm, initial={"labels": same})
         return self._ask(request, queryset, "Label", "labelled", services.label_slot, form_class=form)
 
     @admin.action(description="Drain the chosen %(verbose_name_plural)s …", permissions=["change"])
@@ -133,13 +133,13 @@ class SlotAdmin(LoggedAdmin):
         verb: str,
         done: str,
         work: Callable[..., Slot],
-        form_class: Callable[..., ReasonForm] = ReasonForm,
+        form_class: Callable[..., AdminReasonForm] = AdminReasonForm,
         **given: Any,
     ) -> TemplateResponse | None:
         def save(slot: Slot, values: dict[str, Any]) -> None:
             work(slot=slot, actor=actor_of(request), now=timezone.now(), **given, **values)
 
-        return ask_first(
+        return confirm_with_form(
             self,
             request,
             queryset.select_related("pool"),
@@ -164,7 +164,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
 
 @admin.register(PortAllocation)
-class PortAdmin(LoggedAdmin):
+class PortAdmin(AuditedModelAdmin):
     note = "Ports come and go with sessions. A leaked one that is known to be free can be deleted."
     note_page = "slot_list"
     may_add = may_change = False

@@ -104,7 +104,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
     )
 
 
-class RehearsedMoveSerializer(serializers.Serializer[Any]):
+class PlacementChangeSerializer(serializers.Serializer[Any]):
     reservation = serializers.UUIDField()
     position = serializers.IntegerField()
     before = serializers.CharField(help_text="Where it would be placed now; empty: it waits.")
@@ -112,13 +112,13 @@ class RehearsedMoveSerializer(serializers.Serializer[Any]):
     why = serializers.CharField()
 
 
-class RehearsalSerializer(serializers.Serializer[Any]):
+class DryRunResultSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
     placed_before = serializers.IntegerField()
     placed_after = serializers.IntegerField()
-    newly_placed = RehearsedMoveSerializer(many=True)
-    no_longer_placed = RehearsedMoveSerializer(many=True)
-    moved = RehearsedMoveSerializer(many=True)
+    newly_placed = PlacementChangeSerializer(many=True)
+    no_longer_placed = PlacementChangeSerializer(many=True)
+    moved = PlacementChangeSerializer(many=True)
     stopped_before = serializers.IntegerField(help_text="Sessions that would be asked to stop now.")
     stopped_after = serializers.IntegerField()
     failures = ReasonCountSerializer(many=True)

@@ -171,7 +171,7 @@ class LabelsSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
 
-class MoveSerializer(serializers.Serializer[Any]):
+class SessionMoveSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField(max_length=63, help_text="Where it should wait.")
     reason = serializers.CharField(max_length=500, help_text="Kept in the change log.")
 
@@ -220,7 +220,7 @@ METRICS_ADDRESS = (
 )
 
 
-class HolderSerializer(serializers.Serializer[Any]):
+class LeaseRequestSerializer(serializers.Serializer[Any]):
     holder = serializers.CharField(max_length=64, help_text="A name that no other controller has.")
     metrics_address = serializers.RegexField(
         METRICS_ADDRESS,

@@ -12,10 +12,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, Value, When
 from django.utils.crypto import salted_hmac
 
-from lcm.domain.storable_text import storable
+from lcm.domain.storable_text import remove_unstorable
 from scheduling.capacity.offerings import open_offerings, refusals
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     CapacityRefused,
     Category,
     Instance,
@@ -23,12 +22,13 @@ from scheduling.capacity.runtimes.base import (
     Market,
     Offering,
     QuotaExceeded,
+    ResponseLost,
     RuntimeAdapter,
     RuntimeFailure,
 )
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.capacity.runtimes.user_data import user_data
-from scheduling.coordination.leases import Hold, lease
+from scheduling.coordination.leases import HeldLease, lease
 from scheduling.metrics import LAUNCHES
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
 from scheduling.services.pools import stop_pool
@@ -36,14 +36,14 @@ from scheduling.services.slots import move_slot
 
 logger = logging.getLogger(__name__)
 
-REFUSED_FOR = timedelta(minutes=3)
-THROTTLED_FOR = timedelta(seconds=15)
-BACKOFF_FIRST = timedelta(minutes=5)
-BACKOFF_MOST = timedelta(minutes=30)
+REFUSAL_BACKOFF = timedelta(minutes=3)
+THROTTLE_BACKOFF = timedelta(seconds=15)
+INITIAL_BACKOFF = timedelta(minutes=5)
+MAX_BACKOFF = timedelta(minutes=30)
 CALL_LEASE = timedelta(seconds=10)
 # An open attempt this old may have lost its task; sent again and again, it is left alone for longer.
 REDRIVE_AFTER = timedelta(seconds=30)
-REDRIVE_MOST = timedelta(minutes=10)
+MAX_REDRIVE_WAIT = timedelta(minutes=10)
 
 Clock = Callable[[], datetime]
 
@@ -62,7 +62,7 @@ def perform_launch(attempt_id: UUID, runtime: RuntimeAdapter, clock: Clock) -> N
             return
         never_asked = not attempt.offering
         if never_asked and not may_launch(attempt.slot.pool, clock()):
-            _call_off(attempt, clock())
+            _cancel_attempt(attempt, clock())
         else:
             _try_offerings(attempt, runtime, clock, hold)
 
@@ -89,16 +89,16 @@ def attempts_to_redrive(pool: Pool, *, now: datetime, limit: int = 500) -> list[
 
 def redrive_wait(redrives: int) -> timedelta:
     """30 s after the first task, then 1, 2, 4, 8, 10, 10 … minutes."""
-    return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), REDRIVE_MOST)
+    return min(REDRIVE_AFTER * int(2 ** min(redrives, 10)), MAX_REDRIVE_WAIT)
 
 
 def backoff(failures: int) -> timedelta:
     """5, 10, 20, 30, 30 … minutes."""
-    doubled = BACKOFF_FIRST * int(2 ** min(max(failures - 1, 0), 10))
-    return min(doubled, BACKOFF_MOST)
+    doubled = INITIAL_BACKOFF * int(2 ** min(max(failures - 1, 0), 10))
+    return min(doubled, MAX_BACKOFF)
 
 
-def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: Hold) -> None:
+def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock, hold: HeldLease) -> None:
     refusal: RuntimeFailure = CapacityRefused("every offering was refused a moment ago")
     try:
         offerings = _offerings_for(attempt, runtime, clock())
@@ -113,13 +113,13 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
         attempt.offering = offering.name
         try:
             instance = runtime.launch(_request(attempt, offering))
-        except AnswerLost as error:
+        except ResponseLost as error:
             # The attempt stays open: it is asked for again, or its instance is found by its token.
             logger.warning("launch_answer_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
             others = _open_to_others(attempt, runtime, clock())
-            if not _leaves(error, offering, [*offerings[number:], *others]):
+            if not _has_alternative(error, offering, [*offerings[number:], *others]):
                 _failed(attempt, error, clock())
                 return
             refusal = error
@@ -144,7 +144,7 @@ def _open_to_others(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: dateti
     return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
 
 
-def _leaves(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
+def _has_alternative(error: RuntimeFailure, offering: Offering, others: Sequence[Offering]) -> bool:
     """Whether something else may still do: after a refusal always, after a quota in the other market."""
     if isinstance(error, QuotaExceeded):
         return any(each.market != offering.market for each in others)
@@ -152,7 +152,7 @@ def _leaves(error: RuntimeFailure, offering: Offering, others: Sequence[Offering
 
 
 def _remember(pool: Pool, offering: Offering, error: RuntimeFailure, now: datetime) -> None:
-    refuse_offering(pool, offering.name, until=now + REFUSED_FOR)
+    refuse_offering(pool, offering.name, until=now + REFUSAL_BACKOFF)
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()
 
 
@@ -191,7 +191,7 @@ def _labels(pool: Pool, instance: Instance) -> dict[str, str]:
         return {}
 
 
-def give_up(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
+def abandon_attempt(attempt: LaunchAttempt, *, now: datetime, reason: str) -> None:
     """No answer and no instance in time: the slot is free again, a late instance is an orphan.
 
     It counts as a failure: a provider that never answers is asked less and less often.
@@ -213,7 +213,7 @@ def refuse_offering(pool: Pool, name: str, *, until: datetime) -> None:
         pool.refused_offerings = fresh.refused_offerings
 
 
-def note_worker(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
+def record_worker_failure(pool: Pool, name: str, *, failed_at: datetime | None) -> None:
     """Remember that a listed worker did not answer, so that others are tried before it; None forgets it."""
     if failed_at is None and name not in pool.failed_workers:
         return
@@ -236,13 +236,13 @@ def _refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, al
         if _finish(attempt, AttemptOutcome.REFUSED, now, category=error.category, error=str(error)):
             # The pool before its slot: the deletion of a pool locks them in this order.
             if alone:
-                _wait_until(pool, min(waits, default=now + REFUSED_FOR), now)
+                _wait_until(pool, min(waits, default=now + REFUSAL_BACKOFF), now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
 def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
     """What a failure means for the pool, by its class."""
-    pool, text = attempt.slot.pool, storable(str(error))[:500]
+    pool, text = attempt.slot.pool, remove_unstorable(str(error))[:500]
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()
     with transaction.atomic():
         if not _finish(attempt, AttemptOutcome.FAILED, now, category=error.category, error=text):
@@ -251,7 +251,7 @@ def _failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> Non
             stop_pool(pool=pool, reason=text, now=now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         elif error.category == Category.THROTTLED:
-            _wait_until(pool, now + THROTTLED_FOR, now)
+            _wait_until(pool, now + THROTTLE_BACKOFF, now)
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=text)
         else:
             until = count_failure(pool, now)
@@ -272,7 +272,7 @@ def count_failure(pool: Pool, now: datetime) -> datetime:
     return until
 
 
-def forget_failures(pool: Pool, now: datetime) -> None:
+def reset_failures(pool: Pool, now: datetime) -> None:
     """A worker is ready. One that is while the pool backs off was launched before that: it proves nothing."""
     over = Q(backoff_until=None) | Q(backoff_until__lte=now)
     Pool.objects.filter(over, pk=pool.pk).update(failures=0, backoff_until=None, backoff_since=None)
@@ -290,7 +290,7 @@ def _waits_since(now: datetime) -> Case:
     return Case(When(backoff_until__gt=now, then=F("backoff_since")), default=Value(now))
 
 
-def _call_off(attempt: LaunchAttempt, now: datetime) -> None:
+def _cancel_attempt(attempt: LaunchAttempt, now: datetime) -> None:
     """The pool has stopped launching since: nothing is asked for, the demand stays."""
     pool = attempt.slot.pool
     why = pool.stopped_reason or ("it backs off" if pool.enabled else "it was switched off")
@@ -308,7 +308,7 @@ def _finish(
 ) -> bool:
     """Close an open attempt once; whoever comes second changes nothing."""
     mine = LaunchAttempt.objects.filter(pk=attempt.pk, outcome=AttemptOutcome.OPEN)
-    return mine.update(outcome=outcome, finished_at=now, error=storable(error)[:500], **fields) == 1
+    return mine.update(outcome=outcome, finished_at=now, error=remove_unstorable(error)[:500], **fields) == 1
 
 
 def boot_token(attempt: LaunchAttempt) -> str:

@@ -16,7 +16,7 @@ _IN_ORDER = {
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferingStatus:
     """An offering as its pool sees it now."""
 
     offering: Offering
@@ -33,14 +33,14 @@ def markets_of(pool: Pool) -> tuple[Market, ...]:
     return _IN_ORDER[SpotPolicy(pool.spot_policy)]
 
 
-def offered(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[Offered]:
+def offering_statuses(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> list[OfferingStatus]:
     """All that the runtime offers, in the order it is asked for; last what the spot policy leaves out."""
     listed, refused = list(runtime.offerings()), refusals(pool, now)
     markets = markets_of(pool)
     wanted = [each for market in markets for each in listed if each.market == market]
     others = [each for each in listed if each.market not in markets]
-    return [Offered(each, refused_until=refused.get(each.name)) for each in wanted] + [
-        Offered(each, wanted=False) for each in others
+    return [OfferingStatus(each, refused_until=refused.get(each.name)) for each in wanted] + [
+        OfferingStatus(each, wanted=False) for each in others
     ]
 
 
@@ -60,14 +60,14 @@ def open_offerings(
     """
     known = [
         each
-        for each in offered(pool, runtime, now)
+        for each in offering_statuses(pool, runtime, now)
         if each.wanted and not (on_demand_only and each.offering.market == Market.SPOT)
     ]
     found = [each.offering for each in known if each.is_open or each.offering.name == asked]
     return sorted(found, key=lambda each: each.name != asked)
 
 
-def asked_again(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:
+def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:
     """When the first offering of a market that was refused may be asked for again."""
     names = {each.name for each in runtime.offerings() if each.market == market}
     waits = (datetime.fromisoformat(until) for name, until in pool.refused_offerings.items() if name in names)

@@ -13,14 +13,14 @@ from typing import Any
 
 from django.db import transaction
 
-from lcm.domain.storable_text import storable
+from lcm.domain.storable_text import remove_unstorable
 from scheduling.capacity.launcher import (
+    abandon_attempt,
     backoff,
     count_failure,
-    forget_failures,
-    give_up,
-    note_worker,
     record_launch,
+    record_worker_failure,
+    reset_failures,
 )
 from scheduling.capacity.runtimes.base import (
     ORPHAN_GRACE,
@@ -32,12 +32,12 @@ from scheduling.capacity.runtimes.base import (
     RuntimeAdapter,
     RuntimeFailure,
 )
-from scheduling.capacity.silent_workers import is_silent, judge_silent, none_answers
-from scheduling.coordination.leases import Hold, lease
+from scheduling.capacity.silent_workers import check_silent_worker, is_pool_unreachable, is_silent
+from scheduling.coordination.leases import HeldLease, lease
 from scheduling.models import AttemptOutcome, LaunchAttempt, Pool, Slot, SlotState
-from scheduling.services.lost_slots import lose_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot
 from scheduling.services.pools import stop_pool
-from scheduling.services.slots import move_slot, note_interruption
+from scheduling.services.slots import move_slot, record_interruption
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ PROBES_AT_ONCE = 32
 
 
 @dataclass
-class World:
+class ReconcilePass:
     """One look at a pool: its slots and the instances tagged for it."""
 
     pool: Pool
@@ -60,22 +60,24 @@ class World:
         return found if found and found.state != InstanceState.GONE else None
 
 
-def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]) -> World | None:
+def reconcile_pool(
+    pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], datetime]
+) -> ReconcilePass | None:
     """One pass over a pool; None when another one is at it. A slot that fails does not stop the others."""
     with lease(f"reconcile:{pool.pk}", length=LEASE) as hold:
         if hold is None:
             return None
-        take_notices(pool, runtime, clock())
+        record_notices(pool, runtime, clock())
         # Before the outside is asked: an instance that is launched meanwhile is not one that vanished.
         slots = list(Slot.objects.select_related("pool").filter(pool=pool).exclude(state=SlotState.EMPTY))
         try:
             instances = {instance.id: instance for instance in runtime.describe()}
         except Exception as error:
             _refused("describe_failed", pool, error, clock())
-            world = World(pool, runtime, clock(), {}, [str(error)])
+            world = ReconcilePass(pool, runtime, clock(), {}, [str(error)])
             _for_each(world, slots, hold, partial(_end_overdue, world))
             return world
-        world = World(pool, runtime, clock(), instances)
+        world = ReconcilePass(pool, runtime, clock(), instances)
         # Workers that do not answer take time: what needs none of theirs comes first.
         binding = [slot for slot in slots if slot.state == SlotState.BINDING]
         rest = [slot for slot in slots if slot.state != SlotState.BINDING]
@@ -84,11 +86,11 @@ def reconcile_pool(pool: Pool, runtime: RuntimeAdapter, clock: Callable[[], date
             silent = [slot for slot in rest if is_silent(slot, world.now)]
             health = _probe_all(world, [*binding, *silent], hold)
             _for_each(world, binding, hold, lambda slot: _binding(world, slot, health.get(slot.pk)))
-            _judge_silent(world, silent, health, hold)
+            _check_silent(world, silent, health, hold)
         return world
 
 
-def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot], None]) -> bool:
+def _for_each(world: ReconcilePass, slots: list[Slot], hold: HeldLease, work: Callable[[Slot], None]) -> bool:
     """One slot after the other, each failing alone; False when someone else has taken over.
 
     A slot that fails again and again still has its deadline.
@@ -107,7 +109,7 @@ def _for_each(world: World, slots: list[Slot], hold: Hold, work: Callable[[Slot]
     return True
 
 
-def take_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
+def record_notices(pool: Pool, runtime: RuntimeAdapter, now: datetime) -> None:
     """Write each notice down, then acknowledge it; one that fails comes again, and keeps no other back."""
     try:
         for notice in runtime.interruptions():
@@ -123,17 +125,17 @@ def _take_notice(notice: Interruption, now: datetime) -> None:
     # Of any pool: pools may share a queue.
     slot = Slot.objects.select_related("pool").filter(instance_id=notice.instance_id).first()
     if slot is not None:
-        note_interruption(slot=slot, deadline=notice.deadline, now=now)
+        record_interruption(slot=slot, deadline=notice.deadline, now=now)
     # An unknown one may belong to a launch that is not written down yet: it comes again.
     if slot is not None or notice.deadline <= now:
         notice.acknowledge()
 
 
-def collect_orphans(world: World) -> None:
+def collect_orphans(world: ReconcilePass) -> None:
     """End this LCM's instances that no slot and no open attempt knows, after a grace period."""
     if not world.runtime.launches:
         return
-    claim_own(world)
+    tag_own_instances(world)
     # Awaited before owned: an answer that is written down in between is in one of the two.
     awaited = set(
         LaunchAttempt.objects.filter(slot__pool=world.pool, outcome=AttemptOutcome.OPEN).values_list(
@@ -152,7 +154,7 @@ def collect_orphans(world: World) -> None:
             logger.warning("orphan_collected", extra={"pool": world.pool.name, "instance": instance.id})
 
 
-def claim_own(world: World) -> None:
+def tag_own_instances(world: ReconcilePass) -> None:
     """Tag instances that do not say whose they are, where an attempt or slot of this LCM knows them.
 
     The others stay as they are: they may be another's. A refusal stops nothing; the next pass asks again.
@@ -173,7 +175,7 @@ def claim_own(world: World) -> None:
             _warn("claim_failed", world.pool, error)
 
 
-def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Health]:
+def _probe_all(world: ReconcilePass, slots: list[Slot], hold: HeldLease) -> dict[object, Health]:
     """Ask the workers that are about to be bound, several at a time; the lease is kept meanwhile."""
     asked = [(slot.pk, instance) for slot in slots if (instance := world.instance_of(slot)) is not None]
     found: dict[object, Health] = {}
@@ -186,27 +188,29 @@ def _probe_all(world: World, slots: list[Slot], hold: Hold) -> dict[object, Heal
     return found
 
 
-def _probe(world: World, instance: Instance) -> Health:
+def _probe(world: ReconcilePass, instance: Instance) -> Health:
     try:
         return world.runtime.probe(instance)
     except Exception as error:
         return Health(False, f"{instance.id} cannot be asked: {type(error).__name__}: {error}")
 
 
-def _judge_silent(world: World, slots: list[Slot], health: Mapping[object, Health], hold: Hold) -> None:
-    together = none_answers([health[slot.pk] for slot in slots if slot.pk in health])
+def _check_silent(
+    world: ReconcilePass, slots: list[Slot], health: Mapping[object, Health], hold: HeldLease
+) -> None:
+    together = is_pool_unreachable([health[slot.pk] for slot in slots if slot.pk in health])
     if together:
         logger.warning("no_silent_worker_answers", extra={"pool": world.pool.name, "slots": len(slots)})
 
     def judge(slot: Slot) -> None:
-        gave_up = judge_silent(slot, health.get(slot.pk), together=together, now=world.now)
+        gave_up = check_silent_worker(slot, health.get(slot.pk), together=together, now=world.now)
         if gave_up and not world.runtime.launches:
-            note_worker(world.pool, slot.instance_id, failed_at=world.now)
+            record_worker_failure(world.pool, slot.instance_id, failed_at=world.now)
 
     _for_each(world, slots, hold, judge)
 
 
-def _reconcile_slot(world: World, slot: Slot) -> None:
+def _reconcile_slot(world: ReconcilePass, slot: Slot) -> None:
     match SlotState(slot.state):
         case SlotState.LAUNCHING:
             _launching(world, slot)
@@ -222,7 +226,7 @@ def _reconcile_slot(world: World, slot: Slot) -> None:
             _end_overdue(world, slot)
 
 
-def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
+def _end_overdue(world: ReconcilePass, slot: Slot, why: str = "") -> None:
     """What has not come to its end in time is ended, whatever the outside says or does not say."""
     if slot.state_deadline is None or slot.state_deadline > world.now:
         return
@@ -239,15 +243,15 @@ def _end_overdue(world: World, slot: Slot, why: str = "") -> None:
             move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=reason, unleased=True)
         case SlotState.TERMINATING:
             until = world.now + backoff(1)
-            reason = storable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
+            reason = remove_unstorable(f"its instance did not end in time{f': {why}' if why else ''}")[:500]
             move_slot(slot=slot, to=SlotState.ERROR, now=world.now, reason=reason, state_deadline=until)
         case SlotState.ERROR:
             if slot.lease_count:
-                lose_sessions(slot=slot, reason="its worker failed", now=world.now)
+                fail_sessions_on_slot(slot=slot, reason="its worker failed", now=world.now)
             move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, reason="may be tried again")
 
 
-def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
+def _end(world: ReconcilePass, slot: Slot, to: SlotState, reason: str) -> None:
     """A slot that ends before its worker was in service is a failed launch, unless it was taken away.
 
     Workers that exist already are not launched: to ask them again costs nothing, after the others. Those that
@@ -260,17 +264,17 @@ def _end(world: World, slot: Slot, to: SlotState, reason: str) -> None:
         if moved and is_new and world.runtime.launches:
             count_failure(world.pool, world.now)
         elif moved and is_new and to != SlotState.EMPTY:
-            note_worker(world.pool, worker, failed_at=world.now)
+            record_worker_failure(world.pool, worker, failed_at=world.now)
 
 
-def _give_up(world: World, slot: Slot) -> None:
+def _give_up(world: ReconcilePass, slot: Slot) -> None:
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is not None:
         attempt.slot = slot
-        give_up(attempt, now=world.now, reason="no answer to the launch in time")
+        abandon_attempt(attempt, now=world.now, reason="no answer to the launch in time")
 
 
-def _launching(world: World, slot: Slot) -> None:
+def _launching(world: ReconcilePass, slot: Slot) -> None:
     """Adopt the instance of an answer that was lost; without one, give up at the deadline."""
     attempt = slot.attempts.filter(outcome=AttemptOutcome.OPEN).first()
     if attempt is None:
@@ -284,7 +288,7 @@ def _launching(world: World, slot: Slot) -> None:
     _end_overdue(world, slot)
 
 
-def _booting(world: World, slot: Slot) -> None:
+def _booting(world: ReconcilePass, slot: Slot) -> None:
     instance = _expect_instance(world, slot)
     if instance is None:
         return
@@ -294,33 +298,33 @@ def _booting(world: World, slot: Slot) -> None:
         _end_overdue(world, slot)
 
 
-def _binding(world: World, slot: Slot, health: Health | None) -> None:
+def _binding(world: ReconcilePass, slot: Slot, health: Health | None) -> None:
     if _expect_instance(world, slot) is None:
         return
     if health and health.ready:
         fields: dict[str, Any] = {
             "idle_since": world.now,
-            "version": storable(health.version)[:60],
+            "version": remove_unstorable(health.version)[:60],
             "last_heartbeat": world.now,
         }
         with transaction.atomic():
             if move_slot(slot=slot, to=SlotState.READY, now=world.now, **fields):
-                forget_failures(world.pool, world.now)
-                note_worker(world.pool, slot.instance_id, failed_at=None)
+                reset_failures(world.pool, world.now)
+                record_worker_failure(world.pool, slot.instance_id, failed_at=None)
     else:
         _end_overdue(world, slot, health.reason if health else "")
 
 
-def _draining(world: World, slot: Slot) -> None:
+def _draining(world: ReconcilePass, slot: Slot) -> None:
     """To its end once the leases are gone, or when it is taken away."""
     if _expect_instance(world, slot) is not None and slot.lease_count == 0:
         move_slot(slot=slot, to=SlotState.TERMINATING, now=world.now, reason=slot.reason, unleased=True)
 
 
-def _terminating(world: World, slot: Slot) -> None:
+def _terminating(world: ReconcilePass, slot: Slot) -> None:
     """Ask again at every pass until it is gone."""
     if slot.lease_count:
-        lose_sessions(slot=slot, reason="its worker was ended", now=world.now)
+        fail_sessions_on_slot(slot=slot, reason="its worker was ended", now=world.now)
     instance = world.instance_of(slot)
     if instance is None or not world.runtime.launches:
         move_slot(slot=slot, to=SlotState.EMPTY, now=world.now, worker_stays=instance is not None)
@@ -329,7 +333,7 @@ def _terminating(world: World, slot: Slot) -> None:
     _end_overdue(world, slot, "" if stopping else _terminate(world, instance.id))
 
 
-def _expect_instance(world: World, slot: Slot) -> Instance | None:
+def _expect_instance(world: ReconcilePass, slot: Slot) -> Instance | None:
     """The slot's instance; without one, or with one that is switched off, the slot is done with."""
     instance = world.instance_of(slot)
     if instance is None:
@@ -341,18 +345,18 @@ def _expect_instance(world: World, slot: Slot) -> Instance | None:
     return instance
 
 
-def _switched_off(world: World, slot: Slot) -> None:
-    lose_sessions(slot=slot, reason="its worker was switched off", now=world.now)
+def _switched_off(world: ReconcilePass, slot: Slot) -> None:
+    fail_sessions_on_slot(slot=slot, reason="its worker was switched off", now=world.now)
     _end(world, slot, SlotState.TERMINATING, "its instance was switched off")
 
 
-def _vanished(world: World, slot: Slot) -> None:
-    lose_sessions(slot=slot, reason="its worker vanished", now=world.now)
+def _vanished(world: ReconcilePass, slot: Slot) -> None:
+    fail_sessions_on_slot(slot=slot, reason="its worker vanished", now=world.now)
     slot.refresh_from_db()
     _end(world, slot, SlotState.EMPTY, "its instance vanished")
 
 
-def _terminate(world: World, instance_id: str) -> str:
+def _terminate(world: ReconcilePass, instance_id: str) -> str:
     """Ask for its end; answers why that was refused, if it was."""
     try:
         world.runtime.terminate(instance_id)

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from lcm.domain.storable_text import storable
+from lcm.domain.storable_text import remove_unstorable
 from scheduling.capacity.runtimes.base import Health
 from scheduling.models import Slot, SlotState
-from scheduling.services.lost_slots import lose_sessions
-from scheduling.services.slots import ANSWERED, move_slot
+from scheduling.services.lost_slots import fail_sessions_on_slot
+from scheduling.services.slots import PROBE_RESET, move_slot
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +30,12 @@ def is_silent(slot: Slot, now: datetime) -> bool:
     return slot.state == SlotState.READY and heard <= now - SILENCE
 
 
-def none_answers(asked: Collection[Health]) -> bool:
+def is_pool_unreachable(asked: Collection[Health]) -> bool:
     """Whether several silent workers of a pool were asked, and not one answered."""
     return len(asked) > 1 and not any(health.ready for health in asked)
 
 
-def judge_silent(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> bool:
+def check_silent_worker(slot: Slot, health: Health | None, *, together: bool, now: datetime) -> bool:
     """Whether a silent worker is done with, by its answer. If it answers, only its controller is gone.
 
     `together`: none of those that were asked answered; then it has more time, until it is heard of again.
@@ -44,7 +44,7 @@ def judge_silent(slot: Slot, health: Health | None, *, together: bool, now: date
         return False
     if health.ready:
         if slot.unanswered_since is not None:
-            _note(slot, **ANSWERED)
+            _note(slot, **PROBE_RESET)
         return False
     since, probes = slot.unanswered_since or now, slot.failed_probes + 1
     together = together or slot.failed_together
@@ -57,11 +57,11 @@ def judge_silent(slot: Slot, health: Health | None, *, together: bool, now: date
 
 def _give_up(slot: Slot, health: Health, now: datetime) -> bool:
     """First the slot, if nobody has heard of it meanwhile; then what was on it."""
-    reason = storable(f"its worker does not answer any more: {health.reason}")[:500]
+    reason = remove_unstorable(f"its worker does not answer any more: {health.reason}")[:500]
     still = {"last_heartbeat": slot.last_heartbeat}
     if not move_slot(slot=slot, to=SlotState.TERMINATING, now=now, reason=reason, still=still):
         return False
-    lose_sessions(slot=slot, reason=reason, now=now)
+    fail_sessions_on_slot(slot=slot, reason=reason, now=now)
     return True
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from lcm.domain.storable_text import storable
+from lcm.domain.storable_text import remove_unstorable
 from scheduling.capacity.runtimes.base import RuntimeAdapter
 from scheduling.capacity.steps.context import TickContext
 from scheduling.capacity.steps.expire import expire
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=3)
 KEPT_TICKS = timedelta(days=2)
 # What a tick counts that it found and did not do.
-FOUND = {"unmet"}
+FINDINGS = {"unmet"}
 
 Step = Callable[[TickContext], None]
 STEPS: tuple[tuple[str, Step], ...] = (
@@ -64,11 +64,11 @@ def scheduling_tick(
         try:
             tick = TickContext(pool=pool, runtime=runtime, now=clock(), still_mine=hold.still_mine)
             report = _run(tick)
-            with _failing_alone(tick, report, "record"):
+            with _isolated(tick, report, "record"):
                 _record(tick, report)
         finally:
             inside_tick.reset(inside)
-    with _failing_alone(tick, report, "metrics"):
+    with _isolated(tick, report, "metrics"):
         metrics.observe(pool, report)
     return report
 
@@ -77,7 +77,7 @@ def _run(tick: TickContext) -> TickReport:
     report = TickReport(counts=tick.counts, attempts=tick.attempts)
     for name, step in STEPS:
         begun = time.perf_counter()
-        with _failing_alone(tick, report, name):
+        with _isolated(tick, report, name):
             if not tick.still_mine():
                 report.errors[name] = "the lease was lost"
                 break
@@ -88,13 +88,13 @@ def _run(tick: TickContext) -> TickReport:
 
 
 @contextmanager
-def _failing_alone(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
+def _isolated(tick: TickContext, report: TickReport, name: str) -> Iterator[None]:
     """What fails is reported; what comes after it is done all the same, the launches that were begun too."""
     try:
         yield
     except Exception as error:
         logger.exception("tick_step_failed", extra={"pool": tick.pool.name, "step": name})
-        report.errors[name] = storable(f"{type(error).__name__}: {error}")[:300]
+        report.errors[name] = remove_unstorable(f"{type(error).__name__}: {error}")[:300]
 
 
 def _record(tick: TickContext, report: TickReport) -> None:
@@ -111,7 +111,7 @@ def _record(tick: TickContext, report: TickReport) -> None:
         "plugins": report.plugins,
     }
     newest = TickRun.objects.filter(pool=tick.pool).order_by("-started_at").first()
-    quiet = not report.errors and report.counts.keys() <= FOUND
+    quiet = not report.errors and report.counts.keys() <= FINDINGS
     if newest and quiet and not newest.errors and newest.counts == report.counts:
         TickRun.objects.filter(pk=newest.pk).update(**values)
     else:

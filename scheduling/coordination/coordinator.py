@@ -21,13 +21,13 @@ from lcm.domain import lifecycle
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import move_sessions
+from lcm.services.sessions import transition_sessions
 from scheduling.coordination.handlers.base import HandlerOutcome, SessionLifecycleHandler
-from scheduling.coordination.leases import Hold, lease
+from scheduling.coordination.leases import HeldLease, lease
 from scheduling.coordination.observer import ObserverHandler, ObserverResult, call, check_observer
 from scheduling.metrics import count_run
 from scheduling.models import RunKind
-from scheduling.placement.framework.entry_points import load_installed
+from scheduling.placement.framework.entry_points import load_entry_points
 from scheduling.services.observer_runs import clear_failures, count_failures, record_run
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class ScheduleCoordinator:
 
     def load_observers(self) -> None:
         """Register the observers of other packages; one that cannot run is named and left out."""
-        self.refused |= load_installed(ENTRY_POINTS, self._register_installed)
+        self.refused |= load_entry_points(ENTRY_POINTS, self._register_installed)
 
     def _register_installed(self, point: str, found: Any) -> None:
         """An entry point is an observer, its class, or a function that returns one."""
@@ -145,7 +145,7 @@ class ScheduleCoordinator:
         _log_run(kind, name, took, result)
         return result
 
-    def _guarded(self, parts: Iterator[Any], name: str, hold: Hold) -> Iterator[Any]:
+    def _guarded(self, parts: Iterator[Any], name: str, hold: HeldLease) -> Iterator[Any]:
         """What the parts come to, as long as the lease lasts; what could not even be read is a failure."""
         while True:
             if not hold.renew():
@@ -158,13 +158,13 @@ class ScheduleCoordinator:
                 return
             except Exception as error:
                 logger.exception("run_failed", extra={"observer": name})
-                yield {"failure_count": 1, "error": _told(error)}
+                yield {"failure_count": 1, "error": _error_text(error)}
                 return
 
     def _observer_parts(
         self, observer: ObserverHandler[Any]
-    ) -> Callable[[datetime, Hold], Iterator[ObserverResult]]:
-        def parts(now: datetime, hold: Hold) -> Iterator[ObserverResult]:
+    ) -> Callable[[datetime, HeldLease], Iterator[ObserverResult]]:
+        def parts(now: datetime, hold: HeldLease) -> Iterator[ObserverResult]:
             if (ahead := now - database_now()) > MOST_AHEAD:
                 problem = f"the clock of this run is {ahead.total_seconds():,.0f} s ahead of the database's"
                 logger.error("run_refused", extra={"observer": observer.name(), "reason": problem})
@@ -172,7 +172,7 @@ class ScheduleCoordinator:
                 return
             whole: ObserverResult | None = None
             for targets in _in_pages(call(observer.fetch_targets, now=now), observer.page_size):
-                for part in _observed(observer, targets, now):
+                for part in _observe_page(observer, targets, now):
                     whole = part if whole is None else whole + part
                     yield part
             # Without an override there is nothing to call, and no event loop to start.
@@ -183,10 +183,10 @@ class ScheduleCoordinator:
 
     def _handler_parts(
         self, handler: SessionLifecycleHandler
-    ) -> Callable[[datetime, Hold], Iterator[HandlerResult]]:
-        def parts(now: datetime, hold: Hold) -> Iterator[HandlerResult]:
+    ) -> Callable[[datetime, HeldLease], Iterator[HandlerResult]]:
+        def parts(now: datetime, hold: HeldLease) -> Iterator[HandlerResult]:
             for page in _pages(handler, now):
-                yield _handled(handler, page, hold, now)
+                yield _process_page(handler, page, hold, now)
 
         return parts
 
@@ -213,7 +213,7 @@ def _in_pages(targets: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield page
 
 
-def _observed(
+def _observe_page(
     observer: ObserverHandler[Any], targets: Sequence[Any], now: datetime
 ) -> Iterator[ObserverResult]:
     """Observe a page of targets; if that fails, each alone, so that a bad target costs only itself."""
@@ -224,14 +224,14 @@ def _observed(
             logger.exception(
                 "observation_failed", extra={"observer": observer.name(), "target": str(targets[0])[:200]}
             )
-            yield ObserverResult(failure_count=1, error=_told(error))
+            yield ObserverResult(failure_count=1, error=_error_text(error))
             return
-        logger.warning("page_failed", extra={"observer": observer.name(), "error": _told(error)})
+        logger.warning("page_failed", extra={"observer": observer.name(), "error": _error_text(error)})
     else:
         yield _counts(found)
         return
     for target in targets:
-        yield from _observed(observer, [target], now)
+        yield from _observe_page(observer, [target], now)
 
 
 def _counts(found: Any) -> ObserverResult:
@@ -252,8 +252,8 @@ def _pages(handler: SessionLifecycleHandler, now: datetime) -> Iterator[list[Lab
         after = page[-1].pk
 
 
-def _handled(
-    handler: SessionLifecycleHandler, page: list[LabletSession], hold: Hold, now: datetime
+def _process_page(
+    handler: SessionLifecycleHandler, page: list[LabletSession], hold: HeldLease, now: datetime
 ) -> HandlerResult:
     """A page of sessions: the handler says what happened, and here is written what follows.
 
@@ -263,7 +263,7 @@ def _handled(
         outcome = handler.execute(page, now)
     except Exception as error:
         logger.exception("handler_failed", extra={"handler": handler.name()})
-        outcome = HandlerOutcome(failures={session.pk: _told(error) for session in page})
+        outcome = HandlerOutcome(failures={session.pk: _error_text(error) for session in page})
     if not hold.still_mine():
         return HandlerResult()
     decided = outcome.successes.keys() | outcome.failures.keys()
@@ -286,7 +286,7 @@ def _move(
     page: Sequence[LabletSession],
     reasons: Mapping[UUID, str],
     to: S | None,
-    hold: Hold,
+    hold: HeldLease,
     now: datetime,
 ) -> int:
     """Set by set; a session on its last attempt is not queued again. Tells how many moved."""
@@ -298,7 +298,7 @@ def _move(
         goal = give_up_status(old) if last and to == S.PENDING else to
         text = f"{reason}; given up after attempt {handler.max_attempts}" if goal != to else reason
         # The handler decided on the end it read: a session that was extended since is left to the next run.
-        done = move_sessions(
+        done = transition_sessions(
             sessions=group, old=old, to=goal, actor=SYSTEM, now=now, reason=text, unless_extended=True
         )
         clear_failures(handler.name(), [session.pk for session in done])
@@ -310,7 +310,7 @@ def _fail(
     handler: SessionLifecycleHandler,
     page: Sequence[LabletSession],
     reasons: Mapping[UUID, str],
-    hold: Hold,
+    hold: HeldLease,
     now: datetime,
 ) -> None:
     """Count the failure; then another attempt as the handler says, or the end after the last one."""
@@ -319,20 +319,22 @@ def _fail(
     again = {key: reason for key, reason in reasons.items() if key not in used_up}
     for (old, reason, _), group in _grouped(handler, page, used_up, hold):
         text = f"{reason}; given up after attempt {handler.max_attempts}"
-        moved = move_sessions(
+        moved = transition_sessions(
             sessions=group, old=old, to=give_up_status(old), actor=SYSTEM, now=now, reason=text
         )
         clear_failures(handler.name(), [session.pk for session in moved])
     if handler.failure_status is not None:
         for (old, reason, _), group in _grouped(handler, page, again, hold):
-            move_sessions(
+            transition_sessions(
                 sessions=group, old=old, to=handler.failure_status, actor=SYSTEM, now=now, reason=reason
             )
 
 
 def give_up_status(status: S) -> S:
     """What the table of the lifecycle lets a hopeless session become: FAILED, where it may."""
-    return next(each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.may_follow(status, each))
+    return next(
+        each for each in (S.FAILED, S.CANCELLED, S.STOPPING) if lifecycle.is_transition_allowed(status, each)
+    )
 
 
 Group = tuple[tuple[S, str, bool], list[LabletSession]]
@@ -342,7 +344,7 @@ def _grouped(
     handler: SessionLifecycleHandler,
     page: Iterable[LabletSession],
     reasons: Mapping[UUID, str],
-    hold: Hold,
+    hold: HeldLease,
 ) -> Iterator[Group]:
     """Sessions that take the same step for the same reason, until the lease is lost."""
     groups: dict[tuple[S, str, bool], list[LabletSession]] = {}
@@ -356,7 +358,7 @@ def _grouped(
         yield group
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 

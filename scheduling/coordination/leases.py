@@ -19,7 +19,7 @@ from django.db import Error, IntegrityError, connection, connections, transactio
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from scheduling.models import Lease
+from scheduling.models import ProcessLease
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 RENEWAL_TIMEOUT = 5.0
 
 
-class Hold:
+class HeldLease:
     """A lease that this process holds."""
 
     def __init__(self, name: str, length: timedelta) -> None:
@@ -38,7 +38,7 @@ class Hold:
     def renew(self) -> bool:
         """Extend the lease; False if another holder took it: then stop working."""
         asked = monotonic()
-        mine = Lease.objects.filter(name=self.name, holder=self.holder)
+        mine = ProcessLease.objects.filter(name=self.name, holder=self.holder)
         if mine.update(expires_at=Now() + self.length) != 1:
             return False
         self._confirmed = asked
@@ -53,9 +53,9 @@ class Hold:
 
 
 @contextmanager
-def lease(name: str, *, length: timedelta) -> Iterator[Hold | None]:
-    """Hold the lease for the block and renew it meanwhile; None if another holder has it."""
-    hold = Hold(name, length)
+def lease(name: str, *, length: timedelta) -> Iterator[HeldLease | None]:
+    """HeldLease the lease for the block and renew it meanwhile; None if another holder has it."""
+    hold = HeldLease(name, length)
     if not take_or_renew(name, holder=hold.holder, length=length, now=Now()):
         yield None
         return
@@ -71,13 +71,13 @@ def lease(name: str, *, length: timedelta) -> Iterator[Hold | None]:
 
 
 def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | Now) -> bool:
-    """Hold the lease for another `length`; False if another holder has it."""
-    mine_or_over = Lease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
+    """HeldLease the lease for another `length`; False if another holder has it."""
+    mine_or_over = ProcessLease.objects.filter(Q(holder=holder) | Q(expires_at__lte=now), name=name)
     if mine_or_over.update(holder=holder, expires_at=now + length):
         return True
     try:
         with transaction.atomic():
-            Lease.objects.create(name=name, holder=holder, expires_at=now + length)
+            ProcessLease.objects.create(name=name, holder=holder, expires_at=now + length)
     except IntegrityError:
         return False
     return True
@@ -85,21 +85,21 @@ def take_or_renew(name: str, *, holder: str, length: timedelta, now: datetime | 
 
 def release(name: str, *, holder: str) -> None:
     """End the lease; a lease that another holder took is left alone."""
-    Lease.objects.filter(name=name, holder=holder).delete()
+    ProcessLease.objects.filter(name=name, holder=holder).delete()
 
 
 def expired_leases() -> list[tuple[str, str]]:
     """Return name and holder of each lease that its holder neither renewed nor released."""
-    return list(Lease.objects.filter(expires_at__lte=Now()).values_list("name", "holder"))
+    return list(ProcessLease.objects.filter(expires_at__lte=Now()).values_list("name", "holder"))
 
 
-def drop_expired(name: str, *, holder: str) -> None:
+def delete_expired_lease(name: str, *, holder: str) -> None:
     """Remove an expired lease, so that its holder stops if it is still alive."""
-    Lease.objects.filter(name=name, holder=holder, expires_at__lte=Now()).delete()
+    ProcessLease.objects.filter(name=name, holder=holder, expires_at__lte=Now()).delete()
 
 
 @contextmanager
-def _renewed(hold: Hold) -> Iterator[None]:
+def _renewed(hold: HeldLease) -> Iterator[None]:
     """Renew the lease in a thread until the block ends."""
     # A lease that is taken inside a transaction is locked until the commit: no other holder can take it.
     if connection.in_atomic_block:
@@ -116,7 +116,7 @@ def _renewed(hold: Hold) -> Iterator[None]:
         thread.join(RENEWAL_TIMEOUT)
 
 
-def _renew_until(hold: Hold, ended: Event) -> None:
+def _renew_until(hold: HeldLease, ended: Event) -> None:
     """Renew after each third of the lease, on a connection of this thread; sooner after an error."""
     third = pause = hold.length.total_seconds() / 3
     while not ended.wait(pause):

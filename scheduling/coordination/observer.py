@@ -103,9 +103,9 @@ class ObserverHandler(ABC, Generic[T]):
 def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
     """Kernels with the observer's target statuses and their sessions, read in pages by key."""
     rows = Kernel.objects.select_related("session").order_by("pk")
-    if statuses := called(observer.target_statuses):
+    if statuses := attribute_value(observer.target_statuses):
         rows = rows.filter(session__status__in=list(statuses))
-    if statuses := called(observer.target_kernel_statuses):
+    if statuses := attribute_value(observer.target_kernel_statuses):
         rows = rows.filter(status__in=list(statuses))
     after: UUID | None = None
     while page := list((rows if after is None else rows.filter(pk__gt=after))[:KERNELS_READ]):
@@ -115,7 +115,7 @@ def kernels_of(observer: ObserverHandler[Any]) -> Iterator[Any]:
 
 def interval_of(each: Any) -> timedelta:
     """The interval of an observer or handler: the one set by name, otherwise its own."""
-    interval = settings.CONFIG["OBSERVER_INTERVALS"].get(each.name(), called(each.interval))
+    interval = settings.CONFIG["OBSERVER_INTERVALS"].get(each.name(), attribute_value(each.interval))
     return interval if isinstance(interval, timedelta) else timedelta(seconds=interval)
 
 
@@ -135,7 +135,7 @@ def check_observer(found: Any) -> ObserverHandler[Any]:
     return found
 
 
-def called(value: Any) -> Any:
+def attribute_value(value: Any) -> Any:
     """The value of what may be an attribute, a property or a method."""
     return value() if callable(value) else value
 

@@ -16,7 +16,7 @@ from scheduling.models.slots import (
     Slot,
     SlotState,
 )
-from scheduling.models.ticks import Lease, SimulatedInstance, TickRun
+from scheduling.models.ticks import ProcessLease, SimulatedInstance, TickRun
 
 __all__ = [
     "ACTIVE_PHASES",
@@ -32,11 +32,11 @@ __all__ = [
     "Installation",
     "LastVerdict",
     "LaunchAttempt",
-    "Lease",
     "ObserverRun",
     "Phase",
     "Pool",
     "PortAllocation",
+    "ProcessLease",
     "QueueOrder",
     "Reservation",
     "ReservationPart",

@@ -8,7 +8,7 @@ from lcm.models.base import IdModel
 from scheduling.models.pools import Pool
 
 
-class Lease(models.Model):
+class ProcessLease(models.Model):
     """The right to do something alone for a while; whoever dies loses it when its time is over."""
 
     name = models.CharField(max_length=100, primary_key=True)

@@ -11,21 +11,21 @@ from django.db.models import QuerySet
 
 from lcm.domain.actors import Actor
 from lcm.services.sessions import cancel_sessions
-from lcm.web.bulk_actions import BulkWork, Handled, one_by_one, register_bulk
+from lcm.web.bulk_actions import BulkOperation, BulkResult, for_each_row, register_bulk
 from lcm.web.forms import ReasonForm
 from scheduling.models import ACTIVE_PHASES, Reservation
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.pages.queue_lists import QUEUE
-from scheduling.selectors.capacity import pools_switched_on
+from scheduling.selectors.capacity import enabled_pools
 from scheduling.services.pool_transfer import move_to_pool
 from scheduling.services.reservations import cancel_reservation
 
 
-class MoveForm(ReasonForm):
+class BulkMoveForm(ReasonForm):
     """A choice for people; whom the pool will do for is for the service to say."""
 
     pool = forms.ChoiceField(
-        choices=lambda: [("", "Choose a pool"), *((name, name) for name in pools_switched_on())]
+        choices=lambda: [("", "Choose a pool"), *((name, name) for name in enabled_pools())]
     )
     field_order = ("pool", "reason")
 
@@ -44,15 +44,15 @@ def _cancel_one(row: Reservation, given: Mapping[str, Any], actor: Actor, now: d
     cancel_reservation(reservation=row, reason=given["reason"], actor=actor, now=now)
 
 
-def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> Handled:
+def _cancel(rows: Sequence[Reservation], given: Mapping[str, Any], actor: Actor, now: datetime) -> BulkResult:
     """Sessions with their claims, and claims that have none."""
     sessions = [row.session for row in rows if row.session]
     cancelled, refused = cancel_sessions(sessions=sessions, reason=given["reason"], actor=actor, now=now)
-    bare = one_by_one(_cancel_one)([row for row in rows if not row.session], given, actor, now)
-    return Handled(cancelled + bare.done, refused + bare.refused)
+    bare = for_each_row(_cancel_one)([row for row in rows if not row.session], given, actor, now)
+    return BulkResult(cancelled + bare.done, refused + bare.refused)
 
 
-MOVE_WAITING = BulkWork(
+MOVE_WAITING = BulkOperation(
     name="move-waiting",
     page=QUEUE,
     list_url="queue_list",
@@ -62,12 +62,12 @@ MOVE_WAITING = BulkWork(
     effect="Their sessions wait in the other pool and take their age and priority with them. "
     "Those that wait there already stay.",
     rest="Those without a session stay where they are.",
-    able=lambda rows: rows.filter(session__isnull=False),
-    fitting=_elsewhere,
-    work=one_by_one(_move),
-    form=MoveForm,
+    eligible_rows=lambda rows: rows.filter(session__isnull=False),
+    filter_by_form=_elsewhere,
+    run=for_each_row(_move),
+    form=BulkMoveForm,
 )
-CANCEL_WAITING = BulkWork(
+CANCEL_WAITING = BulkOperation(
     name="cancel-waiting",
     page=QUEUE,
     list_url="queue_list",
@@ -76,11 +76,11 @@ CANCEL_WAITING = BulkWork(
     can_be="cancelled",
     effect="They leave the queue, and their sessions are cancelled.",
     rest="",
-    able=lambda rows: rows,
-    work=_cancel,
+    eligible_rows=lambda rows: rows,
+    run=_cancel,
     danger=True,
 )
-CANCEL_BARE = BulkWork(
+CANCEL_BARE = BulkOperation(
     name="cancel-reservations",
     page=RESERVATIONS,
     list_url="reservation_list",
@@ -89,8 +89,8 @@ CANCEL_BARE = BulkWork(
     can_be="cancelled",
     effect="Their holders lose what they claimed.",
     rest="Those of sessions end with their session, and those that have ended stay as they are.",
-    able=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
-    work=one_by_one(_cancel_one),
+    eligible_rows=lambda rows: rows.filter(session=None, phase__in=ACTIVE_PHASES),
+    run=for_each_row(_cancel_one),
     danger=True,
 )
 

@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet, Sum
 
 from lcm.domain.actors import Actor
-from lcm.web.bulk_actions import BulkWork, Work, one_by_one, register_bulk
-from lcm.web.wording import counted
+from lcm.web.bulk_actions import BulkOperation, Work, for_each_row, register_bulk
+from lcm.web.wording import count_text
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.lists import SLOTS
 from scheduling.services import slots as services
@@ -20,7 +20,7 @@ def _each(service: Callable[..., Slot], **fixed: Any) -> Work:
     def do(slot: Slot, given: Mapping[str, Any], actor: Actor, now: datetime) -> Slot:
         return service(slot=slot, reason=given["reason"], actor=actor, now=now, **fixed)
 
-    return one_by_one(do)
+    return for_each_row(do)
 
 
 def _in(*states: SlotState, **fields: Any) -> Callable[[QuerySet[Slot]], QuerySet[Slot]]:
@@ -32,10 +32,10 @@ def _leases_on(rows: QuerySet[Slot]) -> str:
     leases: int = rows.order_by().aggregate(sum=Sum("lease_count", default=0))["sum"]
     if not leases:
         return "Nobody is on them."
-    return f"{counted(leases, 'lease')} {'is' if leases == 1 else 'are'} in use on them."
+    return f"{count_text(leases, 'lease')} {'is' if leases == 1 else 'are'} in use on them."
 
 
-CORDON = BulkWork(
+CORDON = BulkOperation(
     name="cordon-slots",
     page=SLOTS,
     list_url="slot_list",
@@ -43,12 +43,12 @@ CORDON = BulkWork(
     past="cordoned",
     can_be="cordoned",
     effect="They get no more sessions; those on them stay.",
-    extent=_leases_on,
+    describe_extent=_leases_on,
     rest="Those without a worker and those cordoned already stay as they are.",
-    able=_in(*LIVE, cordoned=False),
-    work=_each(services.cordon_slot, cordoned=True),
+    eligible_rows=_in(*LIVE, cordoned=False),
+    run=_each(services.cordon_slot, cordoned=True),
 )
-UNCORDON = BulkWork(
+UNCORDON = BulkOperation(
     name="uncordon-slots",
     page=SLOTS,
     list_url="slot_list",
@@ -57,10 +57,10 @@ UNCORDON = BulkWork(
     can_be="uncordoned",
     effect="They may get sessions again.",
     rest="Those that are not cordoned stay as they are.",
-    able=_in(*LIVE, cordoned=True),
-    work=_each(services.cordon_slot, cordoned=False),
+    eligible_rows=_in(*LIVE, cordoned=True),
+    run=_each(services.cordon_slot, cordoned=False),
 )
-RETRY = BulkWork(
+RETRY = BulkOperation(
     name="retry-slots",
     page=SLOTS,
     list_url="slot_list",
@@ -69,10 +69,10 @@ RETRY = BulkWork(
     can_be="retried",
     effect="They may be used at once, and the wait of their pools after failures ends.",
     rest="Only slots in error that have no session can be.",
-    able=_in(SlotState.ERROR, lease_count=0),
-    work=_each(services.retry_slot),
+    eligible_rows=_in(SlotState.ERROR, lease_count=0),
+    run=_each(services.retry_slot),
 )
-DRAIN = BulkWork(
+DRAIN = BulkOperation(
     name="drain-slots",
     page=SLOTS,
     list_url="slot_list",
@@ -80,10 +80,10 @@ DRAIN = BulkWork(
     past="set to drain",
     can_be="drained",
     effect="Sessions on them run to their end; then the workers are ended.",
-    extent=_leases_on,
+    describe_extent=_leases_on,
     rest="Only slots that are booting, binding or ready can be.",
-    able=_in(*DRAINABLE),
-    work=_each(services.drain_slot),
+    eligible_rows=_in(*DRAINABLE),
+    run=_each(services.drain_slot),
     danger=True,
 )
 

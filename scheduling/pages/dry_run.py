@@ -21,16 +21,16 @@ from lcm.selectors.names import by_id
 from lcm.web.access import role_required
 from lcm.web.forms import PageForm, add_errors
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
-from scheduling.placement.framework.configuration import DEFAULT, MAX_CHARACTERS
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION, MAX_CHARACTERS
 from scheduling.selectors.capacity import reservations
 from scheduling.selectors.dry_run import (
+    MAX_QUEUE,
     MOST_NEW_SLOTS,
-    QUEUE_LOOKED_AT,
-    Move,
-    Rehearsal,
+    DryRunInput,
+    DryRunResult,
+    PlacementChange,
     Requirement,
-    WhatIf,
-    rehearse,
+    run_dry_run,
 )
 
 AMOUNTS = ("cpu_cores", "memory_gb", "storage_gb", "gpu")
@@ -71,7 +71,10 @@ class DryRunForm(PageForm):
     )
 
     def __init__(self, pool: Pool, *args: Any, **kwargs: Any) -> None:
-        kwargs["initial"] = {"scheduler": pool.scheduler or DEFAULT, **(kwargs.get("initial") or {})}
+        kwargs["initial"] = {
+            "scheduler": pool.scheduler or DEFAULT_CONFIGURATION,
+            **(kwargs.get("initial") or {}),
+        }
         super().__init__(*args, **kwargs)
         ready = Slot.objects.filter(pool=pool, state=SlotState.READY).order_by("number")[:SLOTS_TO_CHOOSE]
         self.fields["drain"].choices = [(str(slot.pk), f"{pool}-{slot.number:02}") for slot in ready]  # type: ignore[attr-defined]
@@ -112,7 +115,7 @@ def dry_run(request: HttpRequest) -> HttpResponseBase:
     context: dict[str, Any] = {
         "pools": pools,
         "pool": pool,
-        "limit": QUEUE_LOOKED_AT,
+        "limit": MAX_QUEUE,
         "crumbs": [("Queue", reverse("queue_list")), ("Dry run", "")],
     }
     status = 200
@@ -128,22 +131,22 @@ def dry_run(request: HttpRequest) -> HttpResponseBase:
     return render(request, "queue/dry_run.html", context, status=status)
 
 
-def _rehearsed(form: DryRunForm, pool: Pool) -> Rehearsal | None:
+def _rehearsed(form: DryRunForm, pool: Pool) -> DryRunResult | None:
     if not form.is_valid():
         return None
     try:
-        return rehearse(pool, _what_if(form.cleaned_data, pool), now=timezone.now())
+        return run_dry_run(pool, _what_if(form.cleaned_data, pool), now=timezone.now())
     except InvalidInput as error:
         add_errors(form, error)
     return None
 
 
-def _what_if(data: Mapping[str, Any], pool: Pool) -> WhatIf:
+def _what_if(data: Mapping[str, Any], pool: Pool) -> DryRunInput:
     amounts: dict[str, Decimal] = {name: data[name] for name in AMOUNTS if data[name] is not None}
     definition = UUID(data["definition"]) if data["definition"] else None
     text = data["scheduler"].replace("\r\n", "\n")
-    own = (pool.scheduler or DEFAULT).strip()
-    return WhatIf(
+    own = (pool.scheduler or DEFAULT_CONFIGURATION).strip()
+    return DryRunInput(
         drain=[UUID(key) for key in data["drain"]],
         add_slots=data["add_slots"] or 0,
         requirements=[Requirement(amounts, definition, data["session"])] if amounts else (),
@@ -151,7 +154,7 @@ def _what_if(data: Mapping[str, Any], pool: Pool) -> WhatIf:
     )
 
 
-def _shown(found: Rehearsal) -> dict[str, Any]:
+def _shown(found: DryRunResult) -> dict[str, Any]:
     """The lists of a rehearsal, each with the rows that the page has room for."""
     lists = {
         "Newly placed": found.newly_placed,
@@ -164,5 +167,7 @@ def _shown(found: Rehearsal) -> dict[str, Any]:
     return {"found": found, "tables": tables, "shown": MOVES_SHOWN}
 
 
-def _with_rows(moves: Sequence[Move], rows: Mapping[UUID, Reservation]) -> list[tuple[Move, Reservation]]:
+def _with_rows(
+    moves: Sequence[PlacementChange], rows: Mapping[UUID, Reservation]
+) -> list[tuple[PlacementChange, Reservation]]:
     return [(move, rows[move.reservation]) for move in moves[:MOVES_SHOWN] if move.reservation in rows]

@@ -12,14 +12,14 @@ from django.utils import timezone
 from lcm.domain.roles import Role
 from lcm.pages import lists
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import counted, duration_text
+from lcm.web.wording import count_text, duration_text
 from scheduling import filters
 from scheduling.models import Slot, SlotState
 from scheduling.pages.pool_board import fullest, resource_meters
 from scheduling.pages.supply import supply_of, supply_text
 from scheduling.pages.texts import ready_text
 from scheduling.selectors import capacity
-from scheduling.selectors.lead_time import is_ahead
+from scheduling.selectors.lead_time import is_advance_booking
 
 
 def _pools_lead() -> str:
@@ -29,7 +29,7 @@ def _pools_lead() -> str:
     waiting = sum(row.waiting for row in rows)
     halted = sum(row.state in ("stopped", "backing off") for row in rows)
     more = sum(max(row.max_slots - row.occupied, 0) for row in rows if row.state == "enabled")
-    claims = f"{counted(waiting, 'reservation')} {'waits' if waiting == 1 else 'wait'}"
+    claims = f"{count_text(waiting, 'reservation')} {'waits' if waiting == 1 else 'wait'}"
     slots = ready_text(sum(row.ready for row in rows), more)
     first = f"**{slots}; {claims if waiting else 'no session waits'}.**"
     if not halted:
@@ -52,31 +52,31 @@ def _slots_lead() -> str:
     )
     if not figures["ready"]:
         return first
-    leases = f"{used:,} of {counted(figures['most'], 'lease')} {'is' if used == 1 else 'are'} in use"
+    leases = f"{used:,} of {count_text(figures['most'], 'lease')} {'is' if used == 1 else 'are'} in use"
     return f"{first} {ready_text(figures['ready'], 0)}; {leases}."
 
 
 def _reservations_lead() -> str:
-    held, waiting, ahead = capacity.claims_in_short(timezone.now())
+    held, waiting, ahead = capacity.reservation_counts(timezone.now())
     waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'}" if waiting else "Nothing waits"
     booked = f", {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else ""
     holds = f"{held:,} {'holds' if held == 1 else 'hold'} one" if held else "none holds one"
     return f"**{waits} for a place{booked}, {holds}.** Each is a claim on capacity."
 
 
-def _tell_turns(rows: Sequence[Any]) -> None:
+def _annotate_queue_entry(rows: Sequence[Any]) -> None:
     now = timezone.now()
     for row in rows:
-        row.is_ahead = is_ahead(row, now)
+        row.is_ahead = is_advance_booking(row, now)
 
 
 def _oldest_wait(row: Any) -> str:
     return duration_text(timezone.now() - row.oldest) if row.oldest else ""
 
 
-def _tell_use_and_supply(rows: Sequence[Any]) -> None:
+def _annotate_allocation_and_supply(rows: Sequence[Any]) -> None:
     """The fullest resource of each pool, and what it may ask for, from its settings."""
-    now, uses = timezone.now(), capacity.use_of_pools(rows)
+    now, uses = timezone.now(), capacity.pool_allocations(rows)
     for row in rows:
         row.supply = supply_text(supply_of(row, now=now))
         row.fullest = fullest(resource_meters(*uses[row.pk]))
@@ -90,8 +90,8 @@ def _use(row: Any) -> str:
     return f"{row.fullest.label} {row.fullest.percent} %" if row.fullest else ""
 
 
-def _tell_where(rows: Sequence[Any]) -> None:
-    places = capacity.last_places([row.pk for row in rows])
+def _annotate_slots(rows: Sequence[Any]) -> None:
+    places = capacity.last_reservations([row.pk for row in rows])
     for row in rows:
         row.place = places.get(row.pk)
 
@@ -101,9 +101,9 @@ _HELD = Column("Slot", lambda row: row.place.slot.name if row.place and not row.
 SESSIONS = replace(
     lists.SESSIONS,
     columns=[*lists.SESSIONS.columns, _PLACE],
-    exported=[*lists.SESSIONS.exported, _HELD],
+    export_columns=[*lists.SESSIONS.export_columns, _HELD],
     row_template="capacity/placed_session_row.html",
-    dress=_tell_where,
+    enrich_rows=_annotate_slots,
 )
 
 _POOL_COLUMNS = [
@@ -125,14 +125,14 @@ POOLS = ListPage(
     rows=lambda: capacity.pools(timezone.now()),
     filterset=filters.PoolFilter,
     columns=[*_POOL_COLUMNS, Column("Min / warm / max", _sizes, sort="-max_slots", numeric=True)],
-    exported=[
+    export_columns=[
         *_POOL_COLUMNS,
         Column("Min", lambda row: row.min_slots),
         Column("Warm", lambda row: row.warm_slots),
         Column("Max", lambda row: row.max_slots),
     ],
     row_template="capacity/pool_row.html",
-    dress=_tell_use_and_supply,
+    enrich_rows=_annotate_allocation_and_supply,
     default_sort="name",
     search_hint="Name, description, system, runtime",
     icon="server-stack",
@@ -161,7 +161,7 @@ SLOTS = ListPage(
     rows=capacity.slots,
     filterset=filters.SlotFilter,
     columns=_SLOT_COLUMNS,
-    exported=[
+    export_columns=[
         *_SLOT_COLUMNS,
         Column("Cordoned", lambda row: row.cordoned),
         Column("Spot", lambda row: row.is_spot),
@@ -202,7 +202,7 @@ RESERVATIONS = ListPage(
         ),
     ],
     row_template="capacity/reservation_row.html",
-    dress=_tell_turns,
+    enrich_rows=_annotate_queue_entry,
     default_sort="-created_at",
     search_hint="Id, session, holder",
     icon="ticket",

@@ -12,15 +12,21 @@ from django.views.decorators.http import require_GET, require_POST
 from lcm.domain.errors import LcmError, NotFound
 from lcm.domain.roles import Role
 from lcm.web.access import is_local_address, role_required
-from lcm.web.form_page import Done, go
+from lcm.web.form_page import FormResult, redirect_with_message
 from lcm.web.list_page import Column, ListPage, list_page
 from lcm.web.pagination import capped_counts
-from lcm.web.wording import counted, duration_text
+from lcm.web.wording import count_text, duration_text
 from scheduling.coordination.coordinator import coordinator
 from scheduling.filters import RunFilter
 from scheduling.models import ObserverRun, RunKind
-from scheduling.selectors.observers import Observed, has_failed, observed, observed_one, runs_of
-from scheduling.services.observer_runs import ask_for_run
+from scheduling.selectors.observers import (
+    ObserverStatus,
+    has_failed,
+    observer_status,
+    observer_statuses,
+    runs_of,
+)
+from scheduling.services.observer_runs import enqueue_run
 
 
 def _kept() -> str:
@@ -30,7 +36,7 @@ def _kept() -> str:
     (count, more), (failed, more_failed) = counts["all"], counts["failed"]
     if not count:
         return "Nothing has run yet."
-    kept = f"{'More than ' if more else ''}{counted(count, 'run is', 'runs are')} kept"
+    kept = f"{'More than ' if more else ''}{count_text(count, 'run is', 'runs are')} kept"
     if not failed:
         return f"{kept}, none failed."
     return f"{kept}, {'more than ' if more_failed else ''}{failed:,} failed."
@@ -52,7 +58,7 @@ RUNS = ListPage(
             numeric=True,
             export_label="Duration ms",
         ),
-        Column("Done", lambda row: row.success_count, numeric=True),
+        Column("FormResult", lambda row: row.success_count, numeric=True),
         Column("Stale", lambda row: row.stale_count, numeric=True),
         Column("Skipped", lambda row: row.skipped_count, numeric=True),
         Column("Failed", lambda row: row.failure_count, sort="-failure_count", numeric=True),
@@ -102,7 +108,7 @@ def run_list(request: HttpRequest) -> HttpResponseBase:
 @role_required(Role.VIEWER)
 def observer_detail(request: HttpRequest, name: str) -> HttpResponseBase:
     try:
-        found = observed_one(name, timezone.now())
+        found = observer_status(name, timezone.now())
     except NotFound as error:
         raise Http404(error.message) from error
     context = {
@@ -121,17 +127,17 @@ def observer_run(request: HttpRequest, name: str) -> HttpResponseBase:
     wanted = request.POST.get("next", "")
     back = wanted if is_local_address(request, wanted) else reverse("observer_list")
     try:
-        found = observed_one(name, timezone.now())
-        ask_for_run(found.kind, name)
+        found = observer_status(name, timezone.now())
+        enqueue_run(found.kind, name)
     except NotFound as error:
         raise Http404(error.message) from error
     except LcmError as error:
         messages.error(request, error.message)
-        return go(request, Done("", back))
-    return go(request, Done(f"{name} runs as soon as a worker is free.", back))
+        return redirect_with_message(request, FormResult("", back))
+    return redirect_with_message(request, FormResult(f"{name} runs as soon as a worker is free.", back))
 
 
-def _sentence_of(found: Observed) -> str:
+def _sentence_of(found: ObserverStatus) -> str:
     """“**It ran 55 s ago and did well.**” and what it is for."""
     if found.running:
         first = "It is running now."
@@ -145,7 +151,7 @@ def _sentence_of(found: Observed) -> str:
 
 def _live() -> dict[str, object]:
     now = timezone.now()
-    rows = observed(now)
+    rows = observer_statuses(now)
     return {
         "now": now,
         "sentence": _sentence(rows),
@@ -156,7 +162,7 @@ def _live() -> dict[str, object]:
     }
 
 
-def _sentence(rows: list[Observed]) -> str:
+def _sentence(rows: list[ObserverStatus]) -> str:
     """“**All 9 do well.**” or who does not."""
     failed = [row.name for row in rows if row.state == "failed"]
     late = [row.name for row in rows if row.state in ("late", "never ran")]

@@ -13,67 +13,67 @@ from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
 from lcm.web.access import role_required
-from lcm.web.attention import Look, Need
+from lcm.web.attention import AttentionItem, FleetSnapshot
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.lines import Point, line_chart
-from lcm.web.charts.scales import told
-from lcm.web.overview import later_panel
+from lcm.web.charts.scales import format_number
+from lcm.web.overview import render_lazy_panel
 from lcm.web.wording import duration_text
 from scheduling.models import SlotState
 from scheduling.pages.pool_board import states_of
 from scheduling.selectors.capacity import ticks_since
-from scheduling.selectors.observers import troubled_runs
-from scheduling.selectors.pool_overview import PoolLine, fleet
+from scheduling.selectors.observers import failing_observers
+from scheduling.selectors.pool_overview import PoolOverview, pool_overviews
 
 POOLS_SHOWN = 25
 TICKS_SHOWN = timedelta(hours=1)
 MOST_TICKS = 600
 
 
-def needs_of_capacity(look: Look) -> Iterator[Need]:
+def capacity_attention_items(look: FleetSnapshot) -> Iterator[AttentionItem]:
     """Pools that launch nothing, slots in error or overdue, silent workers, long waits, late observers."""
-    lines = look.once(fleet)
+    lines = look.read_once(pool_overviews)
     for line in lines:
         yield from _of_pool(line, look.now)
     yield from _of_slots(lines)
     yield from _of_observers(look.now)
 
 
-def pools_part(look: Look) -> Mapping[str, Any]:
-    lines = look.once(fleet)
+def pools_part(look: FleetSnapshot) -> Mapping[str, Any]:
+    lines = look.read_once(pool_overviews)
     rows = [
         (line, share_bar(states_of(line.by_state), of=line.pool.max_slots)) for line in lines[:POOLS_SHOWN]
     ]
     return {"rows": rows, "hidden": max(len(lines) - POOLS_SHOWN, 0)}
 
 
-def queue_part(look: Look) -> Mapping[str, Any]:
-    lines = look.once(fleet)
+def queue_part(look: FleetSnapshot) -> Mapping[str, Any]:
+    lines = look.read_once(pool_overviews)
     oldest = min((line.pool.oldest for line in lines if line.pool.oldest), default=None)
     return {
         "waiting": _waiting(look),
         "ahead": _ahead(look),
         "oldest": max(look.now - oldest, timedelta(0)) if oldest else None,
         "pools": len(lines),
-        "in_time": sum(not line.keeps_waiting(look.now) for line in lines),
+        "in_time": sum(not line.exceeds_target_wait(look.now) for line in lines),
         "ready": sum(line.by_state.get(SlotState.READY, 0) for line in lines),
         "most": sum(line.pool.max_slots for line in lines if line.pool.enabled),
     }
 
 
-def waiting_clause(look: Look) -> str:
+def waiting_clause(look: FleetSnapshot) -> str:
     """Who booked ahead does not wait yet, and is told apart."""
     waiting, ahead = _waiting(look), _ahead(look)
     waits = f"{waiting:,} {'waits' if waiting == 1 else 'wait'} for a place" if waiting else "nobody waits"
     return f"{waits}, {ahead:,} {'is' if ahead == 1 else 'are'} booked ahead" if ahead else waits
 
 
-def _waiting(look: Look) -> int:
-    return sum(line.pool.waiting for line in look.once(fleet))
+def _waiting(look: FleetSnapshot) -> int:
+    return sum(line.pool.waiting for line in look.read_once(pool_overviews))
 
 
-def _ahead(look: Look) -> int:
-    return sum(line.pool.ahead for line in look.once(fleet))
+def _ahead(look: FleetSnapshot) -> int:
+    return sum(line.pool.ahead for line in look.read_once(pool_overviews))
 
 
 @require_GET
@@ -90,38 +90,39 @@ def overview_ticks(request: HttpRequest) -> HttpResponseBase:
         "placed": sum(counts.get("placed", 0) for *_, counts in ticks),
         "crumbs": [("Overview", reverse("home")), ("Tick duration", "")],
     }
-    return later_panel(request, "overview/ticks.html", context)
+    return render_lazy_panel(request, "overview/ticks.html", context)
 
 
 def _ticks_sentence(newest_first: Sequence[Point]) -> str:
     if not newest_first:
         return "**No tick has run in the last hour.** Is the beat running?"
     last, slowest = newest_first[0], max(point.value for point in newest_first)
-    return f"**The last tick, of {last.what}, took {told(last.value)} ms; the slowest {told(slowest)} ms.**"
+    took, most = format_number(last.value), format_number(slowest)
+    return f"**The last tick, of {last.what}, took {took} ms; the slowest {most} ms.**"
 
 
-def _of_pool(line: PoolLine, now: datetime) -> Iterator[Need]:
+def _of_pool(line: PoolOverview, now: datetime) -> Iterator[AttentionItem]:
     pool = line.pool
     here = reverse("pool_detail", args=[pool.pk])
     if pool.state == "stopped":
         more = f"{pool.stopped_reason.rstrip('.')}. It stays stopped until its settings are changed."
-        yield Need(f"Pool **{pool}** launches nothing", here, pool.stopped_at, "bad", more, "oct")
+        yield AttentionItem(f"Pool **{pool}** launches nothing", here, pool.stopped_at, "bad", more, "oct")
     elif pool.state == "backing off":
         failed = f"{pool.failures:,} {'launch' if pool.failures == 1 else 'launches'} failed"
         why = failed if pool.failures else "There was no capacity"
         more = f"{why}; it goes on by itself in {duration_text(pool.backoff_until - now)}"
         text = f"Pool **{pool}** waits before it launches again"
-        yield Need(text, here, pool.backoff_since, "warn", more, "clock")
-    if line.keeps_waiting(now):
+        yield AttentionItem(text, here, pool.backoff_since, "warn", more, "clock")
+    if line.exceeds_target_wait(now):
         waits = f"{pool.waiting:,} {'waits' if pool.waiting == 1 else 'wait'}"
         promised = duration_text(timedelta(seconds=pool.promised_wait))
         more = f"{waits}, the oldest for {duration_text(now - pool.oldest)}; promised are {promised}"
         url = f"{reverse('queue_list')}?pool={pool}"
         text = f"Pool **{pool}** has sessions wait longer than it promises"
-        yield Need(text, url, pool.oldest, "warn", more, "clock")
+        yield AttentionItem(text, url, pool.oldest, "warn", more, "clock")
 
 
-def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
+def _of_slots(lines: list[PoolOverview]) -> Iterator[AttentionItem]:
     url = reverse("slot_list")
     kinds = (
         ("in_error", "error_since", "in error", "bad", "state=ERROR"),
@@ -137,14 +138,14 @@ def _of_slots(lines: list[PoolLine]) -> Iterator[Need]:
         more = ", ".join(f"{number:,} in {line.pool}" for line, number in found)
         text = f"**{count:,} {'slot' if count == 1 else 'slots'}** "
         text += words.format(their="its" if count == 1 else "their")
-        yield Need(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
+        yield AttentionItem(text, f"{url}?{query}", since, tone, more, "oct" if tone == "bad" else "tri")
 
 
-def _of_observers(now: datetime) -> Iterator[Need]:
-    for run in troubled_runs(now):
+def _of_observers(now: datetime) -> Iterator[AttentionItem]:
+    for run in failing_observers(now):
         here = reverse("observer_detail", args=[run.name])
         if run.error:
-            yield Need(f"Observer **{run.name}** failed", here, run.since, "warn", run.error, "oct")
+            yield AttentionItem(f"Observer **{run.name}** failed", here, run.since, "warn", run.error, "oct")
         else:
             more = f"It runs every {duration_text(run.interval)}; is a worker running?"
-            yield Need(f"Observer **{run.name}** is late", here, run.since, "warn", more, "clock")
+            yield AttentionItem(f"Observer **{run.name}** is late", here, run.since, "warn", more, "clock")

@@ -13,14 +13,14 @@ from lcm.web.wording import amount_text, duration_text
 from scheduling.capacity.resources import Resources, resources_of
 from scheduling.models import IN_FLIGHT, Pool, Slot, SlotState
 from scheduling.pages.texts import countdown, overdue
-from scheduling.selectors.capacity import Use, board_slots, empty_places, use_of
+from scheduling.selectors.capacity import SlotAllocation, board_slots, empty_places, slot_allocations
 
 # A tile takes a third of a millisecond to draw, and nobody reads more of them at once.
 MOST_TILES = 60
 
 
 @dataclass(frozen=True)
-class Meter:
+class ResourceMeter:
     """How much of something is taken."""
 
     label: str
@@ -55,8 +55,8 @@ class Tile:
     title: str = ""
     text: str = ""
     countdown: str = ""
-    meters: list[Meter] = field(default_factory=list)
-    stage: Meter | None = None
+    meters: list[ResourceMeter] = field(default_factory=list)
+    stage: ResourceMeter | None = None
     age: str = ""
 
 
@@ -90,7 +90,7 @@ def board_of(pool: Pool, *, now: datetime, occupied: int, page: int = 1, limit: 
     page = max(min(page, -(-total // limit)), 1)
     start = (page - 1) * limit
     slots = board_slots(pool, now=now, start=start, limit=limit)
-    uses = use_of(pool, slots)
+    uses = slot_allocations(pool, slots)
     tiles = [slot_tile(slot, uses[slot.pk], now=now) for slot in slots]
     if len(tiles) < limit:
         places = empty_places(pool, start=max(start - occupied, 0), limit=limit - len(tiles))
@@ -105,7 +105,7 @@ def states_of(by_state: Mapping[str, int]) -> list[Share]:
     ]
 
 
-def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:
+def slot_tile(slot: Slot, use: SlotAllocation, *, now: datetime) -> Tile:
     title, text, left = _trouble(slot, now)
     mark = ("bad" if slot.state == SlotState.ERROR else "warn") if title else ""
     return Tile(
@@ -124,31 +124,34 @@ def slot_tile(slot: Slot, use: Use, *, now: datetime) -> Tile:
     )
 
 
-def meters_of(slot: Slot, use: Use) -> list[Meter]:
+def meters_of(slot: Slot, use: SlotAllocation) -> list[ResourceMeter]:
     """What is taken of a worker; the resource that runs out first is marked."""
     pool = slot.pool
     ports = Decimal(pool.last_port - pool.first_port + 1)
     return with_binding(
-        [*resource_meters(use.taken, resources_of(slot)), Meter("Ports", "", Decimal(use.ports), ports)]
+        [
+            *resource_meters(use.taken, resources_of(slot)),
+            ResourceMeter("Ports", "", Decimal(use.ports), ports),
+        ]
     )
 
 
-def resource_meters(taken: Resources, room: Resources) -> list[Meter]:
+def resource_meters(taken: Resources, room: Resources) -> list[ResourceMeter]:
     meters = [
-        Meter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
-        Meter("Memory", "GB", taken.memory_gb, room.memory_gb),
-        Meter("Storage", "GB", taken.storage_gb, room.storage_gb),
-        Meter("GPU", "", taken.gpu, room.gpu),
+        ResourceMeter("CPU", "cores", taken.cpu_cores, room.cpu_cores),
+        ResourceMeter("Memory", "GB", taken.memory_gb, room.memory_gb),
+        ResourceMeter("Storage", "GB", taken.storage_gb, room.storage_gb),
+        ResourceMeter("GPU", "", taken.gpu, room.gpu),
     ]
     return [meter for meter in meters if meter.most]
 
 
-def with_binding(meters: list[Meter]) -> list[Meter]:
+def with_binding(meters: list[ResourceMeter]) -> list[ResourceMeter]:
     fullest = max((meter.share for meter in meters), default=Decimal(0))
     return [replace(each, binds=each.share == fullest > 0) for each in meters]
 
 
-def fullest(meters: Sequence[Meter]) -> Meter | None:
+def fullest(meters: Sequence[ResourceMeter]) -> ResourceMeter | None:
     return max(meters, key=lambda meter: meter.share, default=None)
 
 
@@ -167,10 +170,10 @@ def _trouble(slot: Slot, now: datetime) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _stage(slot: Slot, now: datetime) -> Meter | None:
+def _stage(slot: Slot, now: datetime) -> ResourceMeter | None:
     """How much of the time for this state is gone."""
     if slot.state_deadline is None:
         return None
     whole = Decimal(round((slot.state_deadline - slot.last_state_change).total_seconds()))
     gone = Decimal(round((now - slot.last_state_change).total_seconds()))
-    return Meter(slot.get_state_display(), "s", max(gone, Decimal(0)), whole)
+    return ResourceMeter(slot.get_state_display(), "s", max(gone, Decimal(0)), whole)

@@ -11,7 +11,7 @@ from lcm.web.forms import ObjectField, PageForm, ReasonForm
 from scheduling.capacity.runtimes.registry import runtime_names
 from scheduling.models import Pool
 from scheduling.pages.schedulers import known_plugins
-from scheduling.pages.supply import written
+from scheduling.pages.supply import display_name
 from scheduling.placement.framework.configuration import MAX_CHARACTERS
 from scheduling.placement.framework.plugin import refused_plugins
 
@@ -141,7 +141,7 @@ def _model_fields(leading: tuple[str, ...]) -> dict[str, Any]:
     )
     fields["runtime_settings"].required = False
     if "runtime" in fields:
-        choices = [(name, written(name)) for name in runtime_names()]
+        choices = [(name, display_name(name)) for name in runtime_names()]
         fields["runtime"] = forms.ChoiceField(choices=choices, initial="simulated")
     for field in fields.values():
         if not isinstance(field.widget, forms.CheckboxInput):

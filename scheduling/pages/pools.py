@@ -20,10 +20,10 @@ from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.charts.bars import share_bar
 from lcm.web.charts.sparklines import sparkline
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from scheduling.models import OCCUPIED, Pool, SlotState
 from scheduling.pages.lists import POOLS
 from scheduling.pages.pool_board import board_of, resource_meters, states_of, with_binding
@@ -31,7 +31,7 @@ from scheduling.pages.pool_forms import EDITED, NewPoolForm, PoolForm, Scheduler
 from scheduling.pages.schedulers import plugin_notices, scheduler_of
 from scheduling.pages.supply import settings_shown, supply_of
 from scheduling.pages.texts import counts_text, pool_notices, pool_sentence, waiting_noun
-from scheduling.placement.framework.configuration import DEFAULT
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
 from scheduling.selectors.capacity import figures_of, pools_with_state, ticks
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
@@ -86,7 +86,7 @@ def _live(request: HttpRequest, pk: UUID) -> dict[str, Any]:
         "ticks": [(tick, counts_text(tick.counts)) for tick in newest],
         "spark": sparkline(
             [(number, tick.duration_ms) for number, tick in enumerate(reversed(newest))],
-            title=f"Duration of the last {counted(len(newest), 'tick')}",
+            title=f"Duration of the last {count_text(len(newest), 'tick')}",
         ),
         "scheduler": scheduler_of(pool, newest),
         "supply": supply,
@@ -104,12 +104,12 @@ def _page(request: HttpRequest) -> int:
 @require_http_methods(["GET", "POST"])
 @role_required(Role.ADMIN)
 def pool_create(request: HttpRequest) -> HttpResponseBase:
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         try:
             pool = create_pool(**data, actor=actor_of(request))
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        return Done(f"Pool {pool} created.", reverse("pool_detail", args=[pool.pk]))
+        return FormResult(f"Pool {pool} created.", reverse("pool_detail", args=[pool.pk]))
 
     page = FormPage(
         title="New pool",
@@ -130,12 +130,12 @@ def pool_edit(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     pool = get_object_or_404(Pool, pk=pk)
     home = reverse("pool_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         try:
             update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
         except InvalidInput as error:
             raise at_form_fields(error) from error
-        return Done(f"Pool {pool} saved.", home)
+        return FormResult(f"Pool {pool} saved.", home)
 
     page = FormPage(
         title=f"Edit {pool}",
@@ -157,12 +157,12 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     pool = get_object_or_404(Pool, pk=pk)
     home = reverse("pool_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         saved = update_pool(pool=get_object_or_404(Pool, pk=pk), actor=actor_of(request), **data)
         warning = unknown_queues_text(unknown_queues(saved.scheduler))
         if warning:
             messages.warning(request, warning)
-        return Done(f"The scheduler of {pool} is saved; its next tick uses it.", home)
+        return FormResult(f"The scheduler of {pool} is saved; its next tick uses it.", home)
 
     whose = "has a scheduler of its own" if pool.scheduler else "uses the default scheduler"
     page = FormPage(
@@ -174,7 +174,7 @@ def pool_scheduler(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         submit="Save scheduler",
         save=save,
         back=home,
-        initial={"scheduler": pool.scheduler or DEFAULT},
+        initial={"scheduler": pool.scheduler or DEFAULT_CONFIGURATION},
         crumbs=[("Capacity", reverse("pool_list")), (pool.name, home), ("Scheduler", "")],
         template="capacity/scheduler_form.html",
     )
@@ -187,9 +187,9 @@ def pool_delete(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     pool = get_object_or_404(Pool, pk=pk)
     home = reverse("pool_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         delete_pool(pool=pool, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return Done(f"Pool {pool.name} deleted.", reverse("pool_list"))
+        return FormResult(f"Pool {pool.name} deleted.", reverse("pool_list"))
 
     page = FormPage(
         title=f"Delete {pool}?",
@@ -211,7 +211,7 @@ def _definitions_that_name(pool: Pool) -> str:
     if not count:
         return ""
     verb = "names" if count == 1 else "name"
-    return f" {counted(count, 'definition')} {verb} this pool and must be edited before the next session."
+    return f" {count_text(count, 'definition')} {verb} this pool and must be edited before the next session."
 
 
 def at_form_fields(error: InvalidInput) -> InvalidInput:

@@ -22,7 +22,7 @@ class PortMap:
 
 
 @dataclass(frozen=True)
-class Claim:
+class SlotReservation:
     """What a reservation has on the slot: all of it, or one part; with its ports there as text."""
 
     reservation: Reservation
@@ -44,7 +44,7 @@ def port_map(pool: Pool, ports: Sequence[PortAllocation]) -> PortMap:
     )
 
 
-def claims_on(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[Claim]:
+def reservations_on_slot(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> list[SlotReservation]:
     """Those that hold a lease of the slot, the largest share of it first."""
     found = _by_session(ports)
     rows = list(reservations_on(slot)[:limit])
@@ -53,7 +53,9 @@ def claims_on(slot: Slot, ports: Sequence[PortAllocation], *, limit: int) -> lis
     for row in rows:
         mine = parts.get(row.pk, [])
         here = next((part for part in mine if part.slot_id == slot.pk), row)
-        claims.append(Claim(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0)))
+        claims.append(
+            SlotReservation(row, here, ranges(found.get(row.session_id, [])), max(len(mine) - 1, 0))
+        )
     return sorted(claims, key=lambda claim: (-claim.held.memory_gb, -claim.held.cpu_cores))
 
 

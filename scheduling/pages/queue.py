@@ -21,11 +21,11 @@ from lcm.web.wording import clock_text
 from scheduling.pages.bulk_reservations import CANCEL_WAITING, MOVE_WAITING
 from scheduling.pages.queue_lists import DECISIONS, QUEUE, TICKS
 from scheduling.pages.texts import counts_text
-from scheduling.pages.ticks import LEGEND, plugins_of, steps_of, tell_of_ticks
+from scheduling.pages.ticks import LEGEND, annotate_ticks, plugins_of, steps_of
 from scheduling.selectors import capacity
-from scheduling.selectors.lead_time import is_ahead
+from scheduling.selectors.lead_time import is_advance_booking
 from scheduling.selectors.queue import decisions
-from scheduling.selectors.wait_reasons import Explained, explain_session
+from scheduling.selectors.wait_reasons import WaitExplanation, explain_session
 
 TICKS_SHOWN = 10
 DECISIONS_SHOWN = 100
@@ -54,7 +54,7 @@ def queue_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
 def queue_ticks(request: HttpRequest) -> HttpResponseBase:
     """The last ticks of all pools, as a panel of the queue's page."""
     rows = list(capacity.ticks().order_by("-started_at", "-pk")[:TICKS_SHOWN])
-    tell_of_ticks(rows)
+    annotate_ticks(rows)
     context = {
         "ticks": [(tick, counts_text(tick.counts)) for tick in rows],
         "slowest": max((tick.duration_ms for tick in rows), default=0),
@@ -104,7 +104,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """“Why is it waiting?”: a panel of a session's page; without JavaScript a page of its own."""
     session = get_object_or_404(_with_names(), pk=pk)
     by_slot = request.GET.get("by") == "slot"
-    found: Explained | None = None
+    found: WaitExplanation | None = None
     gone = ""
     now = timezone.now()
     try:
@@ -116,7 +116,7 @@ def session_why(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "why": found,
         "gone": gone,
         "by_slot": by_slot,
-        "is_ahead": found is not None and is_ahead(found.reservation, now),
+        "is_ahead": found is not None and is_advance_booking(found.reservation, now),
         "now": now,
         "crumbs": [
             ("Sessions", reverse("session_list")),

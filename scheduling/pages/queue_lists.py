@@ -10,9 +10,9 @@ from django.utils import timezone
 from lcm.domain.roles import Role
 from lcm.templatetags.lcm import words
 from lcm.web.list_page import BulkAction, Column, ListPage, PageAction
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 from scheduling import filters
-from scheduling.pages.ticks import tell_of_ticks
+from scheduling.pages.ticks import annotate_ticks
 from scheduling.selectors import capacity, queue
 
 # What the leads of ticks and decisions look back over.
@@ -31,14 +31,14 @@ def _queue_lead() -> str:
 
 
 def _ticks_lead() -> str:
-    failed, slowest = capacity.ticks_in_short(timezone.now() - LATELY)
+    failed, slowest = capacity.tick_summary(timezone.now() - LATELY)
     rest = (
         "Each places what waits, launches what is missing and drains what is idle. "
         "Quiet ticks in a row are one line."
     )
     if slowest is None:
         return f"**No tick has run in the last hour.** {rest}"
-    ticks = f"{counted(failed, 'tick')} failed" if failed else "No tick failed"
+    ticks = f"{count_text(failed, 'tick')} failed" if failed else "No tick failed"
     return f"**{ticks} in the last hour; the slowest took {slowest:,} ms.** {rest}"
 
 
@@ -53,7 +53,7 @@ def _decisions_lead() -> str:
     return f"**In the last hour {done}{heard}{of}.** {rest}"
 
 
-def standing_text(row: Any) -> str:
+def factors_text(row: Any) -> str:
     """“0.603 · 0.526 · 0.610”: domain, project and person."""
     if row.standing is None:
         return ""
@@ -80,7 +80,7 @@ QUEUE = ListPage(
         Column("Priority", lambda row: row.get_priority_display()),
         Column(
             "Factor: domain · project · person",
-            standing_text,
+            factors_text,
             numeric=True,
             export_label="Factor domain project person",
         ),
@@ -90,7 +90,7 @@ QUEUE = ListPage(
     row_template="queue/row.html",
     default_sort="created_at",
     search_hint="Session, definition, owner, project",
-    nothing="Nothing waits",
+    empty_text="Nothing waits",
     icon="queue-list",
     empty_hint="Whoever asks for a session stands here until a tick finds a slot for it.",
     lead=_queue_lead,
@@ -104,7 +104,7 @@ QUEUE = ListPage(
         BulkAction("Cancel…", "queue_bulk_cancel", Role.OPERATOR, danger=True),
     ],
     order=queue.in_scheduler_order,
-    dress=lambda rows: queue.tell_of_waiting(rows, now=timezone.now()),
+    enrich_rows=lambda rows: queue.annotate_waiting(rows, now=timezone.now()),
     live=True,
     template="queue/list.html",
 )
@@ -132,7 +132,7 @@ TICKS = ListPage(
         ),
     ],
     row_template="queue/tick_row.html",
-    dress=tell_of_ticks,
+    enrich_rows=annotate_ticks,
     default_sort="-started_at",
     search_hint="Pool",
     icon="clock",

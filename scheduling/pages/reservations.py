@@ -17,17 +17,17 @@ from lcm.models import LabletSession
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from lcm.web.list_page import list_page
-from lcm.web.session_location import Place
+from lcm.web.session_location import SessionLocation
 from scheduling.models import Phase
 from scheduling.pages.bulk_reservations import CANCEL_BARE
 from scheduling.pages.lists import RESERVATIONS
 from scheduling.pages.texts import place_text
 from scheduling.selectors import capacity
-from scheduling.selectors.lead_time import is_ahead
-from scheduling.selectors.queue import Order, decisions_of, order_of
+from scheduling.selectors.lead_time import is_advance_booking
+from scheduling.selectors.queue import QueueSnapshot, decisions_of, queue_snapshot
 from scheduling.services.reservations import cancel_reservation
 
 DECISIONS_SHOWN = 50
@@ -44,12 +44,12 @@ def reservation_list(request: HttpRequest) -> HttpResponseBase:
 def reservation_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """One claim: what it asks for, where it is, and what was decided about it."""
     reservation = get_object_or_404(capacity.reservations().select_related("held_slot__pool"), pk=pk)
-    order = order_of(reservation.pool) if reservation.phase == Phase.PENDING else Order()
+    order = queue_snapshot(reservation.pool) if reservation.phase == Phase.PENDING else QueueSnapshot()
     rows = decisions_of(reservation, DECISIONS_SHOWN + 1)
     context = {
         "claim": reservation,
         "parts": capacity.parts_of([reservation]).get(pk, []),
-        "is_ahead": is_ahead(reservation, timezone.now()),
+        "is_ahead": is_advance_booking(reservation, timezone.now()),
         "place": place_text(order.position_of(pk), len(order), reservation.pool.name),
         "rows": rows[:DECISIONS_SHOWN],
         "more": len(rows) > DECISIONS_SHOWN,
@@ -65,11 +65,11 @@ def reservation_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     reservation = get_object_or_404(capacity.reservations(), pk=pk)
     back = reverse("reservation_list")
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         cancel_reservation(
             reservation=reservation, reason=data["reason"], actor=actor_of(request), now=timezone.now()
         )
-        return Done(f"Reservation {reservation.short_id} cancelled.", back)
+        return FormResult(f"Reservation {reservation.short_id} cancelled.", back)
 
     page = FormPage(
         title=f"Cancel reservation {reservation.short_id}?",
@@ -90,15 +90,15 @@ def reservation_bulk_cancel(request: HttpRequest) -> HttpResponseBase:
     return bulk_page(request, CANCEL_BARE.name)
 
 
-def place_of_session(session: LabletSession) -> Place | None:
+def place_of_session(session: LabletSession) -> SessionLocation | None:
     """One that is spread is on several slots, which the panel names."""
     claim = next(iter(capacity.reservations_of(session, limit=1)), None)
     if claim is None:
         return None
     pool_url = reverse("pool_detail", args=[claim.pool_id])
     if claim.phase != Phase.READY or claim.spread or claim.slot is None:
-        return Place(pool_url)
-    return Place(pool_url, claim.slot.name, reverse("slot_detail", args=[claim.slot_id]))
+        return SessionLocation(pool_url)
+    return SessionLocation(pool_url, claim.slot.name, reverse("slot_detail", args=[claim.slot_id]))
 
 
 @require_GET

@@ -8,8 +8,12 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 from scheduling.models import Pool, TickRun
-from scheduling.pages.texts import Notice
-from scheduling.placement.framework.configuration import Choice, WrongConfiguration, read_configuration
+from scheduling.pages.texts import PoolNotice
+from scheduling.placement.framework.configuration import (
+    InvalidConfiguration,
+    PluginChoice,
+    read_configuration,
+)
 from scheduling.placement.framework.plugin import Plugin, plugins
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 
@@ -25,7 +29,7 @@ class PluginRow:
 
 
 @dataclass(frozen=True)
-class Scheduler:
+class SchedulerSummary:
     actions: Sequence[str] = ()
     plugins: Sequence[PluginRow] = ()
     tick: TickRun | None = None
@@ -39,15 +43,15 @@ class Scheduler:
         return any(plugin.error for plugin in self.plugins)
 
 
-def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> Scheduler:
+def scheduler_of(pool: Pool, ticks: Sequence[TickRun]) -> SchedulerSummary:
     """With the figures of the newest of these ticks that asked plugins."""
     tick = _last_asked(ticks)
     try:
         configuration = read_configuration(pool.scheduler)
-    except WrongConfiguration as error:
-        return Scheduler(problem=str(error), tick=tick, usual=False)
+    except InvalidConfiguration as error:
+        return SchedulerSummary(problem=str(error), tick=tick, usual=False)
     figures: Mapping[str, Any] = tick.plugins if tick else {}
-    return Scheduler(
+    return SchedulerSummary(
         actions=configuration.actions,
         plugins=[_row(choice, figures.get(choice.name, {})) for choice in configuration.choices],
         tick=tick,
@@ -68,25 +72,25 @@ class KnownPlugin:
 def known_plugins() -> list[KnownPlugin]:
     """All there are, by name."""
     return [
-        KnownPlugin(name, _told(kind), [(each.name, _default(each)) for each in fields(kind)])
+        KnownPlugin(name, _plugin_text(kind), [(each.name, _default(each)) for each in fields(kind)])
         for name, kind in sorted(plugins().items())
     ]
 
 
-def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[Notice]:
+def plugin_notices(ticks: Sequence[TickRun]) -> Iterator[PoolNotice]:
     """Plugins that failed in the last cycle, with the error."""
     tick = _last_asked(ticks)
     for name, found in tick.plugins.items() if tick else ():
         if "error" in found:
             text = f"{found['error']}. Cycles go on without its answer."
-            yield Notice("bad", "oct", f"The plugin {name} failed.", text)
+            yield PoolNotice("bad", "oct", f"The plugin {name} failed.", text)
         if "warning" in found:
-            yield Notice(
+            yield PoolNotice(
                 "warn", "tri", f"The plugin {name} gave a wrong score.", found["warning"].capitalize()
             )
 
 
-def _told(kind: type[Plugin]) -> str:
+def _plugin_text(kind: type[Plugin]) -> str:
     """The first line of its docstring; what a dataclass writes itself, its signature, tells nothing."""
     text = (kind.__doc__ or "").strip()
     return "" if text.startswith(f"{kind.__name__}(") else text.partition("\n")[0]
@@ -106,6 +110,6 @@ def _last_asked(ticks: Sequence[TickRun]) -> TickRun | None:
     return next((tick for tick in ticks if tick.plugins), None)
 
 
-def _row(choice: Choice, figures: Mapping[str, Any]) -> PluginRow:
+def _row(choice: PluginChoice, figures: Mapping[str, Any]) -> PluginRow:
     arguments = ", ".join(f"{name}: {value}" for name, value in choice.arguments.items())
     return PluginRow(choice.name, arguments, figures.get("ms"), figures.get("error", ""))

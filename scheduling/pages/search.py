@@ -7,15 +7,15 @@ from django.urls import reverse
 
 from lcm.domain.roles import Role
 from lcm.selectors.names import by_id
-from lcm.web.search import Hit
+from lcm.web.search import SearchHit
 from scheduling.models import Pool
 from scheduling.selectors.capacity import search_slots, slots
 
 
-def find_slots(text: str, limit: int, role: Role) -> list[Hit]:
+def find_slots(text: str, limit: int, role: Role) -> list[SearchHit]:
     rows = search_slots(slots(), text, also=by_id(text)).order_by("pool__name", "number")[:limit]
     return [
-        Hit(
+        SearchHit(
             slot.name,
             reverse("slot_detail", args=[slot.pk]),
             " · ".join(filter(None, (slot.instance_id, slot.offering))),
@@ -26,6 +26,6 @@ def find_slots(text: str, limit: int, role: Role) -> list[Hit]:
     ]
 
 
-def find_pools(text: str, limit: int, role: Role) -> list[Hit]:
+def find_pools(text: str, limit: int, role: Role) -> list[SearchHit]:
     rows = Pool.objects.filter(Q(name__icontains=text) | by_id(text)).order_by("name")[:limit]
-    return [Hit(pool.name, reverse("pool_detail", args=[pool.pk]), pool.description) for pool in rows]
+    return [SearchHit(pool.name, reverse("pool_detail", args=[pool.pk]), pool.description) for pool in rows]

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_http_methods
 from lcm.domain.roles import Role
 from lcm.selectors.sessions import sessions
 from lcm.web.access import role_required
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ReasonForm
 from scheduling.selectors.capacity import other_pools
 from scheduling.services.pool_transfer import move_to_pool
 
 
-class PoolForm(ReasonForm):
+class SessionPoolForm(ReasonForm):
     """A choice for people; whether the pool will do is for the service to say."""
 
     pool = forms.CharField(max_length=63, widget=forms.Select)
@@ -40,16 +40,16 @@ def session_pool(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     here = reverse("session_detail", args=[pk])
     pools = other_pools(session)
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         move_to_pool(session=session, **data, actor=actor_of(request), now=timezone.now())
-        return Done(f"Session {session.short_id} waits in {session.pool} now.", here)
+        return FormResult(f"Session {session.short_id} waits in {session.pool} now.", here)
 
     text = f"It waits in {session.pool} and takes its age and priority with it."
     none = f"There is no other pool for {session.definition.system} that is switched on."
     page = FormPage(
         title=f"Move session {session.short_id} to another pool",
         text=text if pools else none,
-        form=PoolForm,
+        form=SessionPoolForm,
         submit="Move session",
         save=save,
         back=here,

@@ -17,14 +17,14 @@ from lcm.domain.roles import Role
 from lcm.selectors.organisation import changes_of
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import bulk_page
-from lcm.web.form_page import Done, FormPage, actor_of, form_page
+from lcm.web.form_page import FormPage, FormResult, actor_of, form_page
 from lcm.web.forms import ObjectField, ReasonForm
 from lcm.web.list_page import list_page
 from scheduling.models import DRAINABLE, LIVE, Slot, SlotState
 from scheduling.pages.bulk_slots import CORDON, DRAIN, RETRY, UNCORDON
 from scheduling.pages.lists import SLOTS
 from scheduling.pages.pool_board import meters_of
-from scheduling.pages.ports import claims_on, port_map
+from scheduling.pages.ports import port_map, reservations_on_slot
 from scheduling.pages.texts import occupants_text, slot_notices, slot_sentence
 from scheduling.selectors import capacity
 from scheduling.services import slots as services
@@ -49,8 +49,8 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "slot": slot,
         "sentence": slot_sentence(slot, now=now),
         "notices": list(slot_notices(slot, now=now)),
-        "meters": meters_of(slot, capacity.use_of(slot.pool, [slot])[slot.pk]),
-        "claims": claims_on(slot, ports, limit=LEASES_SHOWN),
+        "meters": meters_of(slot, capacity.slot_allocations(slot.pool, [slot])[slot.pk]),
+        "claims": reservations_on_slot(slot, ports, limit=LEASES_SHOWN),
         "ports": port_map(slot.pool, ports),
         "attempts": capacity.attempts_of(slot, ATTEMPTS_SHOWN),
         "changes": changes_of(slot),
@@ -71,7 +71,7 @@ def slot_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_cordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.occupants_of(slot)
+    on_it = capacity.slot_occupancy(slot)
     stay = "; they stay" if on_it.count > 1 else "; it stays" if on_it.count else ""
     text = f"It gets no more sessions and is not drained for being idle. {occupants_text(on_it)}{stay}."
     return _ask(request, slot, verb="Cordon", done="is cordoned", text=text, work=_cordon)
@@ -88,7 +88,7 @@ def slot_uncordon(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_drain(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.occupants_of(slot)
+    on_it = capacity.slot_occupancy(slot)
     then = ". Then its worker is ended." if on_it.count else ", so its worker is ended soon."
     text = f"It gets no more sessions. {occupants_text(on_it)}{then}"
     return _ask(
@@ -118,9 +118,9 @@ def slot_labels(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
     home = reverse("slot_detail", args=[pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         services.label_slot(slot=slot, **data, actor=actor_of(request), now=timezone.now())
-        return Done(f"{slot} is labelled.", home)
+        return FormResult(f"{slot} is labelled.", home)
 
     page = FormPage(
         title=f"Labels of {slot}",
@@ -149,7 +149,7 @@ def slot_retry(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 @role_required(Role.OPERATOR)
 def slot_terminate(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     slot = _get(pk)
-    on_it = capacity.occupants_of(slot)
+    on_it = capacity.slot_occupancy(slot)
     then = ", so this is refused: drain the slot instead." if on_it.count else ". Its worker is ended now."
     return _ask(
         request,
@@ -207,9 +207,9 @@ def _ask(
     """The dialog of one action: says what will happen and asks why."""
     home = reverse("slot_detail", args=[slot.pk])
 
-    def save(data: Mapping[str, Any]) -> Done:
+    def save(data: Mapping[str, Any]) -> FormResult:
         work(slot=slot, reason=data["reason"], actor=actor_of(request), now=timezone.now())
-        return Done(f"{slot} {done}.", home)
+        return FormResult(f"{slot} {done}.", home)
 
     page = FormPage(
         title=f"{verb} {slot}?",

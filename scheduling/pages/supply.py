@@ -9,8 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from lcm.web.wording import amount_text, counted
-from scheduling.capacity.offerings import Offered, offered
+from lcm.web.wording import amount_text, count_text
+from scheduling.capacity.offerings import OfferingStatus, offering_statuses
 from scheduling.capacity.runtimes.base import ListedWorker, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Pool
@@ -26,10 +26,10 @@ _SECRET = re.compile(r"password|secret|token|credential")
 
 
 @dataclass(frozen=True)
-class Supply:
+class PoolSupply:
     """What a pool may ask for, in its order; or the workers it has; or why it has neither."""
 
-    offerings: Sequence[Offered] = ()
+    offerings: Sequence[OfferingStatus] = ()
     workers: Sequence[ListedWorker] = ()
     problem: str = ""
     hidden: int = field(default=0, kw_only=True)
@@ -41,7 +41,7 @@ class Supply:
         return [(worker, self.failed.get(worker.name)) for worker in self.workers]
 
     @property
-    def refused(self) -> list[Offered]:
+    def refused(self) -> list[OfferingStatus]:
         return [each for each in self.offerings if each.refused_until]
 
     @property
@@ -49,29 +49,29 @@ class Supply:
         return not any(each.is_open for each in self.offerings)
 
 
-def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> Supply:
+def supply_of(pool: Pool, *, now: datetime, most: int = MOST_WORKERS) -> PoolSupply:
     """Read from the pool's settings alone; the provider is not asked."""
     try:
         runtime = runtime_for(pool)
         workers = runtime.workers()
         failed = {name: datetime.fromisoformat(at) for name, at in pool.failed_workers.items()}
         hidden = max(len(workers) - most, 0)
-        return Supply(offered(pool, runtime, now), workers[:most], hidden=hidden, failed=failed)
+        return PoolSupply(offering_statuses(pool, runtime, now), workers[:most], hidden=hidden, failed=failed)
     except RuntimeFailure as error:
-        return Supply(problem=str(error))
+        return PoolSupply(problem=str(error))
 
 
-def supply_text(supply: Supply) -> str:
+def supply_text(supply: PoolSupply) -> str:
     """“2 offerings, 1 refused”"""
     if supply.problem:
         return "wrong settings"
     if supply.workers:
-        return f"{counted(len(supply.workers) + supply.hidden, 'worker')} listed"
+        return f"{count_text(len(supply.workers) + supply.hidden, 'worker')} listed"
     refused = f", {len(supply.refused)} refused" if supply.refused else ""
-    return f"{counted(sum(each.wanted for each in supply.offerings), 'offering')}{refused}"
+    return f"{count_text(sum(each.wanted for each in supply.offerings), 'offering')}{refused}"
 
 
-def written(name: str) -> str:
+def display_name(name: str) -> str:
     """A runtime or a system as people write it: “CML”."""
     return WORDS.get(name, name)
 

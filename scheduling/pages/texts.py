@@ -9,21 +9,21 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from lcm.web.wording import clock_text, counted, duration_text
+from lcm.web.wording import clock_text, count_text, duration_text
 from scheduling.capacity.launcher import may_launch
 from scheduling.models import IN_FLIGHT, OCCUPIED, Pool, Slot, SlotState
-from scheduling.pages.supply import Supply
-from scheduling.selectors.capacity import Occupants, PoolFigures
+from scheduling.pages.supply import PoolSupply
+from scheduling.selectors.capacity import PoolFigures, SlotOccupancy
 
 # What ticks count, in the order in which they do it; a database does not keep it.
-DONE = (
+COUNT_ORDER = (
     "expired", "interrupted", "taken_away", "placed", "told", "displaced", "unmet", "launched_for_demand",
     "launched_to_keep", "drained", "gave_way",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Notice:
+class PoolNotice:
     """Something to know about a pool or slot, and what to do about it."""
 
     tone: str
@@ -38,24 +38,26 @@ def pool_sentence(pool: Pool, figures: PoolFigures, *, now: datetime) -> str:
     first = f"**{ready_text(figures.ready, more)}; {_queue(figures, now)}.**"
     coming = figures.in_states(IN_FLIGHT)
     if coming:
-        first += f" {counted(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
+        first += f" {count_text(coming, 'slot')} {'is' if coming == 1 else 'are'} on the way."
     return first
 
 
 def ready_text(ready: int, more: int) -> str:
     """“3 slots are ready, 2 more may be launched”; of slots that nothing would fill now, nothing."""
-    slots = f"{counted(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
+    slots = (
+        f"{count_text(ready, 'slot')} {'is' if ready == 1 else 'are'} ready" if ready else "No slot is ready"
+    )
     return f"{slots}, {more:,} {'more ' if ready else ''}may be launched" if more else slots
 
 
-def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notice]:
+def pool_notices(pool: Pool, supply: PoolSupply, *, now: datetime) -> Iterator[PoolNotice]:
     """Why nothing is launched, or not everything that is on offer."""
     if not pool.enabled:
         text = "It takes no new sessions and launches nothing; what it holds runs on. Edit it to change that."
-        yield Notice("warn", "tri", "The pool is switched off.", text)
+        yield PoolNotice("warn", "tri", "The pool is switched off.", text)
     if pool.stopped_reason:
         why = f"{_sentence(pool.stopped_reason)} Nothing is launched until its settings are changed."
-        yield Notice("bad", "oct", "Stopped by a configuration error.", why)
+        yield PoolNotice("bad", "oct", "Stopped by a configuration error.", why)
     if pool.backoff_until and pool.backoff_until > now:
         yield _backoff_notice(pool, pool.backoff_until, now)
     if supply.refused and pool.enabled and not pool.stopped_reason:
@@ -64,7 +66,10 @@ def pool_notices(pool: Pool, supply: Supply, *, now: datetime) -> Iterator[Notic
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """What a tick did, in its order: “placed 3, told 1 why it waits, launched for demand 1”."""
-    names = [*(name for name in DONE if name in counts), *(name for name in counts if name not in DONE)]
+    names = [
+        *(name for name in COUNT_ORDER if name in counts),
+        *(name for name in counts if name not in COUNT_ORDER),
+    ]
     return ", ".join(_done(name, counts[name]) for name in names)
 
 
@@ -88,7 +93,7 @@ def place_text(position: int | None, waiting: int, pool: str) -> str:
 def slot_sentence(slot: Slot, *, now: datetime) -> str:
     """What the slot is doing and what happens next."""
     since = duration_text(now - slot.last_state_change)
-    leases = f"{slot.lease_count} of {counted(slot.max_leases, 'lease')}"
+    leases = f"{slot.lease_count} of {count_text(slot.max_leases, 'lease')}"
     used = f"{leases} {'is' if slot.lease_count == 1 else 'are'} in use."
     match SlotState(slot.state):
         case SlotState.EMPTY:
@@ -109,18 +114,18 @@ def slot_sentence(slot: Slot, *, now: datetime) -> str:
             return f"**In error for {since}.** Nothing is tried here until the wait is over or you retry."
 
 
-def occupants_text(on_it: Occupants) -> str:
+def occupants_text(on_it: SlotOccupancy) -> str:
     """“6 sessions are on it, the last until 04:05”; “Nobody is on it”."""
     if not on_it.count:
         return "Nobody is on it"
     noun = "reservation" if on_it.without_session else "session"
-    text = f"{counted(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
+    text = f"{count_text(on_it.count, noun)} {'is' if on_it.count == 1 else 'are'} on it"
     if on_it.last_end is None:
         return text
     return f"{text}, {'' if on_it.count == 1 else 'the last '}until {clock_text(on_it.last_end)}"
 
 
-def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
+def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
     if slot.interruption_deadline:
         left = slot.interruption_deadline - now
         when = f"Gone in {countdown(left)}" if left > timedelta(0) else "Its time is over"
@@ -130,18 +135,18 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[Notice]:
             f"LCM observes and ends running sessions {before} before the worker is gone. "
             "LCM requests preemptible sessions again for the rest of their timeslot."
         )
-        yield Notice("warn", "tri", "The provider takes this worker away.", text)
+        yield PoolNotice("warn", "tri", "The provider takes this worker away.", text)
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None
         again = f"Tried again in {duration_text(wait)}. " if wait and wait > timedelta(0) else ""
         why = f"{(slot.reason or 'No reason was given').rstrip('.')}."
         then = "Stop its sessions to be able to retry." if slot.lease_count else "Retry to use it at once."
-        yield Notice("bad", "oct", why, f"{again}{then}")
+        yield PoolNotice("bad", "oct", why, f"{again}{then}")
     elif overdue(slot, now=now):
         assert slot.state_deadline is not None
         late = duration_text(now - slot.state_deadline)
         text = f"It should not be {slot.get_state_display().lower()} any more and is ended at the next look."
-        yield Notice("warn", "tri", f"Overdue by {late}.", text)
+        yield PoolNotice("warn", "tri", f"Overdue by {late}.", text)
 
 
 def overdue(slot: Slot, *, now: datetime) -> bool:
@@ -182,23 +187,23 @@ def _waits(figures: PoolFigures, now: datetime) -> str:
     return f"{waits}, {'for' if figures.waiting == 1 else 'the oldest for'} {length}"
 
 
-def _refusal_notice(supply: Supply, now: datetime) -> Notice:
+def _refusal_notice(supply: PoolSupply, now: datetime) -> PoolNotice:
     """One for all of them: the table of offerings has each with its time."""
     soonest = min(each.refused_until for each in supply.refused if each.refused_until)
     again = f"asked for again in {duration_text(soonest - now)}."
     if supply.workers:
-        return Notice("warn", "tri", "Every listed worker is in use.", f"One is {again}")
+        return PoolNotice("warn", "tri", "Every listed worker is in use.", f"One is {again}")
     names = [each.offering.name for each in supply.refused]
     title = f"{names[0]} was refused." if len(names) == 1 else f"{len(names)} offerings were refused."
     text = "There was no capacity for it. It is" if len(names) == 1 else "There was no capacity. The first is"
     others = "" if supply.all_refused else " Others are tried meanwhile."
-    return Notice("warn", "tri", title, f"{text} {again}{others}")
+    return PoolNotice("warn", "tri", title, f"{text} {again}{others}")
 
 
-def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> Notice:
-    why = f" after {counted(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
+def _backoff_notice(pool: Pool, until: datetime, now: datetime) -> PoolNotice:
+    why = f" after {count_text(pool.failures, 'failure')}" if pool.failures else ", as there was no capacity"
     left = duration_text(until - now)
     text = f"It goes on by itself at {timezone.localtime(until):%H:%M:%S}, in {left}."
     if pool.failures:
         text += " To go on at once, retry a slot in error or change the settings."
-    return Notice("warn", "clock", f"Nothing is launched{why}.", text)
+    return PoolNotice("warn", "clock", f"Nothing is launched{why}.", text)

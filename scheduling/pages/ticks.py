@@ -11,7 +11,7 @@ from lcm.web.wording import NBSP
 from scheduling.capacity.tick import STEPS
 from scheduling.models import TickRun
 from scheduling.pages.texts import counts_text
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 
 WIDTH = 1000
 # What is less than this is neither drawn nor told in a row, in ms.
@@ -23,7 +23,7 @@ _REST = 5
 
 
 @dataclass(frozen=True)
-class Step:
+class TickStep:
     """One step of a tick, as long as it took."""
 
     name: str
@@ -36,8 +36,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Segment:
-    step: Step
+class StepSegment:
+    step: TickStep
     x: float
     width: float
 
@@ -46,7 +46,7 @@ class Segment:
 class StepBar:
     """The steps of a tick as parts of a bar, which is as long as the slowest tick beside it."""
 
-    segments: Sequence[Segment]
+    segments: Sequence[StepSegment]
     width: int = WIDTH
 
     @property
@@ -73,14 +73,14 @@ class PluginTimes:
     rest: float
 
 
-def steps_of(tick: TickRun) -> list[Step]:
+def steps_of(tick: TickRun) -> list[TickStep]:
     """In their order, which a database does not keep."""
     names = [name for name, _ in STEPS if name in tick.step_ms]
     names += [name for name in tick.step_ms if name not in names]
-    return [Step(words(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
+    return [TickStep(words(name), tick.step_ms[name], _KINDS.get(name, _REST)) for name in names]
 
 
-def tell_of_ticks(rows: Sequence[Any]) -> None:
+def annotate_ticks(rows: Sequence[Any]) -> None:
     """Give rows of a page what they did and a bar of their steps."""
     steps = [steps_of(row) for row in rows]
     slowest = max((_sum(each) for each in steps), default=0)
@@ -89,13 +89,13 @@ def tell_of_ticks(rows: Sequence[Any]) -> None:
         row.steps = bar_of(each, of=slowest)
 
 
-def bar_of(steps: Sequence[Step], *, of: float) -> StepBar:
+def bar_of(steps: Sequence[TickStep], *, of: float) -> StepBar:
     segments, x = [], 0.0
     for step in steps:
         if step.ms < SHORT:
             continue
         width = step.ms / of * WIDTH
-        segments.append(Segment(step, round(x, 1), round(width, 1)))
+        segments.append(StepSegment(step, round(x, 1), round(width, 1)))
         x += width
     return StepBar(segments)
 
@@ -114,9 +114,9 @@ def plugins_of(tick: TickRun) -> PluginTimes:
 def _asked_in_order(scheduler: str) -> list[str]:
     try:
         return [plugin.name for plugin in read_configuration(scheduler).opened()]
-    except WrongConfiguration:
+    except InvalidConfiguration:
         return []
 
 
-def _sum(steps: Sequence[Step]) -> float:
+def _sum(steps: Sequence[TickStep]) -> float:
     return sum(step.ms for step in steps)

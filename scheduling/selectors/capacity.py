@@ -34,7 +34,7 @@ from scheduling.models import (
 )
 from scheduling.placement.framework.amounts import NOTHING, UNIT, Amounts
 from scheduling.selectors.allocated_resources import amounts_by_slot, ports_by_slot
-from scheduling.selectors.lead_time import WAITS_FROM, in_turn
+from scheduling.selectors.lead_time import QUEUED_SINCE, is_queued
 
 POOL_STATES = ("enabled", "off", "stopped", "backing off")
 _SLOT_NAME = re.compile(r"^(?P<pool>[a-z0-9-]+)-(?P<number>[0-9]{1,6})$")
@@ -60,10 +60,10 @@ def pools_with_queue(now: datetime) -> QuerySet[Any]:
     Those who booked ahead wait from their turn on; until then they are `ahead`.
     """
     pending = Reservation.objects.filter(phase=Phase.PENDING)
-    waiting = pending.filter(in_turn(now))
+    waiting = pending.filter(is_queued(now))
     found: QuerySet[Any] = pools_with_state(now).annotate(
         waiting=Coalesce(_for_each(waiting, Count("*")), 0),
-        oldest=_for_each(waiting, Min(WAITS_FROM)),
+        oldest=_for_each(waiting, Min(QUEUED_SINCE)),
         ahead=Coalesce(_for_each(pending.filter(turn_at__gt=now), Count("*")), 0),
     )
     return found
@@ -87,7 +87,7 @@ def pool_state(now: datetime) -> Case:
 SERVING = Q(cordoned=False, interruption_deadline=None)
 
 
-def last_look() -> timedelta:
+def overdue_grace() -> timedelta:
     """What is overdue is looked at once more, and counts as a failure when it is ended.
 
     So long no other launch takes its place.
@@ -95,19 +95,19 @@ def last_look() -> timedelta:
     return max(timedelta(minutes=1), 3 * timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"]))
 
 
-def on_their_way(now: datetime) -> Q:
+def is_in_flight(now: datetime) -> Q:
     """Slots that will serve, as far as is known: what is overdue is about to be ended."""
-    return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - last_look())
+    return SERVING & Q(state__in=IN_FLIGHT, state_deadline__gt=now - overdue_grace())
 
 
-def is_on_its_way(slot: Slot, now: datetime) -> bool:
+def is_slot_in_flight(slot: Slot, now: datetime) -> bool:
     """The same of a slot that has been read."""
     if slot.cordoned or slot.interruption_deadline or slot.state not in IN_FLIGHT or not slot.state_deadline:
         return False
-    return slot.state_deadline > now - last_look()
+    return slot.state_deadline > now - overdue_grace()
 
 
-class Serving(NamedTuple):
+class ServingCounts(NamedTuple):
     """How many slots of a pool serve: READY, READY without a lease, on their way."""
 
     ready: int
@@ -115,22 +115,22 @@ class Serving(NamedTuple):
     in_flight: int
 
 
-def serving_slots(pool: Pool, *, now: datetime) -> Serving:
+def serving_slots(pool: Pool, *, now: datetime) -> ServingCounts:
     ready = Q(state=SlotState.READY)
     counts = Slot.objects.filter(SERVING, pool=pool).aggregate(
         ready=Count("pk", filter=ready),
         idle=Count("pk", filter=ready & Q(lease_count=0)),
-        in_flight=Count("pk", filter=on_their_way(now)),
+        in_flight=Count("pk", filter=is_in_flight(now)),
     )
-    return Serving(**counts)
+    return ServingCounts(**counts)
 
 
-def occupied_places(pool: Pool) -> int:
+def occupied_slots(pool: Pool) -> int:
     """What counts against the maximum."""
     return Slot.objects.filter(pool=pool, state__in=OCCUPIED).count()
 
 
-def leaving_places(pool: Pool) -> int:
+def emptying_slots(pool: Pool) -> int:
     """How many of them will be free by themselves: nobody is on them any more."""
     leaving = Q(state=SlotState.TERMINATING) | Q(state=SlotState.DRAINING, lease_count=0)
     return Slot.objects.filter(leaving, pool=pool).count()
@@ -146,7 +146,7 @@ def pool_names() -> list[str]:
     return list(Pool.objects.order_by("name").values_list("name", flat=True))
 
 
-def pools_switched_on() -> list[str]:
+def enabled_pools() -> list[str]:
     return list(Pool.objects.filter(enabled=True).order_by("name").values_list("name", flat=True))
 
 
@@ -184,9 +184,9 @@ def reservations() -> QuerySet[Reservation]:
     return rows.defer(*(f"session__definition__{name}" for name in _LONG))
 
 
-def claims_in_short(now: datetime) -> tuple[int, int, int]:
+def reservation_counts(now: datetime) -> tuple[int, int, int]:
     """How many hold a place, wait for one, and are booked ahead; each phase has an index of its own."""
-    due = in_turn(now)
+    due = is_queued(now)
     queue = Reservation.objects.filter(phase=Phase.PENDING).aggregate(
         waiting=Count("pool", filter=due), ahead=Count("pool", filter=~due)
     )
@@ -203,7 +203,7 @@ def reservations_on(slot: Slot) -> QuerySet[Reservation]:
 
 
 @dataclass(frozen=True)
-class Occupants:
+class SlotOccupancy:
     """How many hold a lease of a slot, how many of them without a session, and when the last of them ends."""
 
     count: int
@@ -211,13 +211,13 @@ class Occupants:
     last_end: datetime | None
 
 
-def occupants_of(slot: Slot) -> Occupants:
+def slot_occupancy(slot: Slot) -> SlotOccupancy:
     found = reservations_on(slot).aggregate(
         count=Count("pk"),
         without_session=Count("pk", filter=Q(session=None)),
         last_end=Max(Coalesce("session__ends_at", "expires_at")),
     )
-    return Occupants(**found)
+    return SlotOccupancy(**found)
 
 
 def parts_of(rows: Sequence[Reservation]) -> dict[UUID, list[ReservationPart]]:
@@ -241,7 +241,7 @@ def suggest_pools(text: str) -> list[str]:
     return list(rows.values_list("name", flat=True)[:SUGGESTIONS])
 
 
-def last_places(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
+def last_reservations(session_ids: Sequence[UUID]) -> dict[UUID, Reservation]:
     """Of each session the claim with the slot it is on, or was on when it ended."""
     here = Q(phase=Phase.READY) | Q(session__status__in=FINAL)
     rows = Reservation.objects.filter(here, session_id__in=session_ids, slot__isnull=False)
@@ -253,7 +253,7 @@ def ticks() -> QuerySet[TickRun]:
     return TickRun.objects.select_related("pool")
 
 
-def ticks_in_short(moment: datetime) -> tuple[int, int | None]:
+def tick_summary(moment: datetime) -> tuple[int, int | None]:
     """How many failed since then, and how many ms the slowest took: None when there was none."""
     found = TickRun.objects.filter(started_at__gte=moment).aggregate(
         failed=Count("pk", filter=~Q(errors={})), slowest=Max("duration_ms")
@@ -277,18 +277,18 @@ def ports_of(slot: Slot) -> list[PortAllocation]:
 
 
 @dataclass(frozen=True)
-class Use:
+class SlotAllocation:
     """What is taken of a slot."""
 
     taken: Resources
     ports: int
 
 
-def use_of(pool: Pool, rows: list[Slot]) -> dict[UUID, Use]:
+def slot_allocations(pool: Pool, rows: list[Slot]) -> dict[UUID, SlotAllocation]:
     """What is taken of slots of one pool; a query or two for all."""
     keys = [slot.pk for slot in rows]
     amounts, ports = amounts_by_slot(keys), ports_by_slot(pool, keys)
-    return {key: Use(_in_numbers(amounts.get(key, NOTHING)), ports.get(key, 0)) for key in keys}
+    return {key: SlotAllocation(_in_numbers(amounts.get(key, NOTHING)), ports.get(key, 0)) for key in keys}
 
 
 def _in_numbers(amounts: Amounts) -> Resources:
@@ -326,12 +326,12 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
         for row in rows.annotate(slots=Count("pk"), held=Sum("lease_count"), most=Sum("max_leases"), **sums)
     }
     ready = states.get(SlotState.READY, {})
-    due = in_turn(now)
+    due = is_queued(now)
     queue = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).aggregate(
         waiting=Count("pk", filter=due),
         bare=Count("pk", filter=due & Q(session=None)),
         ahead=Count("pk", filter=~due),
-        oldest=Min(WAITS_FROM, filter=due),
+        oldest=Min(QUEUED_SINCE, filter=due),
     )
     return PoolFigures(
         by_state={state: row["slots"] for state, row in states.items()},
@@ -346,7 +346,7 @@ def figures_of(pool: Pool, now: datetime) -> PoolFigures:
     )
 
 
-def use_of_pools(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resources]]:
+def pool_allocations(rows: Sequence[Pool]) -> dict[UUID, tuple[Resources, Resources]]:
     """What is taken of the READY slots of each pool, and what they have; three queries for all."""
     keys = [pool.pk for pool in rows]
     room = _sums_by("pool", Slot.objects.filter(pool__in=keys, state=SlotState.READY))

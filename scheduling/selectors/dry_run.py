@@ -9,13 +9,17 @@ from decimal import Decimal
 from itertools import cycle, islice
 from uuid import UUID
 
-from lcm.domain.allocation import divide
+from lcm.domain.allocation import split_proportionally
 from lcm.domain.errors import InvalidInput
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.amounts import RESOURCES, UNIT, amounts_of
-from scheduling.placement.framework.configuration import Configuration, WrongConfiguration, read_configuration
-from scheduling.placement.framework.cycle import Cycle, Eviction, Outcome, Verdict, run_cycle
-from scheduling.placement.framework.explanation import Count, failed_plugins
+from scheduling.placement.framework.configuration import (
+    Configuration,
+    InvalidConfiguration,
+    read_configuration,
+)
+from scheduling.placement.framework.cycle import Cycle, Eviction, Verdict, VerdictOutcome, run_cycle
+from scheduling.placement.framework.explanation import ReasonCount, failed_plugins
 from scheduling.placement.framework.model import Job, Snapshot, Task
 from scheduling.selectors.snapshots import snapshot_of
 
@@ -25,7 +29,7 @@ def with_requirements(job: Job, amounts: Mapping[str, Decimal]) -> Job:
     columns = [[task.request[which] for task in job.tasks] for which in range(len(RESOURCES))]
     for which, name in enumerate(RESOURCES):
         if name in amounts:
-            parts = divide(amounts[name], [Decimal(each) for each in columns[which]])
+            parts = split_proportionally(amounts[name], [Decimal(each) for each in columns[which]])
             columns[which] = [int(part * UNIT) for part in parts]
     rows = zip(*columns, strict=True)
     return replace(job, tasks=tuple(_resized(task, row) for task, row in zip(job.tasks, rows, strict=True)))
@@ -37,7 +41,7 @@ def _resized(task: Task, amounts: tuple[int, ...]) -> Task:
 
 
 # The head of the queue that is rehearsed.
-QUEUE_LOOKED_AT = 10_000
+MAX_QUEUE = 10_000
 MOST_NEW_SLOTS = 1_000
 
 
@@ -51,7 +55,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class DryRunInput:
     """What would be different."""
 
     drain: Sequence[UUID] = ()
@@ -62,7 +66,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
-class Move:
+class PlacementChange:
     """Someone whose lot would change: where to, now and then, and why not."""
 
     reservation: UUID
@@ -73,29 +77,29 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class DryRunResult:
     """Two cycles, compared."""
 
     waiting: int
     placed_before: int
     placed_after: int
-    newly_placed: Sequence[Move] = ()
-    no_longer_placed: Sequence[Move] = ()
-    moved: Sequence[Move] = ()
+    newly_placed: Sequence[PlacementChange] = ()
+    no_longer_placed: Sequence[PlacementChange] = ()
+    moved: Sequence[PlacementChange] = ()
     stopped_before: int = 0
     stopped_after: int = 0
-    failures: Sequence[Count] = field(default_factory=tuple)
+    failures: Sequence[ReasonCount] = field(default_factory=tuple)
 
 
-def rehearse(pool: Pool, what_if: WhatIf, *, now: datetime) -> Rehearsal:
+def run_dry_run(pool: Pool, what_if: DryRunInput, *, now: datetime) -> DryRunResult:
     """Both cycles run on the code that decides; wrong input is refused before anything runs."""
     ours = _configuration(pool.scheduler)
     theirs = ours if what_if.scheduler is None else _configuration(what_if.scheduler)
     drained = _drained(pool, what_if.drain)
     if not 0 <= what_if.add_slots <= MOST_NEW_SLOTS:
         raise InvalidInput({"add_slots": f"From 0 to {MOST_NEW_SLOTS:,} slots can be added."})
-    before = snapshot_of(pool, ours, now=now, limit=QUEUE_LOOKED_AT)
-    after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=QUEUE_LOOKED_AT)
+    before = snapshot_of(pool, ours, now=now, limit=MAX_QUEUE)
+    after = before if theirs is ours else snapshot_of(pool, theirs, now=now, limit=MAX_QUEUE)
     after = _with_slots(after, drained, what_if.add_slots)
     after = replace(after, jobs=[*_changed(pool, after, what_if), *after.running])
     return _compared(
@@ -109,7 +113,7 @@ def rehearse(pool: Pool, what_if: WhatIf, *, now: datetime) -> Rehearsal:
 def _configuration(text: str) -> Configuration:
     try:
         return read_configuration(text)
-    except WrongConfiguration as error:
+    except InvalidConfiguration as error:
         raise InvalidInput({"scheduler": error.sentences}) from error
 
 
@@ -134,7 +138,7 @@ def _with_slots(snapshot: Snapshot, drained: set[str], count: int) -> Snapshot:
     return replace(snapshot, nodes=[*(node for node in snapshot.nodes if node.id not in drained), *more])
 
 
-def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list[Job]:
+def _changed(pool: Pool, snapshot: Snapshot, what_if: DryRunInput) -> list[Job]:
     """The waiting jobs, each with the last requirement that names it."""
     amounts: dict[UUID, Mapping[str, Decimal]] = {}
     waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING)
@@ -149,14 +153,14 @@ def _changed(pool: Pool, snapshot: Snapshot, what_if: WhatIf) -> list[Job]:
     ]
 
 
-def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Rehearsal:
+def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> DryRunResult:
     names = {node.key: node.name for node in (*before.nodes, *after.nodes)}
     lots = {verdict.job.id: verdict for verdict in now.verdicts}
-    moves: dict[str, list[Move]] = {"new": [], "lost": [], "moved": []}
+    moves: dict[str, list[PlacementChange]] = {"new": [], "lost": [], "moved": []}
     for verdict in then.verdicts:
         for kind, move in _move(lots.get(verdict.job.id), verdict, names):
             moves[kind].append(move)
-    return Rehearsal(
+    return DryRunResult(
         waiting=len(then.verdicts),
         placed_before=len(now.placed),
         placed_after=len(then.placed),
@@ -169,21 +173,23 @@ def _compared(before: Snapshot, now: Cycle, after: Snapshot, then: Cycle) -> Reh
     )
 
 
-def _move(before: Verdict | None, after: Verdict, names: Mapping[str, str]) -> Iterator[tuple[str, Move]]:
+def _move(
+    before: Verdict | None, after: Verdict, names: Mapping[str, str]
+) -> Iterator[tuple[str, PlacementChange]]:
     was, will = (_where(before, names) if before else ""), _where(after, names)
     if was == will:
         return
     kind = "new" if not was else "moved" if will else "lost"
     why = after.why.sentence if after.why else ""
-    yield kind, Move(UUID(after.job.id), after.position, was, will, why)
+    yield kind, PlacementChange(UUID(after.job.id), after.position, was, will, why)
 
 
 def _where(verdict: Verdict, names: Mapping[str, str]) -> str:
     """The slots someone gets; room that is yet to be made is said so."""
-    if verdict.outcome not in (Outcome.PLACED, Outcome.HELD):
+    if verdict.outcome not in (VerdictOutcome.PLACED, VerdictOutcome.HELD):
         return ""
     found = ", ".join(sorted(names.get(part.node, part.node) for part in verdict.parts))
-    return found if verdict.outcome is Outcome.PLACED else f"{found}, once room is made"
+    return found if verdict.outcome is VerdictOutcome.PLACED else f"{found}, once room is made"
 
 
 def _victims(evictions: Sequence[Eviction]) -> int:

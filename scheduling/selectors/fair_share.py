@@ -7,10 +7,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from scheduling.models import Pool
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 
 
-class Standing(NamedTuple):
+class LevelFactors(NamedTuple):
     """Where someone stands: a factor a level, compared from the left; the higher goes first.
 
     Rules that know one number only put it into `user` and leave the others equal.
@@ -26,26 +26,26 @@ class Standing(NamedTuple):
 
 
 # (user, project) → standing; who is not in it has used nothing.
-Standings = Mapping[tuple[UUID, UUID], Standing]
-Reader = Callable[[Pool], Standings]
+FactorsByMember = Mapping[tuple[UUID, UUID], LevelFactors]
+FactorReader = Callable[[Pool], FactorsByMember]
 # (pool, user, project)
 Subject = tuple[UUID, UUID, UUID]
-ReaderOfFew = Callable[[Collection[Subject]], Mapping[Subject, Standing]]
+SubsetReader = Callable[[Collection[Subject]], Mapping[Subject, LevelFactors]]
 
-_readers: list[tuple[Reader, ReaderOfFew]] = []
+_readers: list[tuple[FactorReader, SubsetReader]] = []
 
 
-def register_standings(reader: Reader, few: ReaderOfFew) -> None:
+def register_factor_readers(reader: FactorReader, few: SubsetReader) -> None:
     """Called once, when the app that computes factors starts: how to read all of a pool, and some of any."""
     _readers[:] = [(reader, few)]
 
 
-def standings_of(pool: Pool) -> Standings:
+def factors_in_pool(pool: Pool) -> FactorsByMember:
     """The present standings in a pool; empty when nobody computes them."""
     return _readers[0][0](pool) if _readers else {}
 
 
-def standings_for(subjects: Collection[Subject]) -> Mapping[Subject, Standing]:
+def factors_for(subjects: Collection[Subject]) -> Mapping[Subject, LevelFactors]:
     """The present standings of those on a page, as last calculated."""
     return _readers[0][1](subjects) if _readers and subjects else {}
 
@@ -54,5 +54,5 @@ def is_ordered_by_fair_share(pool: Pool) -> bool:
     """Whether the pool's scheduler asks for standings: the plugin is among those it is configured with."""
     try:
         return read_configuration(pool.scheduler).has("fairshare")
-    except WrongConfiguration:
+    except InvalidConfiguration:
         return False

@@ -10,13 +10,13 @@ from itertools import islice
 
 from scheduling.capacity.offerings import open_offerings
 from scheduling.capacity.runtimes.base import ListedWorker, RuntimeAdapter
-from scheduling.placement.framework.demand import Supply
+from scheduling.placement.framework.demand import SlotSupply
 from scheduling.placement.framework.model import Node
-from scheduling.selectors.new_slots import Prospects, free_workers
+from scheduling.selectors.new_slots import NewSlots, free_workers
 
 
 @dataclass(frozen=True)
-class Intent:
+class LaunchIntent:
     """What a launch is meant for."""
 
     # What cannot be interrupted.
@@ -26,13 +26,13 @@ class Intent:
     number: int = 0
 
 
-ANY = Intent()
+ANY_LAUNCH = LaunchIntent()
 
 
-class Stock:
+class LaunchableSlots:
     """New slots of each kind: as many as may be had, or as there are free workers of a list."""
 
-    def __init__(self, prospects: Prospects, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
+    def __init__(self, prospects: NewSlots, runtime: RuntimeAdapter, *, most: int, now: datetime) -> None:
         self._prospects, self._most = prospects, most
         self._chooses = len(prospects.markets) > 1
         # While all of it is refused nothing is asked for on demand: what may be interrupted goes on.
@@ -49,14 +49,14 @@ class Stock:
         """The pool may have it, and all of it was refused a moment ago."""
         return self._chooses and not self._on_demand
 
-    def supplies(self, *, refused: bool = False) -> list[Supply]:
+    def supplies(self, *, refused: bool = False) -> list[SlotSupply]:
         """What may be asked for now; with `refused` also what was refused a moment ago."""
         found = []
         for node in self._prospects.templates:
             most = self._most
             if self._prospects.workers:
                 most = min(most, len(self._free.get(_key(node.labels), ())))
-            found += [Supply(each, most) for each in self._markets(node, self._on_demand or refused)]
+            found += [SlotSupply(each, most) for each in self._markets(node, self._on_demand or refused)]
         return found
 
     def _markets(self, node: Node, on_demand: bool) -> Iterable[Node]:
@@ -66,18 +66,20 @@ class Stock:
         spot, lasting = replace(node, spot=True), replace(node, spot=False)
         return [spot, lasting] if on_demand else [spot]
 
-    def for_node(self, node: Node) -> Intent:
+    def take_for_node(self, node: Node) -> LaunchIntent:
         """A launch that makes such a slot, which is then gone from the stock."""
         on_demand_only = self._chooses and not node.spot
         if not self._prospects.workers:
-            return Intent(on_demand_only)
+            return LaunchIntent(on_demand_only)
         number, worker = self._free[_key(node.labels)].popleft()
-        return Intent(on_demand_only, worker.name, number)
+        return LaunchIntent(on_demand_only, worker.name, number)
 
-    def of_any_kind(self, count: int) -> list[Intent]:
+    def of_any_kind(self, count: int) -> list[LaunchIntent]:
         if not self._prospects.workers:
-            return [ANY] * min(count, self._most)
-        return [Intent(worker=worker.name, number=number) for number, worker in islice(self._listed, count)]
+            return [ANY_LAUNCH] * min(count, self._most)
+        return [
+            LaunchIntent(worker=worker.name, number=number) for number, worker in islice(self._listed, count)
+        ]
 
 
 def _key(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

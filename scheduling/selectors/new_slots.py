@@ -17,17 +17,17 @@ from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import LIVE, OCCUPIED, AttemptOutcome, Pool, Slot, SlotState
 from scheduling.models.slots import readable_labels
 from scheduling.placement.framework.amounts import amounts_of
-from scheduling.placement.framework.demand import Supply
+from scheduling.placement.framework.demand import SlotSupply
 from scheduling.placement.framework.model import Node
 from scheduling.selectors.allocated_resources import whole_units
-from scheduling.selectors.capacity import is_on_its_way, on_their_way
+from scheduling.selectors.capacity import is_in_flight, is_slot_in_flight
 
 Labels = Mapping[str, str]
 AnyPool = TypeVar("AnyPool", bound=Pool)
 
 
 @dataclass(frozen=True)
-class Prospects:
+class NewSlots:
     """What a pool's settings make of a new slot."""
 
     pool: Pool
@@ -58,7 +58,7 @@ class Prospects:
             for number, labels in enumerate(self.labels, 1)
         ]
 
-    def launching(self, *, on_demand_only: bool, worker: str) -> Node:
+    def node_for_launch(self, *, on_demand_only: bool, worker: str) -> Node:
         """What comes of a launch that is meant like this: taken for spot as long as it may be."""
         labels = self._by_worker.get(worker, self.labels[0])
         return replace(
@@ -70,7 +70,7 @@ class Prospects:
         return {worker.name: worker.labels for worker in self.workers}
 
 
-def prospects_of(pool: Pool) -> Prospects:
+def new_slots_of(pool: Pool) -> NewSlots:
     """By the pool's settings as they are now, as far as they say something where they allow no runtime."""
     markets = markets_of(pool)
     try:
@@ -78,11 +78,11 @@ def prospects_of(pool: Pool) -> Prospects:
         on_offer = {offering.market for offering in runtime.offerings()}
         workers = list(runtime.workers())
     except RuntimeFailure:
-        return Prospects(pool, [_labels_in(pool.runtime_settings)], markets)
+        return NewSlots(pool, [_labels_in(pool.runtime_settings)], markets)
     if len(markets) > 1:
         markets = tuple(market for market in markets if market in on_offer) or markets
     labels = _distinct(worker.labels for worker in workers) or [runtime.labels_of("")]
-    return Prospects(pool, labels, markets, workers)
+    return NewSlots(pool, labels, markets, workers)
 
 
 def _labels_in(settings: Any) -> Labels:
@@ -97,29 +97,29 @@ def _distinct(labels: Iterable[Labels]) -> list[Labels]:
 def is_spot_only(pool: Pool) -> bool:
     """Nothing that it launches is there to stay: by its policy, or because nothing else is on offer."""
     markets = markets_of(pool)
-    return markets == (Market.SPOT,) or (len(markets) > 1 and prospects_of(pool).spot_only)
+    return markets == (Market.SPOT,) or (len(markets) > 1 and new_slots_of(pool).spot_only)
 
 
 def pools_with_labels(pools: Sequence[AnyPool], labels: Labels) -> list[AnyPool]:
     """Those that launch slots with all the labels, or have one."""
     if not labels:
         return list(pools)
-    sets = {pool.pk: list(prospects_of(pool).labels) for pool in pools}
+    sets = {pool.pk: list(new_slots_of(pool).labels) for pool in pools}
     slots = Slot.objects.filter(pool__in=pools, state__in=LIVE).order_by()
     for pool_id, own in slots.values_list("pool_id", "labels").distinct():
         sets[pool_id].append(readable_labels(own))
     return [pool for pool in pools if any(labels.items() <= own.items() for own in sets[pool.pk])]
 
 
-def coming_to(prospects: Prospects, *, now: datetime) -> list[Supply]:
+def incoming_supplies(prospects: NewSlots, *, now: datetime) -> list[SlotSupply]:
     """The slots on their way, alike ones together, as they will be: with nobody on them."""
-    slots = with_intent(Slot.objects.filter(on_their_way(now), pool=prospects.pool)).annotate(
+    slots = with_intent(Slot.objects.filter(is_in_flight(now), pool=prospects.pool)).annotate(
         launching=_is_launching(), **whole_units()
     )
     columns = ("launching", "on_demand_only", "meant_for", "labels", "is_spot", "max_leases", *whole_units())
     rows: Any = slots.order_by().values_list(*columns).annotate(Count("pk"))
     return [
-        Supply(
+        SlotSupply(
             replace(_coming(prospects, *kind), capacity=(cpu, memory, storage, gpu), max_leases=max_leases),
             count,
         )
@@ -127,18 +127,18 @@ def coming_to(prospects: Prospects, *, now: datetime) -> list[Supply]:
     ]
 
 
-def slots_that_move(pool: Pool) -> list[Any]:
+def slots_in_transition(pool: Pool) -> list[Any]:
     """Slots that are neither READY nor empty, with what is meant for them, the first to be due first."""
     moving = Slot.objects.filter(pool=pool, state__in=OCCUPIED).exclude(state=SlotState.READY)
     return list(with_intent(moving).order_by("state_deadline", "number"))
 
 
-def nodes_on_the_way(prospects: Prospects, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
+def incoming_nodes(prospects: NewSlots, slots: Iterable[Any], *, now: datetime) -> list[tuple[Slot, Node]]:
     """Those of the slots (`with_intent`) that will be READY, as they will be then: with nobody on them."""
-    return [(slot, _node(prospects, slot)) for slot in slots if is_on_its_way(slot, now)]
+    return [(slot, _node(prospects, slot)) for slot in slots if is_slot_in_flight(slot, now)]
 
 
-def _node(prospects: Prospects, slot: Any) -> Node:
+def _node(prospects: NewSlots, slot: Any) -> Node:
     launching = slot.state == SlotState.LAUNCHING
     return replace(
         _coming(prospects, launching, slot.on_demand_only, slot.meant_for, slot.labels, slot.is_spot),
@@ -150,7 +150,7 @@ def _node(prospects: Prospects, slot: Any) -> Node:
 
 
 def _coming(
-    prospects: Prospects,
+    prospects: NewSlots,
     launching: bool,
     on_demand_only: bool | None,
     worker: str | None,
@@ -159,7 +159,7 @@ def _coming(
 ) -> Node:
     # What is still being asked for outside has neither labels nor a market yet: what is meant counts.
     if launching:
-        return prospects.launching(on_demand_only=bool(on_demand_only), worker=worker or "")
+        return prospects.node_for_launch(on_demand_only=bool(on_demand_only), worker=worker or "")
     return replace(prospects.templates[0], labels=readable_labels(labels), spot=spot)
 
 
@@ -176,7 +176,7 @@ def _is_launching() -> Case:
     return Case(launching, default=Value(False), output_field=BooleanField())
 
 
-def free_workers(prospects: Prospects) -> list[tuple[int, ListedWorker]]:
+def free_workers(prospects: NewSlots) -> list[tuple[int, ListedWorker]]:
     """Listed workers, with their place in the list, that no slot has and no launch is meant to get.
 
     Those that did not answer come last, the one that was tried longest ago first.

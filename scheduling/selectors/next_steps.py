@@ -6,22 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from scheduling.capacity.offerings import asked_again
+from scheduling.capacity.offerings import next_retry_at
 from scheduling.capacity.runtimes.base import Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_for
 from scheduling.models import Reservation, Slot
 from scheduling.placement.framework.advice import smaller_request
-from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, said
+from scheduling.placement.framework.amounts import RESOURCES, UNIT, WORDS, amount_text
 from scheduling.placement.framework.configuration import Configuration
-from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.demand import slots_needed
 from scheduling.placement.framework.explanation import explain
 from scheduling.placement.framework.model import Job, Node, Snapshot
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.plugins.timeslot import TOO_EARLY
-from scheduling.selectors.launchable_slots import Stock
-from scheduling.selectors.lead_time import lead_in
-from scheduling.selectors.new_slots import prospects_of
+from scheduling.selectors.launchable_slots import LaunchableSlots
+from scheduling.selectors.lead_time import configured_lead_time
+from scheduling.selectors.new_slots import new_slots_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class NextStep:
 
 
 @dataclass(frozen=True)
-class Rehearsed:
+class EvaluatedReservation:
     """A reservation, and what a cycle says about it alone."""
 
     claim: Reservation
@@ -53,31 +53,31 @@ class Rehearsed:
     leaving: int
 
 
-def next_steps(found: Rehearsed, *, now: datetime) -> list[NextStep]:
+def next_steps(found: EvaluatedReservation, *, now: datetime) -> list[NextStep]:
     match found.verdict.outcome:
-        case Outcome.PLACED:
+        case VerdictOutcome.PLACED:
             return []
-        case Outcome.HELD:
+        case VerdictOutcome.HELD:
             return _held(found)
-        case Outcome.REFUSED:
+        case VerdictOutcome.REFUSED:
             return [_its_turn(found)]
-        case Outcome.IMPOSSIBLE:
+        case VerdictOutcome.IMPOSSIBLE:
             return [_impossible(found)]
     launching = _launching(found, now) or _launch(found, now)
     return [*_on_the_way(found), *_smaller(found), launching]
 
 
-def _held(found: Rehearsed) -> list[NextStep]:
+def _held(found: EvaluatedReservation) -> list[NextStep]:
     slot = found.claim.held_slot
     text = f"It gets its place on {slot} when they are gone; until then the room is held for it."
     return [NextStep("held", text, slot, found.claim.held_until)] if slot else []
 
 
-def _its_turn(found: Rehearsed) -> NextStep:
+def _its_turn(found: EvaluatedReservation) -> NextStep:
     why = found.verdict.why
     code = why.dominant if why else ""
     if code == TOO_EARLY:
-        at = datetime.fromtimestamp(found.job.starts, UTC) - lead_in(found.configuration)
+        at = datetime.fromtimestamp(found.job.starts, UTC) - configured_lead_time(found.configuration)
         return NextStep("turn", "When its turn comes, it is placed as soon as there is room.", at=at)
     if code == "quota":
         text = "Sessions of the same queue have to end first, or its limit in the pool's scheduler is raised."
@@ -85,9 +85,9 @@ def _its_turn(found: Rehearsed) -> NextStep:
     return NextStep("refused", why.sentence if why else "It may not be placed now.")
 
 
-def _impossible(found: Rehearsed) -> NextStep:
+def _impossible(found: EvaluatedReservation) -> NextStep:
     """Said of the slots as they would be with nobody on them."""
-    ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.ideal.rows, jobs=[]))
+    ideal = SchedulingSession(replace(found.alone, nodes=found.cycle.ssn.empty_node_kinds.rows, jobs=[]))
     ideal.open(found.configuration.opened())
     task = found.verdict.stuck.task if found.verdict.stuck else found.job.whole
     counts = explain(ideal, task, found.job).counts
@@ -99,7 +99,7 @@ def _impossible(found: Rehearsed) -> NextStep:
     return NextStep("impossible", text)
 
 
-def _on_the_way(found: Rehearsed) -> Iterator[NextStep]:
+def _on_the_way(found: EvaluatedReservation) -> Iterator[NextStep]:
     """Slots that boot, told apart by whether those ahead leave something of them."""
     nodes = [node for _, node in found.coming]
     fits = _taken_by(replace(found.alone, nodes=nodes), found)
@@ -118,20 +118,20 @@ def _on_the_way(found: Rehearsed) -> Iterator[NextStep]:
         yield NextStep("booting", f"{state} and fits it, after those ahead.", slot, slot.state_deadline)
 
 
-def _taken_by(snapshot: Snapshot, found: Rehearsed) -> str | None:
+def _taken_by(snapshot: Snapshot, found: EvaluatedReservation) -> str | None:
     """The node that the job gets in a cycle over this."""
     cycle = run_cycle(snapshot, found.configuration, keep_scores=False)
     placed = (verdict for verdict in cycle.placed if verdict.job.id == found.job.id)
     return next((verdict.parts[0].node for verdict in placed), None)
 
 
-def _smaller(found: Rehearsed) -> Iterator[NextStep]:
+def _smaller(found: EvaluatedReservation) -> Iterator[NextStep]:
     stuck = found.verdict.stuck
     smaller = smaller_request(found.cycle.ssn, stuck.task, found.job) if stuck else None
     if stuck is None or smaller is None:
         return
     less = " and ".join(
-        f"{said(amount, name)} of {WORDS[name]} instead of {asked / UNIT:g}"
+        f"{amount_text(amount, name)} of {WORDS[name]} instead of {asked / UNIT:g}"
         for name, amount, asked in zip(RESOURCES, smaller.request, stuck.task.request, strict=True)
         if name in smaller.changed
     )
@@ -139,7 +139,7 @@ def _smaller(found: Rehearsed) -> Iterator[NextStep]:
     yield NextStep("smaller", f"With {less} it would fit {slots} now.")
 
 
-def _launching(found: Rehearsed, now: datetime) -> NextStep | None:
+def _launching(found: EvaluatedReservation, now: datetime) -> NextStep | None:
     """Why no slot can be launched, for whomever."""
     pool = found.claim.pool
     if not pool.enabled:
@@ -158,16 +158,16 @@ def _launching(found: Rehearsed, now: datetime) -> NextStep | None:
     return None
 
 
-def _launch(found: Rehearsed, now: datetime) -> NextStep:
+def _launch(found: EvaluatedReservation, now: datetime) -> NextStep:
     """A slot is launched for it, unless none that suits it can be had now."""
     pool = found.claim.pool
-    prospects = prospects_of(pool)
+    prospects = new_slots_of(pool)
     any_way = NextStep("launch", f"{pool} may have more slots: what does not fit is launched for.")
     try:
         runtime = runtime_for(pool)
     except RuntimeFailure:
         return any_way
-    stock = Stock(prospects, runtime, most=1, now=now)
+    stock = LaunchableSlots(prospects, runtime, most=1, now=now)
     if slots_needed([found.job], (), stock.supplies(), limit=1).new:
         return any_way
     if prospects.workers:
@@ -175,4 +175,4 @@ def _launch(found: Rehearsed, now: datetime) -> NextStep:
     if len(prospects.markets) == 1:
         return any_way
     text = "It cannot be on spot slots, and others were refused a moment ago: they are asked for again."
-    return NextStep("on-demand", text, at=asked_again(pool, runtime, Market.ON_DEMAND))
+    return NextStep("on-demand", text, at=next_retry_at(pool, runtime, Market.ON_DEMAND))

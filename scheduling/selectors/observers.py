@@ -15,7 +15,7 @@ from lcm.domain.errors import NotFound
 from lcm.web.wording import duration_text
 from scheduling.coordination.coordinator import coordinator, lease_name
 from scheduling.coordination.observer import DEFAULT_INTERVAL, ObserverHandler, interval_of
-from scheduling.models import Lease, ObserverRun, RunKind
+from scheduling.models import ObserverRun, ProcessLease, RunKind
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ STATES = ("well", "running", "late", "failed", "never ran")
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObserverStatus:
     """One observer or handler with its last run."""
 
     name: str
@@ -63,7 +63,7 @@ class Observed:
         return f"{seconds:g} s" if seconds < 60 else duration_text(self.interval)
 
 
-def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Observed]:
+def observer_statuses(now: datetime, *, names: Iterable[str] | None = None) -> list[ObserverStatus]:
     """All of them, or some; the number of queries does not depend on how often they ran."""
     kinds: list[tuple[RunKind, dict[str, Any]]] = [
         (RunKind.OBSERVER, coordinator.observers),
@@ -71,9 +71,9 @@ def observed(now: datetime, *, names: Iterable[str] | None = None) -> list[Obser
     ]
     wanted = None if names is None else set(names)
     last = _last_runs()
-    running = set(Lease.objects.filter(expires_at__gt=now).values_list("name", flat=True))
+    running = set(ProcessLease.objects.filter(expires_at__gt=now).values_list("name", flat=True))
     return [
-        Observed(
+        ObserverStatus(
             name=name,
             kind=kind,
             text=" ".join((type(each).__doc__ or "").strip().split("\n\n")[0].split()),
@@ -108,7 +108,7 @@ def _lag(each: ObserverHandler[Any], now: datetime) -> timedelta | None:
 
 
 @dataclass(frozen=True)
-class TroubledRun:
+class FailingObserver:
     """An observer or handler that is late, or whose newest run failed.
 
     `since` is its last run, or the first of those that failed in a row; None when it never ran.
@@ -120,7 +120,7 @@ class TroubledRun:
     error: str = ""
 
 
-def troubled_runs(now: datetime) -> list[TroubledRun]:
+def failing_observers(now: datetime) -> list[FailingObserver]:
     """Who failed or did not run for two intervals, in a query, or two when someone failed."""
     known: dict[str, Any] = {**coordinator.observers, **coordinator.handlers}
     intervals = {name: _interval(each) for name, each in known.items()}
@@ -128,7 +128,7 @@ def troubled_runs(now: datetime) -> list[TroubledRun]:
         return []
     newest = _newest_runs(intervals)
     late = [
-        TroubledRun(name, interval, newest[name].started_at if name in newest else None)
+        FailingObserver(name, interval, newest[name].started_at if name in newest else None)
         for name, interval in intervals.items()
         if name not in newest or now - newest[name].started_at > LATE_AFTER * interval + SLACK
     ]
@@ -136,7 +136,7 @@ def troubled_runs(now: datetime) -> list[TroubledRun]:
     failed = {name: newest[name] for name in others if newest[name].error or newest[name].failure_count}
     since = _failing_since(failed) if failed else {}
     failing = [
-        TroubledRun(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
+        FailingObserver(name, intervals[name], since[name], run.error or "Some of what it looked at failed.")
         for name, run in failed.items()
         # Who is not among them has run well a moment ago.
         if name in since
@@ -175,8 +175,8 @@ def _failing_since(names: Iterable[str]) -> dict[str, datetime]:
     return dict(rows.values_list("observer").annotate(Min("started_at")))
 
 
-def observed_one(name: str, now: datetime) -> Observed:
-    found = observed(now, names=[name])
+def observer_status(name: str, now: datetime) -> ObserverStatus:
+    found = observer_statuses(now, names=[name])
     if not found:
         raise NotFound(f"There is no observer or lifecycle handler “{name}”.")
     return found[0]

@@ -16,7 +16,7 @@ from scheduling.selectors.capacity import pools_with_queue
 
 
 @dataclass
-class PoolLine:
+class PoolOverview:
     """A pool with its slots by state, and how many of them need someone."""
 
     pool: Any
@@ -34,15 +34,15 @@ class PoolLine:
     def in_error(self) -> int:
         return self.by_state.get(SlotState.ERROR, 0)
 
-    def keeps_waiting(self, now: datetime) -> bool:
+    def exceeds_target_wait(self, now: datetime) -> bool:
         """Whether someone waits longer than the pool promises."""
         promised = timedelta(seconds=self.pool.promised_wait)
         return self.pool.oldest is not None and now - self.pool.oldest > promised
 
 
-def fleet(now: datetime) -> list[PoolLine]:
+def pool_overviews(now: datetime) -> list[PoolOverview]:
     """Every pool in the order of their names."""
-    lines: dict[UUID, PoolLine] = {pool.pk: PoolLine(pool) for pool in _pools(now)}
+    lines: dict[UUID, PoolOverview] = {pool.pk: PoolOverview(pool) for pool in _pools(now)}
     for row in _slots(now):
         line = lines.get(row["pool_id"])
         if line is None:
@@ -67,12 +67,12 @@ def is_overdue(now: datetime) -> Q:
 
 def is_silent(now: datetime) -> Q:
     """Slots in service that no controller spoke of for a while, nor ever since they are ready."""
-    quiet = now - silence()
+    quiet = now - silence_limit()
     never = Q(last_heartbeat=None, last_state_change__lt=quiet)
     return Q(state=SlotState.READY) & (Q(last_heartbeat__lt=quiet) | never)
 
 
-def silence() -> timedelta:
+def silence_limit() -> timedelta:
     """How long nobody speaks of a slot before it is silent."""
     return timedelta(seconds=settings.CONFIG["HEARTBEAT_LATE"])
 

@@ -13,8 +13,8 @@ from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from scheduling.models import Decision, DecisionOutcome, Phase, Pool, QueueOrder, Reservation
 from scheduling.selectors.capacity import reservations
-from scheduling.selectors.fair_share import Standing, Subject, standings_for
-from scheduling.selectors.lead_time import in_turn, is_ahead
+from scheduling.selectors.fair_share import LevelFactors, Subject, factors_for
+from scheduling.selectors.lead_time import is_advance_booking, is_queued
 
 ID = 16
 # So many decisions are counted for a sentence.
@@ -22,7 +22,7 @@ DECISIONS_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
-class Order:
+class QueueSnapshot:
     """A pool's queue as its last cycle saw it."""
 
     at: datetime | None = None
@@ -44,13 +44,13 @@ class Order:
         return (UUID(bytes=self.ids[start : start + ID]) for start in range(0, len(self.ids), ID))
 
 
-def order_of(pool: Pool) -> Order:
+def queue_snapshot(pool: Pool) -> QueueSnapshot:
     """Read with the pool where that was asked for."""
     try:
         found = pool.queue_order
     except QueueOrder.DoesNotExist:
-        return Order()
-    return Order(found.at, bytes(found.ids))
+        return QueueSnapshot()
+    return QueueSnapshot(found.at, bytes(found.ids))
 
 
 def waiting() -> QuerySet[Reservation]:
@@ -66,7 +66,7 @@ def waiting() -> QuerySet[Reservation]:
 
 def waiting_by_pool(now: datetime) -> dict[str, tuple[int, int]]:
     """How many wait and how many booked ahead in each pool where anyone does, by its name."""
-    due = in_turn(now)
+    due = is_queued(now)
     rows = Reservation.objects.filter(phase=Phase.PENDING).order_by().values_list("pool__name")
     found = rows.annotate(claims=Count("pool", filter=due), ahead=Count("pool", filter=~due))
     return {pool: (claims, ahead) for pool, claims, ahead in found}
@@ -93,25 +93,25 @@ def _places(ids: bytes) -> dict[bytes, int]:
     return {ids[start : start + ID]: start for start in range(0, len(ids), ID)}
 
 
-def tell_of_waiting(rows: Sequence[Any], *, now: datetime) -> None:
+def annotate_waiting(rows: Sequence[Any], *, now: datetime) -> None:
     """Give rows of a page their position, their newest decision, their standing and how long they wait."""
     pools = {row.pool_id for row in rows}
     orders = {order.pool_id: order for order in QueueOrder.objects.filter(pool_id__in=pools)}
     sessions = [(row.pool_id, row.session) for row in rows if row.session]
-    standings = standings_for({(pool, one.owner_id, one.project_id) for pool, one in sessions})
+    standings = factors_for({(pool, one.owner_id, one.project_id) for pool, one in sessions})
     newest = decisions().in_bulk([row.decision_id for row in rows if row.decision_id])
     for row in rows:
         order = orders.get(row.pool_id)
-        row.position = Order(order.at, bytes(order.ids)).position_of(row.pk) if order else None
+        row.position = QueueSnapshot(order.at, bytes(order.ids)).position_of(row.pk) if order else None
         row.decision = newest.get(row.decision_id)
         row.standing = _standing(row, standings) if row.session else None
-        row.is_ahead = is_ahead(row, now)
+        row.is_ahead = is_advance_booking(row, now)
         row.waits_from = row.turn_at or row.created_at
         row.past_promise = now - row.waits_from > timedelta(seconds=row.pool.promised_wait)
 
 
-def _standing(row: Any, standings: Mapping[Subject, Standing]) -> Standing:
-    return standings.get((row.pool_id, row.session.owner_id, row.session.project_id), Standing())
+def _standing(row: Any, standings: Mapping[Subject, LevelFactors]) -> LevelFactors:
+    return standings.get((row.pool_id, row.session.owner_id, row.session.project_id), LevelFactors())
 
 
 def decisions() -> QuerySet[Decision]:

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import Case, CharField, Count, F, FloatField, Func, IntegerField, Q, QuerySet, When
 from django.db.models.functions import Cast
 
-from lcm.db.bulk import plain_rows
+from lcm.db.bulk import fetch_raw_rows
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Kernel, Project, User
 from scheduling.capacity.resources import NAMES
@@ -28,22 +28,22 @@ from scheduling.models import (
 from scheduling.models.slots import readable_labels
 from scheduling.placement.framework.amounts import NOTHING, Amounts, amounts_of
 from scheduling.placement.framework.configuration import Configuration
-from scheduling.placement.framework.model import FOREVER, Gang, Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.model import FOREVER, Gang, Job, JobPart, Node, Queue, Snapshot, Task
 from scheduling.selectors.allocated_resources import (
     amounts_by_slot,
     devices_by_slot,
     ports_by_slot,
     whole_units,
 )
-from scheduling.selectors.fair_share import Standing, standings_of
-from scheduling.selectors.lead_time import lead_in
-from scheduling.selectors.new_slots import coming_to, prospects_of
+from scheduling.selectors.fair_share import LevelFactors, factors_in_pool
+from scheduling.selectors.lead_time import configured_lead_time
+from scheduling.selectors.new_slots import incoming_supplies, new_slots_of
 
 # A session's claim waits only while the session does.
 WAITING = Q(session=None) | Q(session__status=SessionStatus.PENDING)
 LEAVING = (SessionStatus.COLLECTING, SessionStatus.STOPPING)
 # Where claims without a session stand.
-BARE = "bare holders"
+NO_SESSION_QUEUE = "bare holders"
 
 
 def snapshot_of(
@@ -66,14 +66,14 @@ def snapshot_of(
     nodes, serving = _nodes(pool, now, settled=not everyone)
     rows = _rows(_waiting(pool, configuration, now, limit) if only is None else _alone(pool, only))
     running = _rows(_running(pool)) if everyone else []
-    names = _Names(pool, [*rows, *running])
+    names = _Queues(pool, [*rows, *running])
     seconds = now.timestamp()
     jobs = [_job(row, names, seconds) for row in rows]
     _spread(jobs, rows)
     jobs += _running_jobs(running, names, serving)
-    prospects = prospects_of(pool)
+    prospects = new_slots_of(pool)
     if coming is None:
-        coming = [supply.node for supply in coming_to(prospects, now=now)]
+        coming = [supply.node for supply in incoming_supplies(prospects, now=now)]
     return Snapshot(
         now=seconds,
         nodes=nodes,
@@ -119,7 +119,7 @@ def _nodes(pool: Pool, now: datetime, *, settled: bool) -> tuple[list[Node], set
     return nodes, {node.id for node in nodes}
 
 
-class Row(NamedTuple):
+class ReservationRow(NamedTuple):
     """A reservation as plain values: ids as text, moments as seconds, amounts in whole units."""
 
     key: str
@@ -160,7 +160,7 @@ def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
 def _waiting(pool: Pool, configuration: Configuration, now: datetime, limit: int) -> QuerySet[Reservation]:
     """The head of the queue; those whose turn has not come yet never stand in front of those whose has."""
     waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
-    early = Q(session__starts_at__gt=now + lead_in(configuration))
+    early = Q(session__starts_at__gt=now + configured_lead_time(configuration))
     later = Case(When(early, then=1), default=0, output_field=IntegerField())
     return waiting.order_by(later, "-priority", "created_at", "pk")[:limit]
 
@@ -169,7 +169,7 @@ def _running(pool: Pool) -> QuerySet[Reservation]:
     return Reservation.objects.filter(pool=pool, phase=Phase.READY).order_by("pk")
 
 
-def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
+def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
     """At fleet size every object counts, so the database gives what needs no making."""
     annotated = reservations.annotate(
         key=_text("pk"),
@@ -186,8 +186,8 @@ def _rows(reservations: QuerySet[Reservation]) -> list[Row]:
         port_count=_length("port_names"),
         **whole_units(),
     )
-    columns = ["session_key" if name == "session" else name for name in Row._fields]
-    return [Row._make(values) for values in plain_rows(annotated.values_list(*columns))]
+    columns = ["session_key" if name == "session" else name for name in ReservationRow._fields]
+    return [ReservationRow._make(values) for values in fetch_raw_rows(annotated.values_list(*columns))]
 
 
 def _text(name: str) -> Cast:
@@ -208,10 +208,10 @@ def _length(name: str) -> Func:
     return Func(F(name), function=function, output_field=IntegerField())
 
 
-class _Names:
+class _Queues:
     """Domains, projects and people as queues, with their weights and factors."""
 
-    def __init__(self, pool: Pool, rows: Iterable[Row]) -> None:
+    def __init__(self, pool: Pool, rows: Iterable[ReservationRow]) -> None:
         pairs = {(row.project, row.owner) for row in rows if row.project and row.owner}
         ids = {text: UUID(text) for pair in pairs for text in pair}
         projects = Project.objects.select_related("domain").filter(
@@ -220,15 +220,17 @@ class _Names:
         self._projects = {project.pk: project for project in projects}
         people = User.objects.filter(pk__among={ids[owner] for _, owner in pairs})
         names = dict(people.values_list("pk", "username"))
-        standings = standings_of(pool)
-        self.queues: dict[str, Queue] = {BARE: Queue(BARE)}
-        self.leaves: dict[tuple[str | None, str | None], tuple[str, str]] = {(None, None): (BARE, "")}
+        standings = factors_in_pool(pool)
+        self.queues: dict[str, Queue] = {NO_SESSION_QUEUE: Queue(NO_SESSION_QUEUE)}
+        self.leaves: dict[tuple[str | None, str | None], tuple[str, str]] = {
+            (None, None): (NO_SESSION_QUEUE, "")
+        }
         for project, owner in sorted(pairs):
             project_id, owner_id = ids[project], ids[owner]
-            standing = standings.get((owner_id, project_id), Standing())
+            standing = standings.get((owner_id, project_id), LevelFactors())
             self.leaves[project, owner] = self._add(project_id, names[owner_id], standing)
 
-    def _add(self, project_id: UUID, person: str, standing: Standing) -> tuple[str, str]:
+    def _add(self, project_id: UUID, person: str, standing: LevelFactors) -> tuple[str, str]:
         project = self._projects[project_id]
         domain, name = project.domain.name, project.path
         leaf = f"{name}/{person}"
@@ -244,7 +246,7 @@ class _Names:
         return name, leaf
 
 
-def _job(row: Row, names: _Names, now: float) -> Job:
+def _job(row: ReservationRow, names: _Queues, now: float) -> Job:
     queue, leaf = names.leaves[row.project, row.owner]
     held = row.held_on is not None and row.held_to is not None and row.held_to > now
     return Job(
@@ -268,7 +270,7 @@ def _labels(text: str) -> tuple[tuple[str, str], ...]:
     return () if text == "{}" else tuple(sorted(json.loads(text).items()))
 
 
-def _spread(jobs: Sequence[Job], rows: Sequence[Row]) -> None:
+def _spread(jobs: Sequence[Job], rows: Sequence[ReservationRow]) -> None:
     """Sessions whose kernels may go apart are placed kernel by kernel."""
     apart = {
         UUID(row.session): job for row, job in zip(rows, jobs, strict=True) if row.spread and row.session
@@ -303,7 +305,7 @@ def _safe(label: str) -> str:
     return "".join(character if character.isalnum() or character in "_-" else "_" for character in label)
 
 
-def _running_jobs(rows: Sequence[Row], names: _Names, serving: set[str]) -> list[Job]:
+def _running_jobs(rows: Sequence[ReservationRow], names: _Queues, serving: set[str]) -> list[Job]:
     """Those that hold something, where they hold it."""
     if not rows:
         return []
@@ -319,16 +321,16 @@ def _running_jobs(rows: Sequence[Row], names: _Names, serving: set[str]) -> list
     return jobs
 
 
-def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]:
+def _where(rows: Mapping[UUID, ReservationRow]) -> tuple[dict[UUID, list[JobPart]], set[UUID]]:
     """The parts of running reservations on their slots, and who is on the way out."""
-    where: dict[UUID, list[Part]] = {}
+    where: dict[UUID, list[JobPart]] = {}
     leaving = set()
     held = Reservation.objects.filter(pk__among=list(rows))
     for key, slot_id, devices, status in held.values_list("pk", "slot_id", "devices", "session__status"):
         row = rows[key]
         if not row.spread:
             task = Task(row.name, row.amounts, row.port_count)
-            where[key] = [Part(slot_id.hex, (task,), _pairs(devices))]
+            where[key] = [JobPart(slot_id.hex, (task,), _pairs(devices))]
         if status in LEAVING:
             leaving.add(key)
     parts = list(ReservationPart.objects.filter(reservation_id__among=list(rows)))
@@ -339,7 +341,7 @@ def _where(rows: Mapping[UUID, Row]) -> tuple[dict[UUID, list[Part]], set[UUID]]
         name = ", ".join(part.kernels) or rows[part.reservation_id].name
         task = Task(name, amounts, ports.get((UUID(session), part.slot_id), 0) if session else 0)
         where.setdefault(part.reservation_id, []).append(
-            Part(part.slot_id.hex, (task,), _pairs(part.devices))
+            JobPart(part.slot_id.hex, (task,), _pairs(part.devices))
         )
     return where, leaving
 

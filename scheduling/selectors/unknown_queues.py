@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from lcm.models import Project, User
 from lcm.models.people import Domain
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
-from scheduling.selectors.snapshots import BARE
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
+from scheduling.selectors.snapshots import NO_SESSION_QUEUE
 
 
 def unknown_queues(scheduler: str) -> list[str]:
     """Queues with a limit that no domain, project or person has: a limit that limits nobody."""
     try:
         choices = read_configuration(scheduler).choices
-    except WrongConfiguration:
+    except InvalidConfiguration:
         return []
     limits = (choice.arguments.get("limits") for choice in choices if choice.name == "quota")
     named = {str(queue) for each in limits if each for queue in each}
     if not named:
         return []
-    known = {BARE, *Domain.objects.filter(name__in=named).values_list("name", flat=True)}
+    known = {NO_SESSION_QUEUE, *Domain.objects.filter(name__in=named).values_list("name", flat=True)}
     paths = [project.path for project in Project.objects.select_related("domain")]
     people = set(User.objects.filter(username__in=_last(named)).values_list("username", flat=True))
     known |= {*paths, *(f"{path}/{person}" for path in paths for person in people)}

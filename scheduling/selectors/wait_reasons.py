@@ -11,20 +11,24 @@ from lcm.domain.errors import StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from scheduling.models import Phase, Reservation
-from scheduling.placement.framework.configuration import Configuration, WrongConfiguration, read_configuration
-from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
-from scheduling.placement.framework.explanation import Count, failed_plugins, reasons_on
-from scheduling.placement.framework.gangs import as_far_as_it_goes
+from scheduling.placement.framework.configuration import (
+    Configuration,
+    InvalidConfiguration,
+    read_configuration,
+)
+from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
+from scheduling.placement.framework.explanation import ReasonCount, failed_plugins, reasons_on
+from scheduling.placement.framework.gangs import longest_placeable_prefix
 from scheduling.placement.framework.model import Job, Snapshot, Task
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.selectors.capacity import is_leaving
-from scheduling.selectors.new_slots import nodes_on_the_way, prospects_of, slots_that_move
-from scheduling.selectors.next_steps import NextStep, Rehearsed, next_steps
-from scheduling.selectors.queue import order_of
+from scheduling.selectors.new_slots import incoming_nodes, new_slots_of, slots_in_transition
+from scheduling.selectors.next_steps import EvaluatedReservation, NextStep, next_steps
+from scheduling.selectors.queue import queue_snapshot
 from scheduling.selectors.snapshots import snapshot_of
 
 # A queue up to this long is rehearsed whole, to tell who gets what is on its way.
-QUEUE_LOOKED_AT = 500
+MAX_QUEUE = 500
 SLOTS_SHOWN = 200
 
 
@@ -38,7 +42,7 @@ class SlotReasons:
 
 
 @dataclass(frozen=True)
-class Explained:
+class WaitExplanation:
     """What keeps a session waiting, and what happens next."""
 
     reservation: Reservation
@@ -48,8 +52,8 @@ class Explained:
     waiting: int
     ordered_at: datetime | None
     slots: int = 0
-    reasons: Sequence[Count] = ()
-    failures: Sequence[Count] = ()
+    reasons: Sequence[ReasonCount] = ()
+    failures: Sequence[ReasonCount] = ()
     steps: Sequence[NextStep] = ()
     by_slot: Sequence[SlotReasons] = field(default_factory=list)
 
@@ -60,23 +64,23 @@ class Explained:
     @property
     def judged(self) -> bool:
         """Whether slots were held against it at all: not when it may be placed nowhere now."""
-        return self.outcome != Outcome.REFUSED
+        return self.outcome != VerdictOutcome.REFUSED
 
 
-def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> Explained:
+def explain_session(session: LabletSession, *, now: datetime, by_slot: bool = False) -> WaitExplanation:
     """Refused for a session that does not wait."""
     claims = Reservation.objects.select_related("pool__queue_order", "held_slot__pool")
     claim = claims.filter(session=session, phase=Phase.PENDING).first()
     if session.status != SessionStatus.PENDING or claim is None:
         word = SessionStatus(session.status).label.lower()
         raise StateConflict(f"Session {session.short_id} is {word}: it waits for no slot.")
-    order = order_of(claim.pool)
+    order = queue_snapshot(claim.pool)
     place = (order.position_of(claim.pk), len(order), order.at)
     try:
         configuration = read_configuration(claim.pool.scheduler)
-    except WrongConfiguration as error:
+    except InvalidConfiguration as error:
         text = f"The scheduler of {claim.pool} cannot be used, so nothing is placed. {error}"
-        return Explained(claim, Outcome.WAITING, text, *place)
+        return WaitExplanation(claim, VerdictOutcome.WAITING, text, *place)
     return _explained(claim, configuration, place, now=now, by_slot=by_slot)
 
 
@@ -87,15 +91,15 @@ def _explained(
     *,
     now: datetime,
     by_slot: bool,
-) -> Explained:
-    whole = place[1] <= QUEUE_LOOKED_AT
-    moving = slots_that_move(claim.pool)
-    coming = nodes_on_the_way(prospects_of(claim.pool), moving, now=now)
+) -> WaitExplanation:
+    whole = place[1] <= MAX_QUEUE
+    moving = slots_in_transition(claim.pool)
+    coming = incoming_nodes(new_slots_of(claim.pool), moving, now=now)
     snapshot = snapshot_of(
         claim.pool,
         configuration,
         now=now,
-        limit=QUEUE_LOOKED_AT,
+        limit=MAX_QUEUE,
         only=None if whole else claim.pk,
         coming=[node for _, node in coming],
     )
@@ -105,7 +109,7 @@ def _explained(
     alone = replace(snapshot, jobs=[job, *snapshot.running])
     cycle = run_cycle(alone, configuration, keep_scores=False)
     (verdict,) = cycle.verdicts
-    rehearsed = Rehearsed(
+    rehearsed = EvaluatedReservation(
         claim,
         job,
         verdict,
@@ -118,7 +122,7 @@ def _explained(
         leaving=sum(is_leaving(slot) for slot in moving),
     )
     why = verdict.why
-    return Explained(
+    return WaitExplanation(
         claim,
         verdict.outcome.value,
         _sentence(claim, verdict, cycle, ahead=(place[0] or place[1] + 1) - 1),
@@ -132,19 +136,19 @@ def _explained(
 
 
 def _sentence(claim: Reservation, verdict: Verdict, cycle: Cycle, *, ahead: int) -> str:
-    if verdict.outcome is Outcome.PLACED:
+    if verdict.outcome is VerdictOutcome.PLACED:
         where = node_name(cycle.ssn.snapshot, verdict.parts[0].node)
         if ahead:
             those = "The one ahead of it comes" if ahead == 1 else f"The {ahead:,} ahead of it come"
             return f"There is room for it on {where}. {those} first."
         return f"There is room for it on {where}: the next tick places it."
-    if verdict.outcome is Outcome.HELD:
+    if verdict.outcome is VerdictOutcome.HELD:
         if claim.held_slot is not None:
             return f"Room is being made for it on {claim.held_slot}: sessions there were asked to stop."
         return f"The next tick asks {_sessions(len(cycle.evictions))} to stop, to make room for it."
     assert verdict.why is not None
     text = verdict.why.sentence
-    if verdict.stuck is not None and verdict.job.apart:
+    if verdict.stuck is not None and verdict.job.is_spread:
         text = f"Its node {verdict.stuck.task.name} finds no place: {text[:1].lower()}{text[1:]}"
     return text
 
@@ -154,9 +158,9 @@ def _by_slot(cycle: Cycle, verdict: Verdict, job: Job) -> list[SlotReasons]:
     ssn = cycle.ssn
     if verdict.stuck is None:
         return _reasons_by_slot(ssn, job.whole, job)
-    if not job.apart:
+    if not job.is_spread:
         return _reasons_by_slot(ssn, verdict.stuck.task, job)
-    with as_far_as_it_goes(ssn, job) as (stuck, _):
+    with longest_placeable_prefix(ssn, job) as (stuck, _):
         return _reasons_by_slot(ssn, (stuck or verdict.stuck).task, job)
 
 

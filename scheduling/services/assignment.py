@@ -12,16 +12,16 @@ from django.db import transaction
 from django.db.models import CharField, QuerySet
 from django.db.models.functions import Cast
 
-from lcm.db.bulk import insert_rows, update_each
+from lcm.db.bulk import insert_rows, update_rows
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
-from lcm.services.sessions import step_sessions
+from lcm.services.sessions import transition_sessions_by_id
 from scheduling.capacity.resources import NAMES
 from scheduling.models import LastVerdict, Phase, Pool, Reservation, ReservationPart, Slot, SlotState
 from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
 from scheduling.placement.framework.cycle import Verdict
-from scheduling.placement.framework.model import Part
+from scheduling.placement.framework.model import JobPart
 from scheduling.selectors.allocated_resources import (
     amounts_by_slot,
     devices_by_slot,
@@ -32,17 +32,17 @@ from scheduling.selectors.snapshots import ports_by_kernel
 from scheduling.services.port_allocation import allocate_ports, taken_ports
 
 
-class Claim(NamedTuple):
+class LockedReservation(NamedTuple):
     """A reservation that was locked, and where it is to go."""
 
     id: UUID
     session_id: UUID | None
     port_names: list[str]
     spread: bool
-    parts: tuple[Part, ...]
+    parts: tuple[JobPart, ...]
 
 
-def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Verdict]:
+def assign_slots(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Verdict]:
     """Give reservations their slots; answers those that got them.
 
     What has changed since the plan was made is left for the next tick. Rows are locked in the order session,
@@ -63,7 +63,7 @@ def assign(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> list[Ve
             return []
         _write(pool, fitting, slots, now)
         _forget_verdicts([planned[claim.id] for claim in fitting])
-        step_sessions(
+        transition_sessions_by_id(
             session_ids=[claim.session_id for claim in fitting if claim.session_id],
             old=SessionStatus.PENDING,
             to=SessionStatus.SCHEDULED,
@@ -78,7 +78,7 @@ def _lock_sessions(keys: Sequence[UUID]) -> set[UUID]:
     return set(rows.order_by("pk").values_list("pk", flat=True))
 
 
-def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]) -> list[Claim]:
+def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]) -> list[LockedReservation]:
     """Lists of port names are the same in many, so each is read once."""
     rows = waiting.select_for_update().order_by("pk").annotate(names=Cast("port_names", CharField()))
     lists: dict[str, list[str]] = {}
@@ -86,7 +86,7 @@ def _lock_claims(waiting: QuerySet[Reservation], planned: Mapping[UUID, Verdict]
     for key, session_id, names, spread in rows.values_list("pk", "session_id", "names", "spread"):
         if names not in lists:
             lists[names] = json.loads(names)
-        found.append(Claim(key, session_id, lists[names], spread, planned[key].parts))
+        found.append(LockedReservation(key, session_id, lists[names], spread, planned[key].parts))
     return found
 
 
@@ -119,7 +119,9 @@ def _forget_verdicts(placed: Iterable[Verdict]) -> None:
         LastVerdict.objects.filter(reservation_id__among=waited).delete()
 
 
-def _still_fitting(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot]) -> list[Claim]:
+def _still_fitting(
+    pool: Pool, claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]
+) -> list[LockedReservation]:
     """Whatever another tick did meanwhile, no slot gets more than it has."""
     rooms = _rooms(pool, slots)
     fitting = []
@@ -132,27 +134,27 @@ def _still_fitting(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, Lock
     return fitting
 
 
-class _Room:
+class _FreeSpace:
     """What is left of a locked slot."""
 
     def __init__(self, left: list[int], devices: dict[int, int]) -> None:
         self.left, self.devices = left, devices
 
-    def takes(self, part: Part) -> bool:
+    def takes(self, part: JobPart) -> bool:
         enough = all(free >= asked for free, asked in zip(self.left, _asked(part), strict=True))
         return enough and all(self.devices.get(device, 0) + held <= UNIT for device, held in part.devices)
 
-    def take(self, part: Part) -> None:
+    def take(self, part: JobPart) -> None:
         self.left = [free - asked for free, asked in zip(self.left, _asked(part), strict=True)]
         for device, held in part.devices:
             self.devices[device] = self.devices.get(device, 0) + held
 
 
-def _asked(part: Part) -> tuple[int, ...]:
+def _asked(part: JobPart) -> tuple[int, ...]:
     return (*part.request, 1, part.ports)
 
 
-def _rooms(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _Room]:
+def _rooms(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _FreeSpace]:
     rows = list(slots.values())
     busy = [slot.pk for slot in rows if slot.lease_count]
     taken = amounts_by_slot(busy) if busy else {}
@@ -163,12 +165,14 @@ def _rooms(pool: Pool, slots: Mapping[str, LockedSlot]) -> dict[str, _Room]:
     for key, slot in slots.items():
         free = [whole - used for whole, used in zip(slot.capacity, taken.get(slot.pk, NOTHING), strict=True)]
         leases = slot.max_leases - slot.lease_count
-        found[key] = _Room([*free, leases, range_size - ports.get(slot.pk, 0)], devices.get(slot.pk, {}))
+        found[key] = _FreeSpace([*free, leases, range_size - ports.get(slot.pk, 0)], devices.get(slot.pk, {}))
     return found
 
 
-def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot], now: datetime) -> None:
-    update_each(
+def _write(
+    pool: Pool, claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot], now: datetime
+) -> None:
+    update_rows(
         Reservation,
         ["slot"],
         [(claim.id, slots[claim.parts[0].node].pk) for claim in claims],
@@ -181,14 +185,14 @@ def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot],
     )
     with_devices = [(claim.id, claim.parts[0].devices) for claim in claims if claim.parts[0].devices]
     if with_devices:
-        update_each(
+        update_rows(
             Reservation, ["devices"], [(key, [list(each) for each in held]) for key, held in with_devices]
         )
     leases: dict[str, int] = {}
     for claim in claims:
         for part in claim.parts:
             leases[part.node] = leases.get(part.node, 0) + 1
-    update_each(
+    update_rows(
         Slot,
         ["lease_count"],
         [(slots[key].pk, slots[key].lease_count + count) for key, count in leases.items()],
@@ -199,7 +203,7 @@ def _write(pool: Pool, claims: Sequence[Claim], slots: Mapping[str, LockedSlot],
         allocate_ports(pool, with_ports, taken_ports({slot_id for _, slot_id, _ in with_ports}), now=now)
 
 
-def _write_parts(claims: Sequence[Claim], slots: Mapping[str, LockedSlot]) -> None:
+def _write_parts(claims: Sequence[LockedReservation], slots: Mapping[str, LockedSlot]) -> None:
     """A reservation that may be on several slots says what it has on each."""
     rows = [
         (
@@ -218,7 +222,9 @@ def _write_parts(claims: Sequence[Claim], slots: Mapping[str, LockedSlot]) -> No
         insert_rows(ReservationPart, ["id", "reservation", "slot", "kernels", "devices", *NAMES], rows)
 
 
-def _ports_wanted(claim: Claim, slots: Mapping[str, LockedSlot]) -> list[tuple[UUID, UUID, list[str]]]:
+def _ports_wanted(
+    claim: LockedReservation, slots: Mapping[str, LockedSlot]
+) -> list[tuple[UUID, UUID, list[str]]]:
     """The names of ports for each slot of a session."""
     if not claim.session_id or not claim.port_names:
         return []

@@ -14,10 +14,10 @@ from decimal import Decimal
 from uuid import UUID
 
 from lcm.domain.errors import InvalidInput
-from lcm.events.signals import process_gone, process_seen
+from lcm.events.signals import process_heartbeat, process_stopped
 from lcm.models import ApiToken
 from scheduling.coordination.leases import release, take_or_renew
-from scheduling.models import Lease, Pool
+from scheduling.models import Pool, ProcessLease
 
 LENGTH = timedelta(seconds=30)
 LEASE_PREFIX = "controller:"
@@ -38,7 +38,7 @@ class PoolLease:
     expires_at: datetime
 
 
-def hold_pools(
+def acquire_leases(
     *,
     token: ApiToken,
     holder: str,
@@ -56,7 +56,7 @@ def hold_pools(
     names = sorted(Pool.objects.filter(name__in=token.pools).values_list("name", flat=True))
     if not names:
         return []
-    process_seen.send(
+    process_heartbeat.send(
         sender=None,
         kind="controller",
         name=holder,
@@ -70,7 +70,9 @@ def hold_pools(
     for name in names:
         if not take_or_renew(_name(name), holder=holder, length=LENGTH, now=now):
             take_or_renew(_claim_name(name), holder=holder, length=LENGTH, now=now)
-    rows = {lease.name: lease for lease in Lease.objects.filter(name__in=[_name(name) for name in names])}
+    rows = {
+        lease.name: lease for lease in ProcessLease.objects.filter(name__in=[_name(name) for name in names])
+    }
     return [
         PoolLease(name, row.holder == holder, row.holder, row.expires_at)
         for name in names
@@ -78,10 +80,10 @@ def hold_pools(
     ]
 
 
-def release_pools(*, token: ApiToken, holder: str, now: datetime) -> None:
+def release_leases(*, token: ApiToken, holder: str, now: datetime) -> None:
     """Release the leases of this holder, so that another need not wait for their end."""
     _need_own_name(holder)
-    process_gone.send(sender=None, kind="controller", name=holder, token=token, now=now)
+    process_stopped.send(sender=None, kind="controller", name=holder, token=token, now=now)
     scope = token.scope
     if scope.slot_id is None:
         mine = [name_of(pool) for pool in scope.pools for name_of in (_name, _claim_name)]
@@ -93,12 +95,12 @@ def release_pools(*, token: ApiToken, holder: str, now: datetime) -> None:
 
 def _hold_slot(pool: str, slot_id: UUID, holder: str, now: datetime) -> list[PoolLease]:
     """Serve one slot of the pool; stand by for a controller of the pool and for another of this slot."""
-    is_claimed = Lease.objects.filter(name=_claim_name(pool), expires_at__gt=now).exists()
+    is_claimed = ProcessLease.objects.filter(name=_claim_name(pool), expires_at__gt=now).exists()
     if is_claimed or not take_or_renew(_name(pool), holder=ON_WORKERS, length=LENGTH, now=now):
-        pool_leases = Lease.objects.filter(name=_name(pool))
+        pool_leases = ProcessLease.objects.filter(name=_name(pool))
         return [PoolLease(pool, False, row.holder, row.expires_at) for row in pool_leases]
     take_or_renew(_slot_name(slot_id), holder=holder, length=LENGTH, now=now)
-    slot_leases = Lease.objects.filter(name=_slot_name(slot_id))
+    slot_leases = ProcessLease.objects.filter(name=_slot_name(slot_id))
     return [PoolLease(pool, row.holder == holder, row.holder, row.expires_at) for row in slot_leases]
 
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q
 
-from lcm.db.bulk import ids_as_rows, insert_rows
+from lcm.db.bulk import ids_subquery, insert_rows
 from scheduling.models import Decision, Explanation, LastVerdict, Phase, Pool, QueueOrder
 from scheduling.placement.framework import explanation
 from scheduling.placement.framework.cycle import Verdict
@@ -48,14 +48,14 @@ def record_decisions(pool: Pool, verdicts: Sequence[Verdict], *, tick_id: UUID, 
     return len(verdicts)
 
 
-def remember_verdicts(verdicts: Iterable[Verdict]) -> None:
+def save_verdicts(verdicts: Iterable[Verdict]) -> None:
     """What was last said of each, so that only news is told again."""
     by_summary: dict[str, list[str]] = {}
     for verdict in verdicts:
         by_summary.setdefault(verdict.summary, []).append(verdict.job.id)
     with connection.cursor() as cursor:
         for summary, keys in by_summary.items():
-            source, parameter = ids_as_rows(keys)
+            source, parameter = ids_subquery(keys)
             # SQLite needs the condition to tell the conflict's ON from a join's.
             cursor.execute(
                 f"INSERT INTO {LastVerdict._meta.db_table} (reservation_id, summary)"  # noqa: S608
@@ -73,7 +73,7 @@ def record_order(pool: Pool, verdicts: Iterable[Verdict], *, now: datetime) -> N
         QueueOrder.objects.update_or_create(pool=pool, defaults={"ids": ids, "at": now})
 
 
-def forget_decisions(*, now: datetime) -> int:
+def delete_old_decisions(*, now: datetime) -> int:
     """Old ones go, and the oldest of a pool that has too many; then what nobody refers to."""
     gone = 0
     for pool in Pool.objects.all():
@@ -82,7 +82,7 @@ def forget_decisions(*, now: datetime) -> int:
         excess = (
             old.order_by("-at").values_list("at", flat=True)[settings.CONFIG["DECISIONS_PER_POOL"] :].first()
         )
-        gone += _delete(old.filter(_not_the_last_word(), at__lt=max(limit, excess or limit)))
+        gone += _delete(old.filter(_is_superseded(), at__lt=max(limit, excess or limit)))
     unused = Explanation.objects.filter(used_at__lt=now - UNUSED)
     while keys := list(unused.filter(decisions=None).values_list("pk", flat=True)[:BATCH]):
         # Looked at once more by the statement that removes it: a tick may just have used it.
@@ -90,7 +90,7 @@ def forget_decisions(*, now: datetime) -> int:
     return gone
 
 
-def _not_the_last_word() -> Q:
+def _is_superseded() -> Q:
     """What was last said to someone who still waits stays: it is said once."""
     later = Decision.objects.filter(reservation=OuterRef("reservation"), at__gt=OuterRef("at"))
     return ~Q(reservation__phase=Phase.PENDING) | Q(Exists(later))
@@ -126,7 +126,7 @@ def _keep_explanations(verdicts: Sequence[Verdict], now: datetime) -> dict[int, 
     return found
 
 
-def _row(why: explanation.Explanation, now: datetime) -> Explanation:
+def _row(why: explanation.PlacementExplanation, now: datetime) -> Explanation:
     reasons = [asdict(count) for count in (*why.counts, *why.failures)]
     content = json.dumps([why.sentence, reasons, why.nodes], sort_keys=True)
     digest = hashlib.md5(content.encode(), usedforsecurity=False).hexdigest()

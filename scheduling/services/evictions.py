@@ -10,22 +10,22 @@ from django.db.models import Q
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
-from lcm.services.sessions import move_sessions
+from lcm.services.sessions import transition_sessions
 from scheduling.models import Phase, Pool, Reservation
-from scheduling.placement.framework.cycle import Cycle, Outcome
+from scheduling.placement.framework.cycle import Cycle, VerdictOutcome
 
 # How long space is held for someone before it is anybody's again.
 HOLD = timedelta(minutes=15)
 STEPS = {S.SCHEDULED: S.PENDING, S.INSTANTIATING: S.STOPPING, S.READY: S.STOPPING, S.RUNNING: S.STOPPING}
 
 
-def displace_for(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
+def evict_victims(pool: Pool, cycle: Cycle, *, now: datetime) -> int:
     """Hold the space for whom it was given to, then ask the victims to stop; answers how many were asked.
 
     The hold ends by itself: whoever dies between the two costs a while, not a slot.
     """
     asked = 0
-    held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is Outcome.HELD}
+    held = {verdict.job.id: verdict for verdict in cycle.verdicts if verdict.outcome is VerdictOutcome.HELD}
     by_job: dict[str, list[tuple[UUID, str]]] = {}
     for eviction in cycle.evictions:
         by_job.setdefault(eviction.for_job.id, []).append((UUID(eviction.victim.id), eviction.reason))
@@ -51,6 +51,8 @@ def _stop(reservation_id: UUID, reason: str, now: datetime) -> int:
     for old, to in STEPS.items():
         sessions = list(LabletSession.objects.filter(reservations=reservation_id, status=old))
         if sessions:
-            moved = move_sessions(sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
+            moved = transition_sessions(
+                sessions=sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason
+            )
             return len(moved)
     return 0

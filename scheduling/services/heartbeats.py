@@ -13,15 +13,15 @@ from django.db.models import Q
 from lcm.domain.actors import Actor
 from lcm.services.changelog import log_change
 from scheduling.capacity.port_ranges import ranges
-from scheduling.capacity.tick_trigger import wake_pool
+from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import PortAllocation, Slot
-from scheduling.services.slots import ANSWERED
+from scheduling.services.slots import PROBE_RESET
 
 # How old a look at the ports may be of which that is not told.
-UNTOLD = timedelta(minutes=5)
+DEFAULT_SCAN_AGE = timedelta(minutes=5)
 
 
-def note_heartbeat(
+def record_heartbeat(
     *,
     slot: Slot,
     actor: Actor,
@@ -35,7 +35,7 @@ def note_heartbeat(
 
     `looked_seconds_ago` says when it began to; an age, because clocks of two machines differ.
     """
-    fields: dict[str, Any] = {"last_heartbeat": now, **ANSWERED}
+    fields: dict[str, Any] = {"last_heartbeat": now, **PROBE_RESET}
     if version:
         fields["version"] = version[:60]
     if capacity is not None:
@@ -44,12 +44,12 @@ def note_heartbeat(
         Slot.objects.filter(pk=slot.pk).update(**fields)
         if leaked_ports is not None:
             seen = {port["port"]: port["name"] for port in leaked_ports}
-            age = UNTOLD if looked_seconds_ago is None else timedelta(seconds=looked_seconds_ago)
-            _take_leaks(slot, seen, looked_at=now - age, actor=actor, now=now)
-        wake_pool(slot.pool)
+            age = DEFAULT_SCAN_AGE if looked_seconds_ago is None else timedelta(seconds=looked_seconds_ago)
+            _update_leaked_ports(slot, seen, looked_at=now - age, actor=actor, now=now)
+        trigger_tick(slot.pool)
 
 
-def _take_leaks(
+def _update_leaked_ports(
     slot: Slot, seen: Mapping[int, str], *, looked_at: datetime, actor: Actor, now: datetime
 ) -> None:
     """Keep what is taken off the free list, and give back what was seen clean after it was held."""

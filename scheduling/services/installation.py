@@ -6,7 +6,7 @@ from django.db import transaction
 
 from lcm.domain.actors import Actor
 from lcm.services.changelog import log_change
-from lcm.services.validation import need_reason
+from lcm.services.validation import require_reason
 from scheduling.models import Installation
 from scheduling.models.installation import new_key
 
@@ -18,7 +18,7 @@ def installation_id() -> str:
 
 def renew_installation(*, reason: str, actor: Actor) -> str:
     """Become another LCM, for a copy of a database: what was launched so far is the original's."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         installation, _ = Installation.objects.select_for_update().get_or_create(pk=Installation.ONLY)
         before, installation.key = installation.key, new_key()

@@ -15,7 +15,7 @@ from lcm.domain.errors import InvalidInput
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.sessions import create_session, move_sessions
+from lcm.services.sessions import create_session, transition_sessions
 from scheduling.models import Phase, Reservation, Slot
 from scheduling.services.reservations import end_reservations
 
@@ -25,7 +25,7 @@ STARTED = (S.READY, S.RUNNING, S.COLLECTING)
 CUT_SHORT = (S.READY, S.RUNNING)
 
 
-def warn_sessions(*, slot: Slot, deadline: datetime, reason: str, now: datetime) -> int:
+def stop_sessions_on_slot(*, slot: Slot, deadline: datetime, reason: str, now: datetime) -> int:
     """Move the sessions away from a slot that goes at the deadline; return how many moved.
 
     Sessions that have not started return to the queue, and those that are ready stop. Running sessions use
@@ -42,7 +42,7 @@ def warn_sessions(*, slot: Slot, deadline: datetime, reason: str, now: datetime)
     return moved
 
 
-def lose_sessions(*, slot: Slot, reason: str, now: datetime) -> int:
+def fail_sessions_on_slot(*, slot: Slot, reason: str, now: datetime) -> int:
     """The slot is gone, with all that was on it: nothing is left to stop."""
     moved = _move(slot, NOT_STARTED, S.PENDING, reason, now) + _move(slot, STARTED, S.STOPPING, reason, now)
     _move(slot, (S.STOPPING,), S.FAILED, reason, now)
@@ -61,7 +61,7 @@ def _move(slot: Slot, statuses: tuple[S, ...], to: S, reason: str, now: datetime
     moved = 0
     for old in statuses:
         sessions = list(LabletSession.objects.filter(pk__in=_sessions_on(slot), status=old))
-        move = partial(move_sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
+        move = partial(transition_sessions, old=old, to=to, actor=SYSTEM, now=now, reason=reason)
         if not sessions:
             continue
         if slot.interruption_deadline is None or old not in CUT_SHORT:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from lcm.services.task_queue import ask_worker
+from lcm.services.task_queue import enqueue_task
 from scheduling.models import HandlerFailure, ObserverRun, RunKind
 
 KEPT = timedelta(days=30)
@@ -32,14 +32,14 @@ def _is_quiet(newest: ObserverRun, error: str, counts: Mapping[str, int]) -> boo
     return not (error or newest.error or any(getattr(newest, each) or counts[each] for each in _COUNTS))
 
 
-def forget_runs(*, now: datetime) -> int:
+def delete_old_runs(*, now: datetime) -> int:
     return ObserverRun.objects.filter(started_at__lt=now - KEPT).delete()[0]
 
 
-def ask_for_run(kind: RunKind, name: str) -> None:
+def enqueue_run(kind: RunKind, name: str) -> None:
     """Have a worker run it soon; refused when nobody can be told."""
     task = "scheduling.tasks.run_observer" if kind == RunKind.OBSERVER else "scheduling.tasks.run_handler"
-    ask_worker(task, name)
+    enqueue_task(task, name)
 
 
 def count_failures(handler: str, reasons: Mapping[UUID, str], *, now: datetime) -> dict[UUID, int]:

@@ -11,9 +11,13 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletSession
 from lcm.services.changelog import log_change
-from lcm.services.validation import need_reason
+from lcm.services.validation import require_reason
 from scheduling.models import Phase
-from scheduling.services.reservations import claim_for_session, end_for_sessions, pool_for_session
+from scheduling.services.reservations import (
+    choose_pool_for_session,
+    end_session_reservations,
+    new_session_reservation,
+)
 
 
 def move_to_pool(
@@ -23,7 +27,7 @@ def move_to_pool(
 
     Rows are locked in the order session, reservation: the order in which a placement takes them.
     """
-    need_reason(reason)
+    require_reason(reason)
     if session.status != SessionStatus.PENDING:
         raise _refused(session)
     old = session.pool
@@ -31,7 +35,7 @@ def move_to_pool(
         raise InvalidInput({"pool": "Name the pool it should wait in."})
     if pool == old:
         raise InvalidInput({"pool": f"It waits in {pool} already."})
-    target = pool_for_session(session, name=pool, now=now)
+    target = choose_pool_for_session(session, name=pool, now=now)
     with transaction.atomic():
         moved = LabletSession.objects.filter(
             pk=session.pk, status=SessionStatus.PENDING, attempt=session.attempt, pool=old
@@ -39,10 +43,10 @@ def move_to_pool(
         if not moved:
             raise _refused(session)
         session.pool = pool
-        end_for_sessions(
+        end_session_reservations(
             session_ids=[session.pk], pending=Phase.CANCELLED, now=now, reason=f"moved to pool {pool}"
         )
-        claim_for_session(session, target)
+        new_session_reservation(session, target)
         log_change(
             session,
             actor=actor,

@@ -13,17 +13,17 @@ from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from lcm.db.bulk import update_each
+from lcm.db.bulk import update_rows
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.errors import InUse, InvalidInput, NotFound
 from lcm.domain.lifecycle import FINAL
-from lcm.domain.storable_text import UNSTORABLE, storable, unstorable_at
+from lcm.domain.storable_text import UNSTORABLE, find_unstorable, remove_unstorable
 from lcm.models import LabletSession
-from lcm.services.changelog import fields_of, log_change, take_changes
-from lcm.services.validation import clean, delete_unless_used, need_reason, save_checked
-from lcm.web.wording import clock_text, counted
+from lcm.services.changelog import apply_changes, log_change, loggable_fields
+from lcm.services.validation import clean_and_save, clean_model, delete_if_unused, require_reason
+from lcm.web.wording import clock_text, count_text
 from scheduling.capacity.resources import Resources, resources_of
-from scheduling.capacity.runtimes.addresses import is_reachable_from_elsewhere, same_place
+from scheduling.capacity.runtimes.addresses import is_reachable_from_elsewhere, normalized_address
 from scheduling.capacity.runtimes.base import ORPHAN_GRACE, ListedWorker, Market, RuntimeFailure
 from scheduling.capacity.runtimes.registry import runtime_class, runtime_for, runtime_problems
 from scheduling.models import (
@@ -37,14 +37,18 @@ from scheduling.models import (
     SlotState,
     SpotPolicy,
 )
-from scheduling.placement.framework.configuration import DEFAULT, WrongConfiguration, read_configuration
-from scheduling.selectors.lead_time import in_turn, lead_of
+from scheduling.placement.framework.configuration import (
+    DEFAULT_CONFIGURATION,
+    InvalidConfiguration,
+    read_configuration,
+)
+from scheduling.selectors.lead_time import is_queued, pool_lead_time
 from scheduling.selectors.new_slots import is_spot_only, pools_with_labels
 
 
-def tell_turns(pool: Pool) -> None:
+def update_queue_entry_times(pool: Pool) -> None:
     """Anew for all sessions that wait there; locked in the order in which those that end them lock them."""
-    lead = lead_of(pool)
+    lead = pool_lead_time(pool)
     with transaction.atomic():
         waiting = Reservation.objects.filter(pool=pool, phase=Phase.PENDING).exclude(session=None)
         list(waiting.select_for_update().order_by("pk").values_list("pk"))
@@ -55,7 +59,7 @@ def tell_turns(pool: Pool) -> None:
             turn = starts - lead if starts - lead > created else None
             if turn != told:
                 changed.append((key, turn))
-        update_each(Reservation, ["turn_at"], changed)
+        update_rows(Reservation, ["turn_at"], changed)
 
 
 SPOT_ONLY = "has spot slots only"
@@ -66,7 +70,7 @@ EDITABLE = (
     "idle_seconds", "promised_wait", "launch_timeout", "boot_timeout", "binding_timeout", "drain_timeout",
     "terminate_timeout",
 )  # fmt: skip
-LAUNCHES_AGAIN = {
+BACKOFF_RESET = {
     "stopped_reason": "", "stopped_at": None, "backoff_until": None, "backoff_since": None, "failures": 0,
 }  # fmt: skip
 
@@ -82,14 +86,14 @@ def create_pool(
 ) -> Pool:
     """A new kind of worker."""
     _refuse_unknown(fields)
-    fields = _tidy(fields)
+    fields = _normalized(fields)
     pool = Pool(name=name, system=system, runtime=runtime, **fields)
     pool.created_at = now or pool.created_at
     _check_scheduler(pool)
     _check_runtime(pool)
     _check_workers(pool)
     with transaction.atomic():
-        save_checked(pool)
+        clean_and_save(pool)
         after = {"system": system, "runtime": runtime, **fields}
         message = f"pool {pool} created"
         log_change(pool, actor=actor, event="pool_created", message=message, after=after, now=now)
@@ -105,16 +109,16 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
     with transaction.atomic():
         # Locked and read again: what is checked is what will be there, whoever edits at the same time.
         pool.refresh_from_db(from_queryset=Pool.objects.select_for_update())
-        old, new = take_changes(pool, _tidy(changes))
+        old, new = apply_changes(pool, _normalized(changes))
         check_pool(pool, new)
         if _reaches_far(pool, old):
-            need_reason(reason)
+            require_reason(reason)
         if new or pool.stopped_reason or pool.backoff_until:
-            for name, value in LAUNCHES_AGAIN.items():
+            for name, value in BACKOFF_RESET.items():
                 setattr(pool, name, value)
             pool.refused_offerings, pool.failed_workers = {}, {}
             forgotten = ("refused_offerings", "failed_workers")
-            pool.save(update_fields=[*new, *LAUNCHES_AGAIN, *forgotten, "updated_at"])
+            pool.save(update_fields=[*new, *BACKOFF_RESET, *forgotten, "updated_at"])
             what = ", ".join(name.replace("_", " ") for name in new) or "it starts again"
             message = f"pool {pool} edited: {what}"
             log_change(
@@ -122,7 +126,7 @@ def update_pool(*, pool: Pool, actor: Actor, reason: str = "", **changes: Any) -
             )
     # After the pool is let go: whoever ends a claim and makes another asks for it then.
     if "scheduler" in new:
-        tell_turns(pool)
+        update_queue_entry_times(pool)
     return pool
 
 
@@ -132,7 +136,7 @@ def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None
     Sessions, usage and the change log keep the name of the pool. If this ends early, the pool stays, and the
     next call continues.
     """
-    need_reason(reason)
+    require_reason(reason)
     _refuse_unless_empty(pool, pool.slots.all(), now)
     ended = _delete_ended_reservations(pool)
     with transaction.atomic():
@@ -148,12 +152,12 @@ def delete_pool(*, pool: Pool, reason: str, actor: Actor, now: datetime) -> None
             pool,
             actor=actor,
             event="pool_deleted",
-            message=f"pool {pool} deleted with {counted(ended, 'ended reservation')}",
+            message=f"pool {pool} deleted with {count_text(ended, 'ended reservation')}",
             reason=reason,
-            before=fields_of(pool),
+            before=loggable_fields(pool),
             now=now,
         )
-        delete_unless_used(pool, name=f"The pool {pool}")
+        delete_if_unused(pool, name=f"The pool {pool}")
 
 
 def _delete_ended_reservations(pool: Pool) -> int:
@@ -176,7 +180,7 @@ def _refuse_unless_empty(pool: Pool, slots: QuerySet[Slot], now: datetime) -> No
         "reservations": active.filter(session=None).count(),
     }
     if any(counts.values()):
-        found = [counted(count, name.removesuffix("s")) for name, count in counts.items() if count]
+        found = [count_text(count, name.removesuffix("s")) for name, count in counts.items() if count]
         raise InUse(
             f"The pool {pool} is not empty: {', '.join(found)} in use. "
             "Switch the pool off, end its sessions and drain its slots, then delete it.",
@@ -198,7 +202,7 @@ def _refuse_while_orphans_may_come(pool: Pool, now: datetime) -> None:
     possible = [at + wait for at in lost.values_list("finished_at", flat=True) if at]
     if possible:
         raise InUse(
-            f"The pool {pool} had {counted(len(possible), 'launch', 'launches')} without an answer. "
+            f"The pool {pool} had {count_text(len(possible), 'launch', 'launches')} without an answer. "
             "An instance may still appear, and LCM must end it. "
             f"Delete the pool after {clock_text(max(possible), seconds=True)}.",
             details={"lost_launches": len(possible), "possible_at": max(possible)},
@@ -211,7 +215,7 @@ def check_pool(pool: Pool, changed: Collection[str]) -> None:
     _check_runtime(pool)
     if "runtime_settings" in changed:
         _check_workers(pool)
-    clean(pool)
+    clean_model(pool)
 
 
 def _reaches_far(pool: Pool, old: Mapping[str, Any]) -> bool:
@@ -223,7 +227,7 @@ def _reaches_far(pool: Pool, old: Mapping[str, Any]) -> bool:
 
 def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
     """Launch nothing more: it would never work like this. The first reason stays until someone mends it."""
-    reason = storable(reason)[:500] or "wrongly configured"
+    reason = remove_unstorable(reason)[:500] or "wrongly configured"
     with transaction.atomic():
         running = Pool.objects.filter(pk=pool.pk, stopped_reason="")
         if running.update(stopped_reason=reason, stopped_at=now):
@@ -232,7 +236,7 @@ def stop_pool(*, pool: Pool, reason: str, now: datetime) -> None:
             log_change(pool, actor=SYSTEM, event="pool_stopped", message=message, reason=reason, now=now)
 
 
-def pool_for(
+def choose_pool(
     *,
     name: str,
     system: str,
@@ -256,18 +260,18 @@ def pool_for(
         return pool
     if not system:
         raise InvalidInput({"pool": "Name a pool or a system."})
-    queue = Reservation.objects.filter(in_turn(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
+    queue = Reservation.objects.filter(is_queued(now), pool=OuterRef("pk"), phase=Phase.PENDING).order_by()
     waiting = Subquery(queue.values("pool").annotate(claims=Count("*")).values("claims"))
     pools = Pool.objects.filter(system=system, enabled=True).annotate(waiting=Coalesce(waiting, 0))
     problems = {pool: _problem_with(pool, system, asked, ports, preemptible) for pool in pools}
     able = [pool for pool, problem in problems.items() if not problem]
     if not able:
-        raise InvalidInput({"pool": _none_will_do(system, problems.values())})
+        raise InvalidInput({"pool": _no_pool_message(system, problems.values())})
     able = pools_with_labels(able, labels or {}) or able
     return min(able, key=lambda pool: (bool(pool.stopped_reason), pool.waiting / pool.max_slots, pool.name))
 
 
-def _none_will_do(system: str, problems: Collection[str]) -> str:
+def _no_pool_message(system: str, problems: Collection[str]) -> str:
     """Said of all pools; that it is for want of anything but spot is worth a sentence of its own."""
     if not problems:
         return f"No pool for {system} is switched on."
@@ -292,23 +296,23 @@ def _problem_with(pool: Pool, system: str, asked: Resources, ports: int, preempt
     return ""
 
 
-def _tidy(fields: dict[str, Any]) -> dict[str, Any]:
+def _normalized(fields: dict[str, Any]) -> dict[str, Any]:
     """A scheduler as browsers send it; the usual one is kept as none, so that it follows what is usual."""
     if isinstance(fields.get("scheduler"), str):
         text = fields["scheduler"].replace("\r\n", "\n")
-        fields = {**fields, "scheduler": "" if text.strip() == DEFAULT.strip() else text}
+        fields = {**fields, "scheduler": "" if text.strip() == DEFAULT_CONFIGURATION.strip() else text}
     return fields
 
 
 def _check_scheduler(pool: Pool) -> None:
     try:
         read_configuration(pool.scheduler)
-    except WrongConfiguration as error:
+    except InvalidConfiguration as error:
         raise InvalidInput({"scheduler": error.sentences}) from error
 
 
 def _check_runtime(pool: Pool) -> None:
-    wrong = unstorable_at(pool.runtime_settings, "runtime_settings")
+    wrong = find_unstorable(pool.runtime_settings, "runtime_settings")
     if wrong:
         raise InvalidInput({wrong: UNSTORABLE})
     problems = runtime_problems(pool.runtime, pool.runtime_settings)
@@ -343,11 +347,11 @@ def _check_public_url(pool: Pool) -> None:
 
 def _check_workers(pool: Pool) -> None:
     """A worker that is listed is in one pool only: two would give out the same ports."""
-    mine = {same_place(worker.endpoint): worker for worker in runtime_for(pool).workers()}
+    mine = {normalized_address(worker.endpoint): worker for worker in runtime_for(pool).workers()}
     others = Pool.objects.filter(runtime=pool.runtime).exclude(pk=pool.pk) if mine else Pool.objects.none()
     for other in others:
         for worker in _workers_of(other):
-            same = mine.get(same_place(worker.endpoint))
+            same = mine.get(normalized_address(worker.endpoint))
             if same:
                 both = f"{same.name} and {worker.name} of the pool {other} have the same address"
                 raise InvalidInput({"runtime_settings.workers": f"{both}: {same.endpoint}."})

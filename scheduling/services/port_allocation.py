@@ -12,7 +12,7 @@ from scheduling.signals import ports_going_free
 
 # As long as a controller may take until a lab that was given up shows its ports or is gone: an import under
 # way appears within a minute, and is removed as an orphan within five more.
-HELD_FOR = timedelta(minutes=6)
+LEAK_HOLD = timedelta(minutes=6)
 
 
 def taken_ports(slot_ids: Iterable[UUID]) -> dict[UUID, set[int]]:
@@ -63,10 +63,10 @@ def allocate_ports(
     )
 
 
-def abandon_ports(session_ids: Iterable[UUID], *, now: datetime) -> None:
+def mark_ports_leaked(session_ids: Iterable[UUID], *, now: datetime) -> None:
     """The labs may still be there, or still come: taken, by nobody, until the worker is looked over later."""
     PortAllocation.objects.filter(session_id__in=list(session_ids)).update(
-        session=None, leaked=True, held_until=now + HELD_FOR
+        session=None, leaked=True, held_until=now + LEAK_HOLD
     )
 
 

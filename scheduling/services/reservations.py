@@ -17,12 +17,12 @@ from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import LabletSession, Priority
 from lcm.models.definitions import Placement
 from lcm.services.changelog import log_change
-from lcm.services.validation import clean, need_reason
+from lcm.services.validation import clean_model, require_reason
 from scheduling.capacity.resources import NAMES, Resources, resources_of
-from scheduling.capacity.tick_trigger import wake_pool
+from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import ACTIVE_PHASES, Phase, Pool, Reservation, ReservationPart, Slot
-from scheduling.selectors.lead_time import turn_of
-from scheduling.services.pools import pool_for
+from scheduling.selectors.lead_time import queue_entry_time
+from scheduling.services.pools import choose_pool
 from scheduling.services.port_allocation import release_ports
 
 DEFAULT_TTL = 1200
@@ -45,7 +45,7 @@ def create_reservation(
     if not holder.strip():
         raise InvalidInput({"holder": "Say who holds it."})
     asked = _checked(resources)
-    found = pool_for(name=pool, system=system, asked=asked, now=now)
+    found = choose_pool(name=pool, system=system, asked=asked, now=now)
     reservation = Reservation(
         pool=found,
         holder=holder,
@@ -55,12 +55,12 @@ def create_reservation(
         expires_at=now + timedelta(seconds=ttl),
         **vars(asked),
     )
-    clean(reservation)
+    clean_model(reservation)
     with transaction.atomic():
         reservation.save(force_insert=True)
         message = f"{reservation} made by {holder} in {found}"
         log_change(reservation, actor=actor, event="reservation_created", message=message, now=now)
-        wake_pool(found)
+        trigger_tick(found)
     return reservation
 
 
@@ -98,7 +98,7 @@ def release_reservation(*, reservation: Reservation, actor: Actor, now: datetime
 
 def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime, reason: str) -> Reservation:
     """An operator takes it away."""
-    need_reason(reason)
+    require_reason(reason)
     _refuse_for_session(reservation)
     with transaction.atomic():
         ended = end_reservations(
@@ -117,16 +117,16 @@ def cancel_reservation(*, reservation: Reservation, actor: Actor, now: datetime,
 
 def reserve_for_session(*, session: LabletSession, now: datetime) -> Reservation:
     """The claim of a session's present attempt, in the pool it waits in."""
-    pool = pool_for_session(session, name=session.pool, now=now)
+    pool = choose_pool_for_session(session, name=session.pool, now=now)
     if session.pool != pool.name:
         session.pool = pool.name
         LabletSession.objects.filter(pk=session.pk).update(pool=pool.name)
-    return claim_for_session(session, pool)
+    return new_session_reservation(session, pool)
 
 
-def pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Pool:
+def choose_pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Pool:
     """The pool of this name if it can hold the session, else why not; without a name the best there is."""
-    return pool_for(
+    return choose_pool(
         name=name,
         system=session.definition.system,
         asked=_on_one_slot(session),
@@ -137,10 +137,10 @@ def pool_for_session(session: LabletSession, *, name: str, now: datetime) -> Poo
     )
 
 
-def claim_for_session(session: LabletSession, pool: Pool) -> Reservation:
+def new_session_reservation(session: LabletSession, pool: Pool) -> Reservation:
     reservation = _claim(session, pool)
     reservation.save(force_insert=True)
-    wake_pool(pool)
+    trigger_tick(pool)
     return reservation
 
 
@@ -152,16 +152,18 @@ def _on_one_slot(session: LabletSession) -> Resources:
     return Resources(*(max(getattr(kernel, name) for kernel in kernels) for name in NAMES))
 
 
-def reserve_again(*, session_ids: Sequence[UUID], now: datetime) -> None:
+def requeue_reservations(*, session_ids: Sequence[UUID], now: datetime) -> None:
     """New claims for sessions that went back to the queue."""
     rows = LabletSession.objects.select_related("revision", "definition").filter(pk__in=session_ids)
     pools = {pool.name: pool for pool in Pool.objects.filter(name__in={row.pool for row in rows})}
     Reservation.objects.bulk_create([_claim(row, pools[row.pool]) for row in rows if row.pool in pools])
     for pool in pools.values():
-        wake_pool(pool)
+        trigger_tick(pool)
 
 
-def end_for_sessions(*, session_ids: Sequence[UUID], pending: Phase, now: datetime, reason: str = "") -> int:
+def end_session_reservations(
+    *, session_ids: Sequence[UUID], pending: Phase, now: datetime, reason: str = ""
+) -> int:
     """Their labs are gone, or were never started: give back slot and ports."""
     active = Reservation.objects.filter(session_id__in=session_ids, phase__in=ACTIVE_PHASES)
     keys = list(active.values_list("pk", flat=True))
@@ -194,9 +196,9 @@ def end_reservations(
         )
         spread = {key for key, _, phase, _, apart in rows if apart and phase == Phase.READY}
         held = [slot_id for key, slot_id, phase, *_ in rows if phase == Phase.READY and key not in spread]
-        _give_back([*held, *_end_parts(spread)], now)
+        _release_leases([*held, *_end_parts(spread)], now)
         for pool_id in {row[3] for row in rows}:
-            wake_pool(Pool(pk=pool_id))
+            trigger_tick(Pool(pk=pool_id))
     return len(rows)
 
 
@@ -210,7 +212,7 @@ def _end_parts(keys: set[UUID]) -> list[UUID]:
     return slot_ids
 
 
-def _give_back(slot_ids: list[UUID], now: datetime) -> None:
+def _release_leases(slot_ids: list[UUID], now: datetime) -> None:
     """Count the leases down; a slot without any is idle from now on."""
     by_count: dict[int, list[UUID]] = {}
     for slot_id, count in Counter(slot_ids).items():
@@ -234,7 +236,7 @@ def _claim(session: LabletSession, pool: Pool) -> Reservation:
         attempt=session.attempt,
         port_names=[port["name"] for port in session.revision.port_template],
         created_at=session.created_at,
-        turn_at=turn_of(session, pool),
+        turn_at=queue_entry_time(session, pool),
         spread=session.definition.placement == Placement.SPREAD,
         labels=session.definition.slot_labels,
         **vars(resources_of(session.revision)),

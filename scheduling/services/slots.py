@@ -11,18 +11,18 @@ from django.db import transaction
 
 from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.errors import InvalidInput, StateConflict
-from lcm.domain.storable_text import storable
-from lcm.events.change_feed import note_slots
+from lcm.domain.storable_text import remove_unstorable
+from lcm.events.change_feed import append_slot_changes
 from lcm.models import ChangeLog
 from lcm.models.definitions import label_map
-from lcm.services.changelog import entry_for, log_change, log_changes
-from lcm.services.validation import need_reason
-from scheduling.capacity.tick_trigger import wake_pool
+from lcm.services.changelog import build_entry, log_change, log_changes
+from lcm.services.validation import require_reason
+from scheduling.capacity.tick_trigger import trigger_tick
 from scheduling.models import DRAINABLE, LIVE, AttemptOutcome, LaunchAttempt, PortAllocation, Slot, SlotState
 from scheduling.services.worker_keys import revoke_worker_keys
 
 # Which states follow which; ERROR and EMPTY can be reached when an instance fails or vanishes.
-FOLLOWING: dict[SlotState, tuple[SlotState, ...]] = {
+TRANSITIONS: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.EMPTY: (SlotState.LAUNCHING,),
     SlotState.LAUNCHING: (SlotState.BOOTING, SlotState.TERMINATING, SlotState.EMPTY, SlotState.ERROR),
     SlotState.BOOTING: (SlotState.BINDING, SlotState.DRAINING, SlotState.TERMINATING, SlotState.EMPTY),
@@ -33,8 +33,8 @@ FOLLOWING: dict[SlotState, tuple[SlotState, ...]] = {
     SlotState.ERROR: (SlotState.EMPTY,),
 }
 # What is written of a worker that was heard of, or answers.
-ANSWERED: dict[str, Any] = {"unanswered_since": None, "failed_probes": 0, "failed_together": False}
-CLEARED: dict[str, Any] = {
+PROBE_RESET: dict[str, Any] = {"unanswered_since": None, "failed_probes": 0, "failed_together": False}
+INSTANCE_RESET: dict[str, Any] = {
     "instance_id": "",
     "endpoint": "",
     "version": "",
@@ -45,7 +45,7 @@ CLEARED: dict[str, Any] = {
     "idle_since": None,
     "interruption_deadline": None,
     "last_heartbeat": None,
-    **ANSWERED,
+    **PROBE_RESET,
     "reported_capacity": None,
 }
 
@@ -69,14 +69,14 @@ def move_slot(
     with `worker_stays` they are still taken.
     """
     old = SlotState(slot.state)
-    if to not in FOLLOWING[old]:
+    if to not in TRANSITIONS[old]:
         raise StateConflict(f"{slot} is {old.label.lower()} and cannot become {to.label.lower()}.")
     timeout = slot.pool.timeout_of(to)
     fields.setdefault("state_deadline", now + timeout if timeout else None)
     gone = to == SlotState.EMPTY and bool(slot.instance_id) and not worker_stays
     if to == SlotState.EMPTY:
-        fields = {**CLEARED, **fields}
-    fields |= {"state": to, "reason": storable(reason)[:500], "last_state_change": now}
+        fields = {**INSTANCE_RESET, **fields}
+    fields |= {"state": to, "reason": remove_unstorable(reason)[:500], "last_state_change": now}
     guard = {**(still or {}), **({"lease_count": 0} if unleased or to == SlotState.EMPTY else {})}
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, state=old, **guard).update(**fields):
@@ -84,15 +84,15 @@ def move_slot(
         for name, value in fields.items():
             setattr(slot, name, value)
         if old == SlotState.LAUNCHING and to != SlotState.BOOTING:
-            _call_off(slot, now=now, reason=slot.reason)
+            _close_open_attempt(slot, now=now, reason=slot.reason)
         if gone:
             PortAllocation.objects.filter(slot=slot).delete()
         log_changes([_step(slot, old, to, actor, slot.reason, now)])
-        note_slots([(slot.pk, slot.pool.name)], now=now)
+        append_slot_changes([(slot.pk, slot.pool.name)], now=now)
         if to == SlotState.EMPTY:
             revoke_worker_keys(slot=slot, now=now)
         if to in (SlotState.READY, SlotState.EMPTY):
-            wake_pool(slot.pool)
+            trigger_tick(slot.pool)
     return True
 
 
@@ -100,7 +100,7 @@ def move_slots(
     *, slots: Sequence[Slot], old: SlotState, to: SlotState, now: datetime, reason: str = "", **fields: Any
 ) -> list[Slot]:
     """One step for many slots of a pool together; those that moved on meanwhile stay out of it."""
-    if to not in FOLLOWING[old] or old == SlotState.LAUNCHING or to == SlotState.EMPTY:
+    if to not in TRANSITIONS[old] or old == SlotState.LAUNCHING or to == SlotState.EMPTY:
         raise ValueError(f"{old} to {to} is not a step for many slots at once")
     with transaction.atomic():
         locked = Slot.objects.select_for_update().filter(pk__among=[slot.pk for slot in slots], state=old)
@@ -121,7 +121,7 @@ def move_slots(
 
 def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: datetime) -> Slot:
     """Give a slot no more sessions, or let it have some again; those on it stay."""
-    need_reason(reason)
+    require_reason(reason)
     word = "cordoned" if cordoned else "uncordoned"
     with transaction.atomic():
         if not Slot.objects.filter(pk=slot.pk, cordoned=not cordoned, state__in=LIVE).update(
@@ -130,13 +130,13 @@ def cordon_slot(*, slot: Slot, cordoned: bool, reason: str, actor: Actor, now: d
             raise StateConflict(f"{slot} is {_fresh(slot).lower()} or {word} already.")
         slot.cordoned = cordoned
         log_change(slot, actor=actor, event=f"slot_{word}", message=f"{slot} {word}", reason=reason, now=now)
-        wake_pool(slot.pool)
+        trigger_tick(slot.pool)
     return slot
 
 
 def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Actor, now: datetime) -> Slot:
     """Say what is special about a worker; sessions on it stay. Its next worker has its own labels."""
-    need_reason(reason)
+    require_reason(reason)
     try:
         label_map(labels)
     except ValidationError as error:
@@ -153,13 +153,13 @@ def label_slot(*, slot: Slot, labels: Mapping[str, str], reason: str, actor: Act
                 slot, actor=actor, event="slot_labelled", message=f"{slot} labelled", reason=reason,
                 before={"labels": before}, after={"labels": slot.labels}, now=now,
             )  # fmt: skip
-            wake_pool(slot.pool)
+            trigger_tick(slot.pool)
     return slot
 
 
 def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """Take a slot out of service once its leases have ended."""
-    need_reason(reason)
+    require_reason(reason)
     if slot.state not in DRAINABLE or not move_slot(
         slot=slot, to=SlotState.DRAINING, now=now, reason=reason, actor=actor
     ):
@@ -169,7 +169,7 @@ def drain_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
 
 def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """End the instance now; refused while sessions are on it."""
-    need_reason(reason)
+    require_reason(reason)
     if slot.lease_count:
         raise StateConflict(f"{slot} has {_leases(slot)}: drain it, or stop its sessions first.")
     if slot.state not in LIVE or not move_slot(
@@ -181,7 +181,7 @@ def terminate_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> S
 
 def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     """Let a slot in error be used again at once."""
-    need_reason(reason)
+    require_reason(reason)
     with transaction.atomic():
         if slot.state != SlotState.ERROR or not move_slot(
             slot=slot, to=SlotState.EMPTY, now=now, reason=reason, actor=actor
@@ -195,7 +195,7 @@ def retry_slot(*, slot: Slot, reason: str, actor: Actor, now: datetime) -> Slot:
     return slot
 
 
-def note_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: Actor = SYSTEM) -> bool:
+def record_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: Actor = SYSTEM) -> bool:
     """Write down that the instance will be taken away; the tick does what follows from it."""
     with transaction.atomic():
         fresh = Slot.objects.filter(pk=slot.pk, state__in=LIVE, interruption_deadline=None)
@@ -205,13 +205,13 @@ def note_interruption(*, slot: Slot, deadline: datetime, now: datetime, actor: A
         left = max(deadline - now, timedelta(0)).total_seconds()
         message = f"{slot} will be taken away in {left:.0f} s"
         log_change(slot, actor=actor, event="slot_interruption", message=message, now=now)
-        note_slots([(slot.pk, slot.pool.name)], now=now)
-        wake_pool(slot.pool)
+        append_slot_changes([(slot.pk, slot.pool.name)], now=now)
+        trigger_tick(slot.pool)
     return True
 
 
 def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, now: datetime) -> ChangeLog:
-    return entry_for(
+    return build_entry(
         slot,
         actor=actor,
         event="slot_state",
@@ -223,7 +223,7 @@ def _step(slot: Slot, old: SlotState, to: SlotState, actor: Actor, reason: str, 
     )
 
 
-def _call_off(slot: Slot, *, now: datetime, reason: str) -> None:
+def _close_open_attempt(slot: Slot, *, now: datetime, reason: str) -> None:
     """Nobody waits for an answer any more: an instance that still comes is an orphan."""
     LaunchAttempt.objects.filter(slot=slot, outcome=AttemptOutcome.OPEN).update(
         outcome=AttemptOutcome.LOST, finished_at=now, error=reason[:500]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from scheduling.pages.supply import written
+from scheduling.pages.supply import display_name
 
 register = template.Library()
-register.filter(written)
+register.filter(display_name)

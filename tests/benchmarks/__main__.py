@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
-from tests.bench import postgres_server, valkey_server
-from tests.bench.environment import clean_environment
+from tests.support import postgres_server, valkey_server
+from tests.support.environment import clean_environment
 
 BENCHMARKS = (
     "lists", "pages", "paint", "tick", "placement", "usage", "observations", "watch", "controller",

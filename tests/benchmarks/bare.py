@@ -13,7 +13,7 @@ from rest_framework.response import Response  # isort: skip
 from rest_framework.views import APIView  # isort: skip
 
 from lcm import urls  # isort: skip
-from lcm.models import IdempotentAnswer  # isort: skip
+from lcm.models import IdempotentResponse  # isort: skip
 
 
 class BareInsert(APIView):
@@ -22,7 +22,7 @@ class BareInsert(APIView):
     permission_classes: list[Any] = []
 
     def post(self, request: Request) -> Response:
-        row = IdempotentAnswer.objects.create(
+        row = IdempotentResponse.objects.create(
             principal="bench", key=str(uuid4()), fingerprint="", body=request.data
         )
         return Response({"id": str(row.pk)})

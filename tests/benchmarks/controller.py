@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from lcm.cml.simulator.process import SimulatorProcess
-from tests.bench.control_plane import wait_until
 from tests.benchmarks.measuring import Timing, print_table, start_django
 from tests.benchmarks.planes import cpu_seconds_of, running_plane
-from tests.controller.plane import ControllerProcess
+from tests.support.control_plane import wait_until
+from tests.support.controller_plane import ControllerProcess
 
 WORKERS = 20
 LABS = 200
@@ -54,7 +54,7 @@ def main() -> None:
     ):
         key, ends_in = _prepare(), 150.0
         with tempfile.TemporaryDirectory(prefix="lcm-controller-") as folder:
-            from tests.controller.plane import ControllerProcess
+            from tests.support.controller_plane import ControllerProcess
 
             slow = {
                 "HEARTBEAT_SECONDS": "10",

@@ -15,7 +15,7 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Kernel, LabletSession, Priority, SessionTransition
 from lcm.models.sessions import KernelStatus
-from lcm.services.kernels import kernels_for
+from lcm.services.kernels import build_kernels
 from scheduling.models import (
     LaunchAttempt,
     Phase,
@@ -27,7 +27,7 @@ from scheduling.models import (
     TickRun,
 )
 from scheduling.services.pools import create_pool
-from tests.factories import make_definition, make_person, make_project
+from tests.support.factories import make_definition, make_person, make_project
 
 # What a slot is at the start, in turn: (state, has a session on it).
 EMPTY, READY, FULL = (SlotState.EMPTY, False), (SlotState.READY, False), (SlotState.READY, True)
@@ -57,7 +57,7 @@ class CapacityFiller:
         assert self.revision is not None
         one = self._session(SessionStatus.PENDING)
         amounts = ("node_label", "node_definition", "cpu_cores", "memory_gb", "storage_gb", "gpu")
-        self.parts = [{name: getattr(each, name) for name in amounts} for each in kernels_for(one)]
+        self.parts = [{name: getattr(each, name) for name in amounts} for each in build_kernels(one)]
         self.port_names = [port["name"] for port in self.revision.port_template]
 
     def fill(self, case: str, *, pending: int, slots: int, room_for: int = 1) -> Pool:

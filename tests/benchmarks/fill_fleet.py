@@ -12,14 +12,14 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Model
 
-from lcm.db.bulk import insert_rows, update_each
+from lcm.db.bulk import insert_rows, update_rows
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import Job, JobState, LabletDefinition, LabletSession, TokenKind
 from lcm.services import import_job
 from lcm.services.tokens import create_token
 from observations.models import DriftReview
-from observations.models.aggregates import DefinitionAssessment, Verdict
+from observations.models.aggregates import DefinitionAssessment, ProvisioningClass
 from scheduling.models import Phase, Pool, QueueOrder, Reservation, Slot, SlotState, TickRun
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_sessions import Filler
@@ -82,12 +82,12 @@ def _definitions(count: int, chance: random.Random, now: datetime) -> list[tuple
         ],
     )
     _copies(first.current_revision, [{"id": revision, "definition_id": key} for key, revision in keys])
-    update_each(LabletDefinition, ["current_revision"], keys)
+    update_rows(LabletDefinition, ["current_revision"], keys)
     DefinitionAssessment.objects.bulk_create(
         [
             DefinitionAssessment(
                 definition_id=key,
-                verdict=chance.choice(Verdict.values),
+                verdict=chance.choice(ProvisioningClass.values),
                 worth=Decimal(chance.randint(0, 9999)),
                 n=9,
             )
@@ -186,7 +186,7 @@ def _drift(definitions: list[tuple[UUID, UUID]], now: datetime) -> None:
 def _jobs_and_tokens(now: datetime) -> None:
     for number in range(100):
         Job.objects.create(
-            kind=import_job.KIND,
+            kind=import_job.JOB_KIND,
             title=f"Import {number}",
             state=JobState.DONE,
             actor="admin",

@@ -19,7 +19,7 @@ from observations.services.aggregates import rebuild_definition
 from scheduling.models import Phase, PortAllocation, Reservation, Slot, SlotState
 from scheduling.services.pools import create_pool
 from tests.benchmarks.fill_capacity import insert
-from tests.factories import make_definition, make_person, make_project
+from tests.support.factories import make_definition, make_person, make_project
 
 NODES = 50
 DEFINITIONS = 200

@@ -9,7 +9,7 @@ from django.db import connection
 from fairshare.arithmetic.units import RESOURCES, UNITS_AN_HOUR
 from fairshare.models import UsageBucket, UsageCheck
 from fairshare.models.levels import ROOT, Level
-from fairshare.selectors.trees import SubjectKey, places
+from fairshare.selectors.trees import SubjectKey, organisation
 from fairshare.services.calculation import calculate_pool
 from fairshare.services.policies import save_policy, set_weights
 from lcm.domain.actors import SYSTEM
@@ -33,7 +33,7 @@ def fill_shares(pool: Pool, now: datetime) -> None:
         checked_at=now, first_day=days[-1], last_day=days[0], record_count=0, difference_count=0
     )
     save_policy(pool=pool, actor=SYSTEM, reason="filled", resource_weights={"gpu": 12.0})
-    where = places()
+    where = organisation()
     keys = [SubjectKey(Level.DOMAIN, pk, ROOT) for pk in where.domains]
     keys += [SubjectKey(Level.PROJECT, pk, domain) for pk, domain in where.domain_of.items()]
     set_weights(pool=pool, weights=dict.fromkeys(keys[::2], 2.0), actor=SYSTEM, reason="filled")

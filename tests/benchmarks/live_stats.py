@@ -14,9 +14,9 @@ from pathlib import Path
 from uuid import UUID
 
 from lcm.supervisor.child_process import die_with_parent
-from tests.bench.control_plane import free_address, wait_until
-from tests.bench.prometheus import PrometheusServer, prometheus_server
 from tests.benchmarks.measuring import Timing, measure, print_table, start_django
+from tests.support.control_plane import free_address, wait_until
+from tests.support.prometheus import PrometheusServer, prometheus_server
 
 SIZES = (500, 5_000)
 NODES_A_SESSION = 10
@@ -94,9 +94,9 @@ def main() -> None:
 
     from lcm.domain.roles import Role
     from observations.livestats.live_stats import query_kernel_live_stats
-    from observations.livestats.prometheus_settings import Options
+    from observations.livestats.prometheus_settings import PrometheusSettings
     from observations.livestats.promql import Queries
-    from tests.factories import make_person
+    from tests.support.factories import make_person
 
     ids = [UUID(int=number + 1, version=4) for number in range(max(SIZES))]
     client = APIClient()
@@ -105,7 +105,9 @@ def main() -> None:
     with exporter(exposition(ids)) as address:
         job = {"job_name": "bench", "static_configs": [{"targets": [address]}]}
         with prometheus_server([job], scrape_seconds=SCRAPE_SECONDS) as server:
-            options = Options(url=server.url, window=WINDOW, scrape_interval=SCRAPE_SECONDS, timeout=60)
+            options = PrometheusSettings(
+                url=server.url, window=WINDOW, scrape_interval=SCRAPE_SECONDS, timeout=60
+            )
             settings.CONFIG |= {
                 "PROMETHEUS_URL": server.url,
                 "PROMETHEUS_TIMEOUT": 60.0,

@@ -52,7 +52,7 @@ def main() -> None:
 def _posts(filler) -> None:  # type: ignore[no-untyped-def]
     from django.db import connection
 
-    from tests.factories import make_controller
+    from tests.support.factories import make_controller
 
     vendor = connection.vendor
     count = POSTS[vendor]
@@ -137,7 +137,7 @@ def _send(posts: Sequence[Post], address: str, key: str, ready: Barrier) -> list
 @contextmanager
 def _web() -> Iterator[tuple[str, int]]:
     """Web processes as in production, with the bare address added."""
-    from tests.bench.control_plane import free_address, wait_until
+    from tests.support.control_plane import free_address, wait_until
 
     address = free_address()
     env = {**os.environ, "WEB_BIND": str(address), "WEB_WORKERS": str(PROCESSES), "DATABASE_POOL_SIZE": "4"}
@@ -229,7 +229,7 @@ def _page(path: str):  # type: ignore[no-untyped-def]
     from django.test.utils import CaptureQueriesContext
 
     from lcm.models import User
-    from tests.factories import Role, make_person
+    from tests.support.factories import Role, make_person
 
     user = User.objects.filter(username="bench-admin").first() or make_person("bench-admin", Role.ADMIN)
     client = Client()

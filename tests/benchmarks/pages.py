@@ -12,8 +12,8 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from tests.bench.visiting import LISTS, PANELS, filled
 from tests.benchmarks.measuring import measure_page, print_table, start_django
+from tests.support.page_list import LISTS, PANELS, filled
 
 LIST_QUERIES, DETAIL_QUERIES, P95_MS = 12, 20, 150
 TIMES = 20
@@ -57,12 +57,12 @@ def _sum_usage() -> float:
     from django.utils import timezone
 
     from fairshare.selectors.usage import Period
-    from fairshare.services.usage_totals import Question, keep_sums
+    from fairshare.services.usage_totals import UsageQuery, cache_totals
 
     now = timezone.now()
     period = Period(now.date() - timedelta(days=27), now.date(), "cml-eu")
     begun = time.perf_counter()
-    keep_sums(Question(period, "user", "cpu_cores"), now=now)
+    cache_totals(UsageQuery(period, "user", "cpu_cores"), now=now)
     return time.perf_counter() - begun
 
 

@@ -19,11 +19,11 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.bench.chromium import chromium, driver_environment
-from tests.bench.control_plane import ControlPlane, wait_until
-from tests.bench.visiting import FLAGS, log_in, places
 from tests.benchmarks.measuring import Timing, print_table
 from tests.benchmarks.planes import cpu_seconds_of, running_plane
+from tests.support.chromium import chromium, driver_environment
+from tests.support.control_plane import ControlPlane, wait_until
+from tests.support.page_list import FLAGS, log_in, places
 
 AIM_MS = 300
 FIRST_VISITS, NEXT_VISITS = 7, 30

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench.control_plane import ControlPlane, control_plane, free_address
+from tests.support.control_plane import ControlPlane, control_plane, free_address
 
 SERVERS = ("DATABASE_URL", "REDIS_URL")
 

@@ -75,7 +75,7 @@ def _aggregation(filler: UsageFiller, count: int) -> list[str]:
 
 def _factors(filler: UsageFiller) -> list[list[str]]:
     """People with usage on three days each; the first calculation makes rows, the second changes them."""
-    from fairshare.selectors.level_factors import standings
+    from fairshare.selectors.level_factors import pool_level_factors
     from fairshare.selectors.trees import policy_of, tree_of
     from fairshare.services.calculation import calculate_pool, factors_of
 
@@ -87,7 +87,7 @@ def _factors(filler: UsageFiller) -> list[list[str]]:
     read = _timed(lambda: tree_of(filler.pool, policy, now=NOW))
     first = _timed(lambda: calculate_pool(filler.pool, now=NOW))
     second = _timed(lambda: calculate_pool(filler.pool, now=NOW + timedelta(days=1)))
-    asked = _timed(lambda: standings(filler.pool))
+    asked = _timed(lambda: pool_level_factors(filler.pool))
     count = filler.people
     return [
         _row("factors: read and compute", len(results), computed - begun, None, "≤ 2 s"),

@@ -60,7 +60,7 @@ def main() -> None:
     from django.utils import timezone
 
     from lcm.domain.actors import SYSTEM
-    from lcm.events.change_feed import note_slots
+    from lcm.events.change_feed import append_slot_changes
     from lcm.models import TokenKind
     from lcm.services.tokens import create_token
 
@@ -75,7 +75,7 @@ def main() -> None:
     )
 
     def change() -> None:
-        note_slots([(uuid4(), "bench")], now=timezone.now())
+        append_slot_changes([(uuid4(), "bench")], now=timezone.now())
         close_old_connections()
 
     rows = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.core.management import get_commands
 
-from tests.bench.control_plane import ROOT
+from tests.support.control_plane import ROOT
 
 PROGRAMS = Path(sys.executable).parent
 INSTALLED_AT = "/opt/lcm"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, problems
+from tests.support.environment import SETTINGS
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

@@ -4,8 +4,8 @@ import json
 import re
 import tomllib
 
-from tests.bench.control_plane import ROOT
 from tests.deploy.commands import DEPLOY, problems
+from tests.support.control_plane import ROOT
 
 LINES = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
 STEPS = [line.split(None, 1) for line in LINES if line and not line.startswith("#")]

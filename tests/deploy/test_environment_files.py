@@ -7,9 +7,9 @@ import yaml
 
 from lcm.config.environment import read_settings
 from lcm.controller.config import read_config
-from tests.bench.control_plane import ROOT
-from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, variables
+from tests.support.control_plane import ROOT
+from tests.support.environment import SETTINGS
 
 LCM = variables(DEPLOY / "lcm.env.example")
 CONTROLLER = variables(DEPLOY / "controller.env.example")

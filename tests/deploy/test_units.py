@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lcm.supervisor.processes import MEMORY
-from tests.bench.control_plane import ROOT
-from tests.bench.environment import SETTINGS
 from tests.deploy.commands import DEPLOY, INSTALLED_AT, problems
+from tests.support.control_plane import ROOT
+from tests.support.environment import SETTINGS
 
 UNITS = sorted((DEPLOY / "systemd").iterdir())
 SERVICES = [unit for unit in UNITS if unit.suffix == ".service"]

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.bench.control_plane import ROOT
+from tests.support.control_plane import ROOT
 
 
 def commands_of(page: str, section: str) -> list[str]:

@@ -7,7 +7,7 @@ from markdown.extensions.toc import slugify
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from tests.bench.control_plane import ROOT
+from tests.support.control_plane import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)

@@ -6,7 +6,7 @@ from fairshare.api import urls as fairshare
 from lcm.api import urls as core
 from observations.api import urls as observations
 from scheduling.api import urls as capacity
-from tests.bench.control_plane import ROOT
+from tests.support.control_plane import ROOT
 
 
 def documented():

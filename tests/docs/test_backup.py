@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 
 from lcm.models import LabletSession
-from tests.bench.postgres_programs import find_programs
 from tests.docs.commands import commands_of, run
+from tests.support.postgres_programs import find_programs
 
 BOTH_SESSIONS = 2
 

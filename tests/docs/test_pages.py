@@ -6,7 +6,7 @@ import re
 import pytest
 
 from scheduling.capacity.runtimes.registry import runtime_problems
-from tests.bench.control_plane import ROOT
+from tests.support.control_plane import ROOT
 
 DOCS = ROOT / "docs"
 

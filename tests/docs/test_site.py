@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from mkdocs.exceptions import Abort
 
-from tests.bench.control_plane import ROOT
 from tests.docs.site import build_site, is_broken, links_of
+from tests.support.control_plane import ROOT
 
 LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?((?:https?:)?//[^\s\">]+)")
 

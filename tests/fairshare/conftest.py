@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.capacity import tick_trigger
-from tests.fairshare.stage import Stage
+from tests.support.fairshare_setup import Stage
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import Priority
 from scheduling.models import Pool
-from scheduling.selectors.fair_share import standings_of
-from tests.fairshare.stage import Stage
-from tests.fairshare.test_calculation import key
-from tests.scheduling.fakes import FakeRuntime
-from tests.scheduling.fleet import Fleet
+from scheduling.selectors.fair_share import factors_in_pool
+from tests.fairshare.services.test_calculation import key
+from tests.support.fairshare_setup import Stage
+from tests.support.fake_runtime import FakeRuntime
+from tests.support.fleet import Fleet
 
 WITHOUT = "actions: [allocate]\nplugins: [{name: resources}, {name: priority}, {name: submit_order}]\n"
 
@@ -63,7 +63,7 @@ def test_a_pool_without_the_plugin_places_by_age_and_its_policy_is_warned_of(sta
 def test_weights_reach_the_scheduler(stage, tight):
     set_weights(pool=stage.pool, weights={key(stage, "academy"): 4, key(stage, "ccna"): 2}, actor=SYSTEM)
     stage.run("calculate")
-    found = standings_of(stage.pool)
+    found = factors_in_pool(stage.pool)
     ann = found[(stage.people["ann"].pk, stage.projects["ccna"].pk)]
     assert ann.weights == (4.0, 2.0, 1.0)
     cyd = found[(stage.people["cyd"].pk, stage.projects["soc"].pk)]

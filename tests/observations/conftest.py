@@ -10,7 +10,7 @@ import pytest
 
 from lcm.domain.lifecycle import SessionStatus
 from lcm.models import LabletDefinition, LabletSession
-from tests.observations.labs import lived, post, seen
+from tests.support.observed_labs import lived, post, seen
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from fairshare.arithmetic.simulation import BadDocument, simulate
+from fairshare.arithmetic.simulation import InvalidDocument, simulate
 
 _COLUMNS = (
     ("weight", "Weight", 8), ("level_share", "Level share", 12), ("norm_share", "Norm share", 11),
@@ -30,7 +30,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: str, json: bool, **options: Any) -> None:
         try:
             rows = simulate(_read(file))
-        except BadDocument as error:
+        except InvalidDocument as error:
             raise CommandError(str(error)) from error
         self.stdout.write(_as_json(rows) if json else _as_table(rows))
 

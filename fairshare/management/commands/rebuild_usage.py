@@ -11,13 +11,13 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from fairshare.services.usage_buckets import Difference, check_usage, rebuild_day, recorded_days
+from fairshare.services.usage_buckets import BucketDifference, check_usage, rebuild_day, recorded_days
 from lcm.domain.errors import StateConflict
 
 WIDTH = 30
 
 
-class Progress:
+class ProgressBar:
     """`with Progress(10, "day", stream) as progress: progress.step()`."""
 
     def __init__(self, total: int, noun: str, stream: Any) -> None:
@@ -29,7 +29,7 @@ class Progress:
         self.done += count
         self._show()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         self._show()
         return self
 
@@ -73,16 +73,16 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(found):,} buckets were mended in {days}.")
 
     def _check(self, first: date, last: date, days: str) -> None:
-        with Progress((last - first).days + 1, "day", self.stderr) as progress:
+        with ProgressBar((last - first).days + 1, "day", self.stderr) as progress:
             result = check_usage(first=first, last=last, now=timezone.now(), after_day=progress.step)
         self._print(result.differences[:SHOWN], result.difference_count)
         if result.difference_count:
             raise CommandError(f"{result.difference_count:,} buckets differ from their records in {days}.")
         self.stdout.write(f"Records and buckets are equal in {days}.")
 
-    def _rebuild(self, first: date, last: date) -> Iterator[Difference]:
+    def _rebuild(self, first: date, last: date) -> Iterator[BucketDifference]:
         count = (last - first).days + 1
-        with Progress(count, "day", self.stderr) as progress:
+        with ProgressBar(count, "day", self.stderr) as progress:
             for number in range(count):
                 try:
                     yield from rebuild_day(first + timedelta(days=number))

@@ -11,10 +11,10 @@ from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
 
 from lcm.api.authentication import actor_of
-from lcm.api.idempotency import IdempotentPosts
+from lcm.api.idempotency import IdempotentPostMixin
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.unknown_keys import unknown_keys
-from lcm.domain.access import Rule
+from lcm.domain.access import AccessPolicy
 from lcm.domain.actors import Actor
 from lcm.models.base import ID_PATTERN
 
@@ -33,10 +33,10 @@ deletion_schema = extend_schema(
 )
 
 
-class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
+class LcmViewSet(IdempotentPostMixin, viewsets.GenericViewSet[M]):
     """Rules by action, services for changes, cursor paging; ids are UUIDs."""
 
-    access: dict[str, Rule]
+    access: dict[str, AccessPolicy]
     sorts: tuple[str, ...] = ("-created_at",)
     lookup_value_regex = ID_PATTERN
 
@@ -63,7 +63,7 @@ class LcmViewSet(IdempotentPosts, viewsets.GenericViewSet[M]):
         """Refuse a body with fields, for a request that takes none."""
         self.taken(serializers.Serializer, request)
 
-    def reason_to_delete(self, request: Request) -> str:
+    def deletion_reason(self, request: Request) -> str:
         """Return the reason from the body or from the address."""
         if request.data:
             return str(self.taken(ReasonSerializer, request)["reason"])

@@ -62,15 +62,15 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
 
     @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.reason_to_delete(request)
+        reason = self.deletion_reason(request)
         services.delete_definition(definition=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
     @extend_schema(
         request=s.DefinitionImportSerializer,
         responses={
-            201: s.ImportAnswerSerializer,
-            200: OpenApiResponse(s.ImportAnswerSerializer, description="A dry run: nothing was saved."),
+            201: s.ImportResultSerializer,
+            200: OpenApiResponse(s.ImportResultSerializer, description="A dry run: nothing was saved."),
         },
     )
     @action(detail=False, methods=["post"], url_path="import", url_name="import", filterset_class=None)
@@ -83,7 +83,7 @@ class DefinitionViewSet(ReadViewSet[LabletDefinition]):
                 raise InvalidInput({"name": "A definition needs a name."})
             definition = services.import_definition(**data, actor=self.actor, now=self.now())
         answer = {"definition": definition, "understood": understood.to_dict()}
-        return Response(s.ImportAnswerSerializer(answer).data, status=201 if definition else 200)
+        return Response(s.ImportResultSerializer(answer).data, status=201 if definition else 200)
 
     @extend_schema(request=s.StatusChangeSerializer, responses=s.DefinitionDetailSerializer)
     @action(detail=True, methods=["post"], url_path="status")

@@ -36,12 +36,12 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
         principal: Any = self.request.user
         if self.action == "list":
             return controller_sessions.sessions_on_slots(principal.scope)
-        return controller_sessions.in_scope(sessions(), principal.scope)
+        return controller_sessions.sessions_in_scope(sessions(), principal.scope)
 
     @extend_schema(responses=s.ControllerSessionSerializer(many=True))
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
-        return self.get_paginated_response(controller_sessions.described(list(page or ())))
+        return self.get_paginated_response(controller_sessions.session_payloads(list(page or ())))
 
     @extend_schema(responses=s.ControllerSessionSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -52,7 +52,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
     def transitions(self, request: Request, pk: str) -> Response:
         data = self.taken(s.TransitionRequestSerializer, request)
         session = transition_session(
-            session=self._believed(data),
+            session=self._expected_session(data),
             to=SessionStatus(data["to_status"]),
             reason=data["reason"],
             ends_at=data.get("ends_at"),
@@ -67,7 +67,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
         """LCM decides what follows: another attempt, stopping what is left, or the end."""
         data = self.taken(s.FailureSerializer, request)
         session = report_failure(
-            session=self._believed(data),
+            session=self._expected_session(data),
             reason=data["reason"],
             lab_is_gone=data["lab_is_gone"],
             actor=self.actor,
@@ -75,7 +75,7 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
         )
         return self._shown(session)
 
-    def _believed(self, data: dict[str, Any]) -> LabletSession:
+    def _expected_session(self, data: dict[str, Any]) -> LabletSession:
         """The session as the controller believes it to be: refused when it has moved on."""
         session = self.get_object()
         session.status = data.get("from_status", session.status)
@@ -84,4 +84,4 @@ class InternalSessionViewSet(LcmViewSet[LabletSession]):
 
     def _shown(self, session: LabletSession) -> Response:
         fresh = LabletSession.objects.select_related("definition", "revision").get(pk=session.pk)
-        return Response(controller_sessions.described([fresh])[0])
+        return Response(controller_sessions.session_payloads([fresh])[0])

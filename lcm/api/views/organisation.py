@@ -47,7 +47,7 @@ class DomainViewSet(ReadViewSet[Domain]):
 
     @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.reason_to_delete(request)
+        reason = self.deletion_reason(request)
         services.delete_domain(domain=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 
@@ -76,7 +76,7 @@ class ProjectViewSet(ReadViewSet[Project]):
 
     @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
-        reason = self.reason_to_delete(request)
+        reason = self.deletion_reason(request)
         services.delete_project(project=self.get_object(), reason=reason, actor=self.actor)
         return Response(status=204)
 

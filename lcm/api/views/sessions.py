@@ -12,18 +12,18 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from lcm.api import serializers as s
-from lcm.api.authentication import Controller
+from lcm.api.authentication import ControllerPrincipal
 from lcm.api.views.base import ReadViewSet
 from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
 from lcm.models import LabletSession
 from lcm.selectors import sessions as selectors
-from lcm.selectors.controller_sessions import in_scope
+from lcm.selectors.controller_sessions import sessions_in_scope
 from lcm.services import sessions as services
-from lcm.services.session_reports import note_arrival
+from lcm.services.session_reports import record_arrival
 from lcm.web.filters import SessionFilter
 
 
-class ScopedSessions(ReadViewSet[LabletSession]):
+class ScopedSessionViewSet(ReadViewSet[LabletSession]):
     """People see all sessions, a controller those in its scope."""
 
     queryset = LabletSession.objects.none()
@@ -33,8 +33,8 @@ class ScopedSessions(ReadViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         rows = (
-            in_scope(selectors.sessions(), principal.scope)
-            if isinstance(principal, Controller)
+            sessions_in_scope(selectors.sessions(), principal.scope)
+            if isinstance(principal, ControllerPrincipal)
             else selectors.sessions()
         )
         return rows if self.action == "list" else rows.prefetch_related("kernels", "transitions")
@@ -48,7 +48,7 @@ class ScopedSessions(ReadViewSet[LabletSession]):
 
 
 @extend_schema(tags=["sessions"])
-class SessionViewSet(ScopedSessions):
+class SessionViewSet(ScopedSessionViewSet):
     """Labs that people asked for."""
 
     access = {
@@ -89,5 +89,5 @@ class SessionViewSet(ScopedSessions):
     def arrive(self, request: Request, pk: str) -> Response:
         """The user is there; saying so twice is fine."""
         self.refuse_fields(request)
-        session = note_arrival(session=self.get_object(), actor=self.actor, now=self.now())
+        session = record_arrival(session=self.get_object(), actor=self.actor, now=self.now())
         return self.shown(session)

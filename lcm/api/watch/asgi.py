@@ -7,13 +7,13 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.exception import convert_exception_to_response
 
-from lcm.web.server.asgi_handler import Handler
+from lcm.web.server.asgi_handler import LcmAsgiHandler
 from lcm.web.server.middleware import RequestContextMiddleware
 
 PATH = "/api/internal/watch"
 
 
-class WatchHandler(Handler):
+class WatchHandler(LcmAsgiHandler):
     """No log-ins, forms or messages: request id, log and metrics, then the view."""
 
     def load_middleware(self, is_async: bool = False) -> None:
@@ -24,7 +24,7 @@ class WatchHandler(Handler):
         self._middleware_chain = convert_exception_to_response(RequestContextMiddleware(view))
 
 
-class WatchFirst:
+class WatchDispatcher:
     """The watch to its own handler, everything else to Django as a whole."""
 
     def __init__(self, django: Any) -> None:

@@ -17,11 +17,11 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from lcm.api.watch.subscription import Subscription
-from lcm.api.watch.window import Window
-from lcm.domain.errors import DatabaseAway
+from lcm.api.watch.window import FeedWindow
+from lcm.domain.errors import DatabaseUnavailable
 from lcm.events import change_feed_reader
-from lcm.events.change_feed import number_entries
-from lcm.events.change_feed_reader import Change, Reach
+from lcm.events.change_feed import assign_revisions
+from lcm.events.change_feed_reader import FeedBounds, FeedChange
 from lcm.web.server.database_health import while_database_answers
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ LINGER = 60.0
 GATHER = 0.01
 
 
-class Hub:
+class FeedHub:
     """`waiting` holds, by pool, an event for each watcher."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, set[asyncio.Event]] = {}
-        self._window: Window | None = None
+        self._window: FeedWindow | None = None
         self._is_current = False
         self._wake = asyncio.Event()
         self._look = asyncio.Lock()
@@ -59,7 +59,7 @@ class Hub:
                 if not self.waiting[pool]:
                     del self.waiting[pool]
 
-    async def window(self) -> Window:
+    async def window(self) -> FeedWindow:
         """The feed as this process knows it; read anew when nobody has kept it up to date."""
         if self._task is None or self._task.done():
             self._is_current = False
@@ -72,16 +72,16 @@ class Hub:
                     return await self._read()
         return self._window
 
-    async def look(self) -> Window:
+    async def look(self) -> FeedWindow:
         """Read what is new and wake those whom it concerns."""
         async with self._look:
             return await self._read()
 
-    async def _read(self) -> Window:
-        seen = self._window.reach.revision if self._window else None
+    async def _read(self) -> FeedWindow:
+        seen = self._window.bounds.revision if self._window else None
         changes, reach = await while_database_answers(lambda: asyncio.to_thread(_read_after, seen))
         if changes is None or self._window is None:
-            self._window = Window(reach)
+            self._window = FeedWindow(reach)
         else:
             self._window.add(changes, reach)
         for pool in {change.pool for change in changes or ()}:
@@ -104,7 +104,7 @@ class Hub:
                 idle = 0.0
                 try:
                     await self.look()
-                except (DatabaseError, DatabaseAway) as error:
+                except (DatabaseError, DatabaseUnavailable) as error:
                     logger.warning("watch_look_failed", extra={"error": str(error)})
 
 
@@ -114,12 +114,12 @@ async def _woken(event: asyncio.Event, seconds: float) -> None:
         await asyncio.sleep(GATHER)
 
 
-def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
+def _read_after(revision: int | None) -> tuple[list[FeedChange] | None, FeedBounds]:
     """In a thread: number what was committed, read what follows; None when that cannot be told any more."""
     try:
         while change_feed_reader.has_unnumbered():
-            number_entries()
-        reach = change_feed_reader.reach()
+            assign_revisions()
+        reach = change_feed_reader.feed_bounds()
         if revision is None or not reach.forgotten <= revision <= reach.revision:
             return None, reach
         return _changes(revision, reach.revision), reach
@@ -127,8 +127,8 @@ def _read_after(revision: int | None) -> tuple[list[Change] | None, Reach]:
         close_old_connections()
 
 
-def _changes(after: int, until: int) -> list[Change]:
-    found: list[Change] = []
+def _changes(after: int, until: int) -> list[FeedChange]:
+    found: list[FeedChange] = []
     while after < until:
         page = change_feed_reader.changes_after(after, limit=READ_AT_ONCE)
         found += [change for change in page if change.revision <= until]
@@ -138,12 +138,12 @@ def _changes(after: int, until: int) -> list[Change]:
     return found
 
 
-_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, FeedHub] = WeakKeyDictionary()
 
 
-def hub() -> Hub:
+def hub() -> FeedHub:
     """The hub of this process's event loop."""
     loop = asyncio.get_running_loop()
     if loop not in _hubs:
-        _hubs[loop] = Hub()
+        _hubs[loop] = FeedHub()
     return _hubs[loop]

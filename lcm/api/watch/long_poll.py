@@ -9,34 +9,34 @@ from dataclasses import dataclass
 
 from django.db import close_old_connections
 
-from lcm.api.watch.hub import Hub
-from lcm.api.watch.window import Window
+from lcm.api.watch.hub import FeedHub
+from lcm.api.watch.window import FeedWindow
 from lcm.domain.access import ControllerScope
 from lcm.domain.errors import Gone
 from lcm.events import change_feed_reader
-from lcm.events.change_feed_reader import Change
+from lcm.events.change_feed_reader import FeedChange
 from lcm.selectors.controller_sessions import changes_in_scope
 from lcm.web.server.database_health import while_database_answers
 
-MOST_CHANGES = 1_000
+MAX_CHANGES = 1_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class WatchResponse:
     """Where the watcher is now, and what led there."""
 
     revision: int
-    changes: list[Change]
+    changes: list[FeedChange]
 
 
-async def watch(hub: Hub, scope: ControllerScope, since: int | None, seconds: float) -> Answer:
+async def watch(hub: FeedHub, scope: ControllerScope, since: int | None, seconds: float) -> WatchResponse:
     """Changes after `since` in this scope, waiting for one. Without `since`: where the feed is."""
     if since is None:
-        return Answer((await hub.look()).reach.revision, [])
+        return WatchResponse((await hub.look()).bounds.revision, [])
     deadline = asyncio.get_running_loop().time() + seconds
     with hub.waiter(scope.pools) as changed:
         window = await hub.window()
-        if since > window.reach.revision:
+        if since > window.bounds.revision:
             # Another process may be ahead of this one; a feed that was restored from a backup is not.
             window = await hub.look()
         while True:
@@ -46,42 +46,42 @@ async def watch(hub: Hub, scope: ControllerScope, since: int | None, seconds: fl
             if answer.changes or left <= 0:
                 return answer
             since = answer.revision
-            if since >= window.reach.revision:
+            if since >= window.bounds.revision:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), left)
             window = await hub.window()
 
 
-async def _answer(window: Window, scope: ControllerScope, since: int) -> Answer:
-    reach = window.reach
+async def _answer(window: FeedWindow, scope: ControllerScope, since: int) -> WatchResponse:
+    reach = window.bounds
     if since < reach.forgotten or since > reach.revision:
         raise Gone(
             f"The feed goes from {reach.forgotten} to {reach.revision}, not from {since}: list again.",
             details={"revision": reach.revision},
         )
     if window.holds(since):
-        changes = window.after(since, scope.pools, MOST_CHANGES)
+        changes = window.after(since, scope.pools, MAX_CHANGES)
     else:
         changes = await while_database_answers(
             lambda: asyncio.to_thread(_from_database, since, scope.pools, reach.revision)
         )
-    complete = len(changes) < MOST_CHANGES
+    complete = len(changes) < MAX_CHANGES
     revision = reach.revision if complete else changes[-1].revision
     if changes and scope.slot_id is not None:
         found = changes
         changes = await while_database_answers(lambda: asyncio.to_thread(_narrowed, found, scope))
-    return Answer(revision, changes)
+    return WatchResponse(revision, changes)
 
 
-def _from_database(since: int, pools: Collection[str], until: int) -> list[Change]:
+def _from_database(since: int, pools: Collection[str], until: int) -> list[FeedChange]:
     try:
-        found = change_feed_reader.changes_after(since, pools=list(pools), limit=MOST_CHANGES)
+        found = change_feed_reader.changes_after(since, pools=list(pools), limit=MAX_CHANGES)
         return [change for change in found if change.revision <= until]
     finally:
         close_old_connections()
 
 
-def _narrowed(changes: list[Change], scope: ControllerScope) -> list[Change]:
+def _narrowed(changes: list[FeedChange], scope: ControllerScope) -> list[FeedChange]:
     try:
         return changes_in_scope(changes, scope)
     finally:

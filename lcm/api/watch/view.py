@@ -27,8 +27,8 @@ from lcm.web.server.database_health import while_database_answers
 
 T = TypeVar("T")
 
-LONGEST_WAIT = 30.0
-USUAL_WAIT = 25.0
+MAX_WAIT = 30.0
+DEFAULT_WAIT = 25.0
 LONGEST_REVISION = 18  # digits
 
 
@@ -45,7 +45,7 @@ class WatchSerializer(serializers.Serializer[Any]):
 
 
 @dataclass(frozen=True)
-class Asked:
+class WatchRequest:
     """A request that may be answered."""
 
     scope: ControllerScope
@@ -72,7 +72,7 @@ class WatchView(APIView):
             ),
             OpenApiParameter(
                 "wait",
-                {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT},
+                {"type": "number", "minimum": 0, "maximum": MAX_WAIT},
                 description="Seconds; 25 if left out.",
             ),
         ],
@@ -99,7 +99,7 @@ class WatchView(APIView):
         vars(answer).update(cls=cls, initkwargs=initkwargs)
         return csrf_exempt(answer)
 
-    def admit(self, request: HttpRequest) -> Asked | HttpResponseBase:
+    def admit(self, request: HttpRequest) -> WatchRequest | HttpResponseBase:
         """Who asks and for what; a refusal is a finished response."""
         try:
             self.args, self.kwargs = (), {}
@@ -118,21 +118,21 @@ class WatchView(APIView):
             close_old_connections()
 
 
-def _asked(request: Request) -> Asked:
+def _asked(request: Request) -> WatchRequest:
     principal: Any = request.user
     since, wait = request.query_params.get("since"), request.query_params.get("wait")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) <= LONGEST_REVISION):
         raise InvalidInput({"since": "This must be the revision of an earlier answer."})
-    return Asked(principal.scope, None if since is None else int(since), _seconds(wait))
+    return WatchRequest(principal.scope, None if since is None else int(since), _seconds(wait))
 
 
 def _seconds(text: str | None) -> float:
     try:
-        seconds = USUAL_WAIT if text is None else float(text)
+        seconds = DEFAULT_WAIT if text is None else float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= LONGEST_WAIT:
-        raise InvalidInput({"wait": f"Wait from 0 to {LONGEST_WAIT:.0f} seconds."})
+    if not 0 <= seconds <= MAX_WAIT:
+        raise InvalidInput({"wait": f"Wait from 0 to {MAX_WAIT:.0f} seconds."})
     return seconds
 
 

@@ -5,32 +5,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
-from lcm.events.change_feed_reader import Change, Reach
+from lcm.events.change_feed_reader import FeedBounds, FeedChange
 
-KEPT = 20_000
+WINDOW_SIZE = 20_000
 
 
-class Window:
+class FeedWindow:
     """Everything after `start`, up to `reach.revision`."""
 
-    def __init__(self, reach: Reach) -> None:
-        self.reach = reach
+    def __init__(self, reach: FeedBounds) -> None:
+        self.bounds = reach
         self.start = reach.revision
-        self._changes: list[Change] = []
+        self._changes: list[FeedChange] = []
 
-    def add(self, changes: Sequence[Change], reach: Reach) -> None:
+    def add(self, changes: Sequence[FeedChange], reach: FeedBounds) -> None:
         """The next changes in their order; `reach` is what has been read up to."""
         self._changes.extend(changes)
-        self.reach = reach
-        surplus = len(self._changes) - KEPT
+        self.bounds = reach
+        surplus = len(self._changes) - WINDOW_SIZE
         if surplus > 0:
             self.start = self._changes[surplus - 1].revision
             del self._changes[:surplus]
 
     def holds(self, since: int) -> bool:
-        return self.start <= since <= self.reach.revision
+        return self.start <= since <= self.bounds.revision
 
-    def after(self, since: int, pools: Collection[str], limit: int) -> list[Change]:
+    def after(self, since: int, pools: Collection[str], limit: int) -> list[FeedChange]:
         """What a watcher who is at `since` has not seen."""
         first = bisect_right(self._changes, since, key=lambda change: change.revision)
         found = []

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lcm.cml.client.errors import CmlAnswerMalformed, CmlAuthFailed, CmlError, CmlUnreachable, error_class
-from lcm.cml.client.transport import Answer, Call, Transport
+from lcm.cml.client.errors import CmlAuthFailed, CmlError, CmlMalformedResponse, CmlUnreachable, error_class
+from lcm.cml.client.transport import Call, CmlResponse, Transport
 from lcm.cml.json_values import NotJson, as_text, parse_json
 
-PASSING = frozenset({429, 502, 503})
+RETRYABLE_STATUSES = frozenset({429, 502, 503})
 UNAUTHORIZED = 401
 FORBIDDEN = 403
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long one exchange and a whole call may take, and how often what passes is tried again."""
 
     exchange_seconds: float = 10.0
@@ -48,7 +48,7 @@ class Caller:
     """Sends the calls of one worker, with a token that is kept until CML refuses it."""
 
     def __init__(
-        self, transport: Transport, patience: Patience, on_call: Callable[[CallRecord], None] | None
+        self, transport: Transport, patience: RetryPolicy, on_call: Callable[[CallRecord], None] | None
     ) -> None:
         self.transport = transport
         self.worker = transport.worker
@@ -60,7 +60,7 @@ class Caller:
     async def aclose(self) -> None:
         await self.transport.aclose()
 
-    async def do(self, call: Call) -> None:
+    async def execute(self, call: Call) -> None:
         """Send a call of which only the success counts; raises CmlError for anything else."""
         self._check(call, await self._answer(call))
 
@@ -68,7 +68,7 @@ class Caller:
         """The JSON of the answer, None without a body; raises CmlError for anything but success."""
         return self._value(call, await self._answer(call))
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, call: Call) -> CmlResponse:
         deadline = time.monotonic() + self.patience.call_seconds
         token = await self._current_token(deadline) if call.authenticated else None
         answer = await self._try(call, token, deadline)
@@ -97,10 +97,10 @@ class Caller:
             raise CmlAuthFailed(self.worker.name, call.name, answer.description(), answer.status)
         token = as_text(self._value(call, answer), limit=16_384)
         if not token or not token.isascii() or not token.isprintable():
-            raise CmlAnswerMalformed(self.worker.name, call.name, "the answer is not a token")
+            raise CmlMalformedResponse(self.worker.name, call.name, "the answer is not a token")
         return token
 
-    async def _try(self, call: Call, token: str | None, deadline: float) -> Answer:
+    async def _try(self, call: Call, token: str | None, deadline: float) -> CmlResponse:
         """Exchange, and once more for what passes, while there is time and the call can be repeated."""
         attempts = self.patience.attempts if call.idempotent else 1
         for attempt in range(attempts):
@@ -112,7 +112,7 @@ class Caller:
                 if self._is_last(attempt, attempts, deadline):
                     raise
             else:
-                if answer.status not in PASSING or self._is_last(attempt, attempts, deadline):
+                if answer.status not in RETRYABLE_STATUSES or self._is_last(attempt, attempts, deadline):
                     return answer
                 asked = answer.retry_after
             await asyncio.sleep(min(self.patience.pause(attempt, asked), max(deadline - time.monotonic(), 0)))
@@ -121,7 +121,7 @@ class Caller:
     def _is_last(self, attempt: int, attempts: int, deadline: float) -> bool:
         return attempt + 1 >= attempts or time.monotonic() >= deadline
 
-    async def _exchange(self, call: Call, token: str | None, seconds: float) -> Answer:
+    async def _exchange(self, call: Call, token: str | None, seconds: float) -> CmlResponse:
         started = time.monotonic()
         result = "cancelled"
         try:
@@ -136,12 +136,12 @@ class Caller:
                 self._on_call(record)
         return answer
 
-    def _check(self, call: Call, answer: Answer) -> None:
+    def _check(self, call: Call, answer: CmlResponse) -> None:
         if not answer.ok:
             error = error_class(answer.status)
             raise error(self.worker.name, call.name, answer.description(), answer.status)
 
-    def _value(self, call: Call, answer: Answer) -> object:
+    def _value(self, call: Call, answer: CmlResponse) -> object:
         self._check(call, answer)
         if not answer.body.strip():
             return None
@@ -149,4 +149,4 @@ class Caller:
             return parse_json(answer.body)
         except NotJson as error:
             description = f"the answer is not JSON: {error}"
-            raise CmlAnswerMalformed(self.worker.name, call.name, description, answer.status) from None
+            raise CmlMalformedResponse(self.worker.name, call.name, description, answer.status) from None

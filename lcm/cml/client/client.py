@@ -10,13 +10,13 @@ from urllib.parse import quote
 import httpx
 
 from lcm.cml.client import results
-from lcm.cml.client.caller import Caller, CallRecord, Patience
-from lcm.cml.client.endpoint import Worker
-from lcm.cml.client.errors import CmlAnswerMalformed, CmlError, CmlNotFound, CmlRefused
+from lcm.cml.client.caller import Caller, CallRecord, RetryPolicy
+from lcm.cml.client.endpoint import CmlEndpoint
+from lcm.cml.client.errors import CmlError, CmlMalformedResponse, CmlNotFound, CmlRefused
 from lcm.cml.client.system_results import ResourcePoolUsage, SystemInformation, SystemStats
 from lcm.cml.client.transport import Call, Transport
 from lcm.cml.client.version import BULK_INTERFACES, Version
-from lcm.cml.json_values import as_flag, as_list, as_mapping, as_text
+from lcm.cml.json_values import as_bool, as_list, as_mapping, as_text
 
 T = TypeVar("T")
 
@@ -36,14 +36,14 @@ class CmlClient:
 
     def __init__(
         self,
-        worker: Worker,
+        worker: CmlEndpoint,
         *,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.worker = worker
-        self._caller = Caller(Transport(worker, transport=transport), patience or Patience(), on_call)
+        self._caller = Caller(Transport(worker, transport=transport), patience or RetryPolicy(), on_call)
         self._version: Version | None = None
 
     async def __aenter__(self) -> Self:
@@ -93,18 +93,18 @@ class CmlClient:
         entries = await self._list(Call("labs", "GET", "labs", params=params))
         return tuple(text for entry in entries if (text := as_text(entry)))
 
-    async def lab(self, lab_id: str) -> results.Lab:
+    async def lab(self, lab_id: str) -> results.CmlLab:
         """Title, owner and state of a lab."""
         call = Call("lab", "GET", _lab(lab_id))
-        found = results.Lab.read(await self._mapping(call), lab_id)
+        found = results.CmlLab.read(await self._mapping(call), lab_id)
         if found is None:
             raise self._malformed(call, "there is no lab title in the answer")
         return found
 
-    async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.Lab, ...]:
+    async def lab_details(self, lab_ids: Iterable[str]) -> tuple[results.CmlLab, ...]:
         """The labs of these ids that still exist, a few calls at a time."""
 
-        async def detail(lab_id: str) -> results.Lab | None:
+        async def detail(lab_id: str) -> results.CmlLab | None:
             try:
                 return await self.lab(lab_id)
             except CmlNotFound:
@@ -130,20 +130,20 @@ class CmlClient:
 
     async def start_lab(self, lab_id: str) -> None:
         """Start all nodes; returns before they are booted."""
-        await self._caller.do(Call("start", "PUT", _lab(lab_id, "start")))
+        await self._caller.execute(Call("start", "PUT", _lab(lab_id, "start")))
 
     async def stop_lab(self, lab_id: str) -> None:
         """Stop all nodes."""
-        await self._caller.do(Call("stop", "PUT", _lab(lab_id, "stop")))
+        await self._caller.execute(Call("stop", "PUT", _lab(lab_id, "stop")))
 
     async def wipe_lab(self, lab_id: str) -> None:
         """Remove the disks of a stopped lab."""
-        await self._caller.do(Call("wipe", "PUT", _lab(lab_id, "wipe")))
+        await self._caller.execute(Call("wipe", "PUT", _lab(lab_id, "wipe")))
 
     async def delete_lab(self, lab_id: str) -> None:
         """Remove a stopped and wiped lab; one that is gone already is success."""
         try:
-            await self._caller.do(Call("delete", "DELETE", _lab(lab_id)))
+            await self._caller.execute(Call("delete", "DELETE", _lab(lab_id)))
         except CmlNotFound:
             return
 
@@ -155,7 +155,7 @@ class CmlClient:
     async def check_if_converged(self, lab_id: str) -> bool:
         """Whether all that runs is up."""
         call = Call("check_if_converged", "GET", _lab(lab_id, "check_if_converged"))
-        return self._expect(call, as_flag(await self._caller.send(call)), "true or false")
+        return self._expect(call, as_bool(await self._caller.send(call)), "true or false")
 
     async def lab_element_state(self, lab_id: str) -> results.ElementStates:
         """The states of nodes, links and interfaces by id."""
@@ -164,29 +164,29 @@ class CmlClient:
 
     # Nodes
 
-    async def nodes(self, lab_id: str) -> results.Entries[results.Node]:
+    async def nodes(self, lab_id: str) -> results.Entries[results.CmlNode]:
         """All nodes with what runs, without their configurations."""
         call = Call("nodes", "GET", _lab(lab_id, "nodes"), params=NODE_DATA)
-        return results.entries(await self._list(call), results.Node.read)
+        return results.entries(await self._list(call), results.CmlNode.read)
 
     async def set_node_tags(self, lab_id: str, node_id: str, tags: Iterable[str]) -> None:
         """Replace the tags of a node."""
         path = _lab(lab_id, "nodes", node_id)
-        await self._caller.do(Call("node_tags", "PATCH", path, json={"tags": list(tags)}))
+        await self._caller.execute(Call("node_tags", "PATCH", path, json={"tags": list(tags)}))
 
-    async def get_node_interfaces(self, lab_id: str, node_id: str) -> results.Entries[results.Interface]:
+    async def get_node_interfaces(self, lab_id: str, node_id: str) -> results.Entries[results.CmlInterface]:
         """The interfaces of one node with what runs."""
         path = _lab(lab_id, "nodes", node_id, "interfaces")
         call = Call("get_node_interfaces", "GET", path, params=INTERFACE_DATA)
-        return results.entries(await self._list(call), results.Interface.reader(node_id))
+        return results.entries(await self._list(call), results.CmlInterface.reader(node_id))
 
-    async def bulk_interfaces(self, lab_id: str) -> results.Entries[results.Interface] | None:
+    async def bulk_interfaces(self, lab_id: str) -> results.Entries[results.CmlInterface] | None:
         """The interfaces of all nodes in one answer; None when this CML (before 2.10) has no such call."""
         if not await self._has_bulk_interfaces():
             return None
         call = Call("interfaces", "GET", _lab(lab_id, "interfaces"), params=INTERFACE_DATA)
         try:
-            return results.entries(await self._list(call), results.Interface.reader(None))
+            return results.entries(await self._list(call), results.CmlInterface.reader(None))
         except CmlRefused as error:
             if error.status in NO_SUCH_CALL and "Lab not found" not in error.description:
                 return None
@@ -195,7 +195,7 @@ class CmlClient:
     async def interfaces_one_by_one(self, lab_id: str, node_ids: Iterable[str]) -> results.InterfacesByNode:
         """The interfaces by node, a call for each, a few at a time; a node's failure is its own."""
 
-        async def ask(node_id: str) -> results.Entries[results.Interface] | CmlError:
+        async def ask(node_id: str) -> results.Entries[results.CmlInterface] | CmlError:
             try:
                 return await self.get_node_interfaces(lab_id, node_id)
             except CmlError as error:
@@ -252,8 +252,8 @@ class CmlClient:
             raise self._malformed(call, f"the answer is not {shape}")
         return value
 
-    def _malformed(self, call: Call, description: str) -> CmlAnswerMalformed:
-        return CmlAnswerMalformed(self.worker.name, call.name, description)
+    def _malformed(self, call: Call, description: str) -> CmlMalformedResponse:
+        return CmlMalformedResponse(self.worker.name, call.name, description)
 
 
 def _lab(lab_id: str, *more: str) -> str:

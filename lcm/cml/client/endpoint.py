@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Worker:
+class CmlEndpoint:
     """The address of a CML, credentials, and the CA file or SHA-256 fingerprint of its certificate.
 
     Without either the system's authorities are trusted. A fingerprint stands for itself: no authority and no

@@ -42,7 +42,7 @@ class CmlFailed(CmlError):
     """CML could not do it: a 5xx status."""
 
 
-class CmlAnswerMalformed(CmlError):
+class CmlMalformedResponse(CmlError):
     """The answer is not what CML gives: no JSON, another shape, a redirect, or too long."""
 
 
@@ -52,4 +52,4 @@ def error_class(status: int) -> type[CmlError]:
         return CmlNotFound
     if 400 <= status < 500:
         return CmlRefused
-    return CmlFailed if status >= 500 else CmlAnswerMalformed
+    return CmlFailed if status >= 500 else CmlMalformedResponse

@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 from lcm.cml.client.errors import CmlError
 from lcm.cml.json_values import (
     Json,
+    as_bool,
     as_decimal,
-    as_flag,
+    as_integer,
     as_mapping,
     as_number,
     as_text,
     as_texts,
-    as_whole,
     plain_numbers,
 )
 
@@ -47,7 +47,7 @@ def entries(values: Sequence[object], read: Callable[[Json], T | None]) -> Entri
 
 
 @dataclass(frozen=True)
-class Lab:
+class CmlLab:
     """A lab as its tile shows it."""
 
     id: str
@@ -59,7 +59,7 @@ class Lab:
     raw: Json = field(repr=False)
 
     @classmethod
-    def read(cls, values: Json, lab_id: str) -> Lab | None:
+    def read(cls, values: Json, lab_id: str) -> CmlLab | None:
         """None without a title: every lab has one, and by it we know our own."""
         title = as_text(values.get("lab_title"))
         if not title:
@@ -69,7 +69,7 @@ class Lab:
             title=title,
             state=as_text(values.get("state")),
             owner=as_text(values.get("owner_username")) or as_text(values.get("owner")),
-            node_count=as_whole(values.get("node_count")),
+            node_count=as_integer(values.get("node_count")),
             created=as_text(values.get("created")),
             raw=values,
         )
@@ -89,7 +89,7 @@ class ElementStates:
 
 
 @dataclass(frozen=True)
-class Node:
+class CmlNode:
     """A node: what runs (`operational`) before what is configured; None is not known.
 
     Files of controllers before 2.5 keep what runs beside the rest; both are read.
@@ -110,7 +110,7 @@ class Node:
     raw: Json = field(repr=False)
 
     @classmethod
-    def read(cls, values: Json) -> Node | None:
+    def read(cls, values: Json) -> CmlNode | None:
         node_id = as_text(values.get("id"))
         if not node_id:
             return None
@@ -128,17 +128,17 @@ class Node:
             state=as_text(values.get("state")),
             compute_id=as_text(live("compute_id")),
             tags=as_texts(values.get("tags")),
-            cpus=as_whole(live("cpus"), 10_000),
-            cpu_limit=as_whole(live("cpu_limit"), 100),
-            ram_mb=as_whole(live("ram"), 10**9),
-            boot_disk_gb=as_whole(live("boot_disk_size"), 10**6),
-            data_volume_gb=as_whole(live("data_volume"), 10**6),
+            cpus=as_integer(live("cpus"), 10_000),
+            cpu_limit=as_integer(live("cpu_limit"), 100),
+            ram_mb=as_integer(live("ram"), 10**9),
+            boot_disk_gb=as_integer(live("boot_disk_size"), 10**6),
+            data_volume_gb=as_integer(live("data_volume"), 10**6),
             raw=values,
         )
 
 
 @dataclass(frozen=True)
-class Interface:
+class CmlInterface:
     """An interface of a node; the MAC address is the one in use, else the one configured."""
 
     id: str
@@ -152,10 +152,10 @@ class Interface:
     raw: Json = field(repr=False)
 
     @classmethod
-    def reader(cls, node_id: str | None) -> Callable[[Json], Interface | None]:
+    def reader(cls, node_id: str | None) -> Callable[[Json], CmlInterface | None]:
         """How to read the interfaces of one node, or of the nodes that they name."""
 
-        def read(values: Json) -> Interface | None:
+        def read(values: Json) -> CmlInterface | None:
             interface_id = as_text(values.get("id"))
             if not interface_id:
                 return None
@@ -164,10 +164,10 @@ class Interface:
                 id=interface_id,
                 node_id=node_id or as_text(values.get("node")),
                 label=as_text(values.get("label")) or interface_id,
-                slot=as_whole(values.get("slot")),
+                slot=as_integer(values.get("slot")),
                 type=as_text(values.get("type")),
                 state=as_text(values.get("state")),
-                is_connected=as_flag(values.get("is_connected")),
+                is_connected=as_bool(values.get("is_connected")),
                 mac_address=as_text(operational.get("mac_address")) or as_text(values.get("mac_address")),
                 raw=values,
             )
@@ -175,12 +175,12 @@ class Interface:
         return read
 
 
-InterfacesByNode = Mapping[str, "Entries[Interface] | CmlError"]
+InterfacesByNode = Mapping[str, "Entries[CmlInterface] | CmlError"]
 
 
-def by_node(found: Entries[Interface], node_ids: Iterable[str]) -> InterfacesByNode:
+def by_node(found: Entries[CmlInterface], node_ids: Iterable[str]) -> InterfacesByNode:
     """The interfaces of each node; what cannot be read may belong to any of them."""
-    grouped: dict[str, list[Interface]] = {node_id: [] for node_id in node_ids}
+    grouped: dict[str, list[CmlInterface]] = {node_id: [] for node_id in node_ids}
     for interface in found.items:
         if interface.node_id in grouped:
             grouped[interface.node_id].append(interface)
@@ -188,7 +188,7 @@ def by_node(found: Entries[Interface], node_ids: Iterable[str]) -> InterfacesByN
 
 
 @dataclass(frozen=True)
-class SeenAddresses:
+class InterfaceAddresses:
     """What CML saw on an interface."""
 
     ip4: tuple[str, ...]
@@ -199,17 +199,17 @@ class SeenAddresses:
 class Layer3Addresses:
     """The addresses by the id of the interface."""
 
-    by_interface: dict[str, SeenAddresses]
+    by_interface: dict[str, InterfaceAddresses]
 
     @classmethod
     def read(cls, values: Json) -> Layer3Addresses:
-        found: dict[str, SeenAddresses] = {}
+        found: dict[str, InterfaceAddresses] = {}
         for node in values.values():
             for entry in as_mapping(as_mapping(node).get("interfaces")).values():
                 interface = as_mapping(entry)
                 if interface_id := as_text(interface.get("id")):
                     addresses = as_texts(interface.get("ip4")), as_texts(interface.get("ip6"))
-                    found[interface_id] = SeenAddresses(*addresses)
+                    found[interface_id] = InterfaceAddresses(*addresses)
         return cls(found)
 
 

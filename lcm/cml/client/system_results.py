@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lcm.cml.client.version import Version
-from lcm.cml.json_values import MAX_WHOLE, Json, as_mapping, as_number, as_text, as_whole
+from lcm.cml.json_values import MAX_WHOLE, Json, as_integer, as_mapping, as_number, as_text
 
 MB = 1024 * 1024
 
@@ -51,7 +51,7 @@ class SystemStats:
         ]
         allocated_kb = _sum(domain.get("allocated_memory") for domain in domains)
         return cls(
-            cpu_count=as_whole(cpu.get("count")),
+            cpu_count=as_integer(cpu.get("count")),
             cpu_percent=as_number(cpu.get("percent")),
             memory_total_mb=_megabytes(memory.get("total")),
             memory_used_mb=_megabytes(memory.get("used")),
@@ -86,12 +86,12 @@ class ResourcePoolUsage:
         return cls(
             id=as_text(values.get("id")) or "",
             label=as_text(values.get("label")) or "",
-            cpus_limit=as_whole(limit.get("cpus")),
-            cpus_used=as_whole(usage.get("cpus")),
-            ram_limit_mb=as_whole(limit.get("ram")),
-            ram_used_mb=as_whole(usage.get("ram")),
-            licenses_limit=as_whole(limit.get("licenses")),
-            licenses_used=as_whole(usage.get("licenses")),
+            cpus_limit=as_integer(limit.get("cpus")),
+            cpus_used=as_integer(usage.get("cpus")),
+            ram_limit_mb=as_integer(limit.get("ram")),
+            ram_used_mb=as_integer(usage.get("ram")),
+            licenses_limit=as_integer(limit.get("licenses")),
+            licenses_used=as_integer(usage.get("licenses")),
             storage_limit_mb=_from_gigabytes(limit.get("disk_space")),
             storage_used_mb=_from_gigabytes(usage.get("disk_space")),
             raw=values,
@@ -100,12 +100,12 @@ class ResourcePoolUsage:
 
 def _sum(values: Iterable[object]) -> int | None:
     """The sum of what is known, None when nothing is."""
-    known = [number for value in values if (number := as_whole(value)) is not None]
+    known = [number for value in values if (number := as_integer(value)) is not None]
     return sum(known) if known else None
 
 
 def _from_gigabytes(value: object) -> int | None:
-    gigabytes = as_whole(value, MAX_WHOLE // 1024)
+    gigabytes = as_integer(value, MAX_WHOLE // 1024)
     return None if gigabytes is None else gigabytes * 1024
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from lcm.cml.client.endpoint import Worker
-from lcm.cml.client.errors import CmlAnswerMalformed, CmlTimeout, CmlUnreachable
+from lcm.cml.client.endpoint import CmlEndpoint
+from lcm.cml.client.errors import CmlMalformedResponse, CmlTimeout, CmlUnreachable
 from lcm.cml.json_values import NotJson, as_mapping, as_text, parse_json
 
 MAX_BODY = 16 * 1024 * 1024
@@ -31,7 +31,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CmlResponse:
     """Status, body and how long to wait when CML asks for patience."""
 
     status: int
@@ -55,7 +55,7 @@ class Answer:
 class Transport:
     """The connections to one worker."""
 
-    def __init__(self, worker: Worker, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, worker: CmlEndpoint, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.worker = worker
         self._given = transport
         self._opened: httpx.AsyncClient | None = None
@@ -85,7 +85,7 @@ class Transport:
         if self._opened is not None:
             await self._opened.aclose()
 
-    async def exchange(self, call: Call, *, token: str | None, seconds: float) -> Answer:
+    async def exchange(self, call: Call, *, token: str | None, seconds: float) -> CmlResponse:
         """Send a call and read its answer; raises CmlError when there is none."""
         if self._is_closed:
             raise CmlUnreachable(self.worker.name, call.name, "the client of this worker has been closed")
@@ -104,7 +104,7 @@ class Transport:
             if not self._under_way:
                 self._idle.set()
 
-    async def _exchange(self, call: Call, token: str | None) -> Answer:
+    async def _exchange(self, call: Call, token: str | None) -> CmlResponse:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         http = self._http()
         request = http.build_request(
@@ -116,7 +116,7 @@ class Transport:
             body = await self._read(response, limit, call)
         finally:
             await response.aclose()
-        return Answer(response.status_code, body, _retry_after(response))
+        return CmlResponse(response.status_code, body, _retry_after(response))
 
     async def _read(self, response: httpx.Response, limit: int, call: Call) -> bytes:
         parts, size = [], 0
@@ -125,7 +125,7 @@ class Transport:
             size += len(part)
             if size > limit and response.is_success:
                 description = f"the answer is longer than {limit // 1024**2} MB"
-                raise CmlAnswerMalformed(self.worker.name, call.name, description, response.status_code)
+                raise CmlMalformedResponse(self.worker.name, call.name, description, response.status_code)
             if size > limit:
                 break
         return b"".join(parts)

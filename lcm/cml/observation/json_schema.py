@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from lcm.cml.json_values import MAX_ITEMS, MAX_NUMBER, MAX_TEXT, UNSTORABLE, as_whole
+from lcm.cml.json_values import MAX_ITEMS, MAX_NUMBER, MAX_TEXT, UNSTORABLE, as_integer
 from lcm.cml.ports import MAX_PORT
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def as_plain_text(value: object) -> str | None:
     return value if (value.isascii() and "\x00" not in value) or not _unstorable_in(value) else None
 
 
-def as_exact(value: object) -> Decimal | None:
+def as_exact_decimal(value: object) -> Decimal | None:
     if not isinstance(value, str):
         value = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
     return _exact(value) if len(value) <= 40 else None
@@ -96,7 +96,7 @@ def as_plain_texts(value: object) -> tuple[str, ...] | None:
 
 
 def as_cores(value: object) -> Decimal | None:
-    number = as_exact(value)
+    number = as_exact_decimal(value)
     return number if number is not None and number <= MAX_CORES else None
 
 
@@ -105,24 +105,26 @@ def as_observer(value: object) -> str | None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FieldType:
     """How a value is read, and what it must be when it cannot."""
 
     read: Callable[[object], Any]
     expected: str
 
 
-TEXT = Kind(as_plain_text, f"must be text of up to {MAX_TEXT} characters")
-WHOLE = Kind(as_whole, "must be a whole number from 0")
-EXACT = Kind(as_exact, "must be a number from 0")
-CORES = Kind(as_cores, f"must be a number from 0 to {MAX_CORES:,}")
-CPUS = Kind(partial(as_whole, high=MAX_CORES), f"must be a whole number from 0 to {MAX_CORES:,}")
-MEGABYTES = Kind(partial(as_whole, high=MAX_MEGABYTES), f"must be a whole number from 0 to {MAX_MEGABYTES:,}")
-FLAG = Kind(as_boolean, "must be true or false")
-MOMENT = Kind(as_moment, "must be a time in ISO 8601 with a UTC offset")
-OBSERVER = Kind(as_observer, f"must be {' or '.join(OBSERVERS)}")
-TEXTS = Kind(as_plain_texts, "must be a list of texts")
-OBJECT = Kind(as_object, "must be an object")
+TEXT = FieldType(as_plain_text, f"must be text of up to {MAX_TEXT} characters")
+INTEGER = FieldType(as_integer, "must be a whole number from 0")
+DECIMAL = FieldType(as_exact_decimal, "must be a number from 0")
+CORES = FieldType(as_cores, f"must be a number from 0 to {MAX_CORES:,}")
+CPUS = FieldType(partial(as_integer, high=MAX_CORES), f"must be a whole number from 0 to {MAX_CORES:,}")
+MEGABYTES = FieldType(
+    partial(as_integer, high=MAX_MEGABYTES), f"must be a whole number from 0 to {MAX_MEGABYTES:,}"
+)
+FLAG = FieldType(as_boolean, "must be true or false")
+MOMENT = FieldType(as_moment, "must be a time in ISO 8601 with a UTC offset")
+OBSERVER = FieldType(as_observer, f"must be {' or '.join(OBSERVERS)}")
+TEXTS = FieldType(as_plain_texts, "must be a list of texts")
+OBJECT = FieldType(as_object, "must be an object")
 _ENTRIES = f"must be a list of at most {MAX_ITEMS:,} entries"
 _PORT = f"must be a port from 1 to {MAX_PORT}"
 
@@ -142,7 +144,7 @@ class PortsByName:
             return {}
         found = {}
         for name, port in value.items():
-            number = as_whole(port, MAX_PORT)
+            number = as_integer(port, MAX_PORT)
             if not 1 <= len(name) <= MAX_PORT_NAME or as_plain_text(name) is None:
                 message = f"must have a name of 1 to {MAX_PORT_NAME} characters"
                 note(problems, f"{place}.{name[:MAX_SHOWN]}", message)
@@ -153,7 +155,7 @@ class PortsByName:
         return found
 
 
-class Form(Generic[T]):
+class RecordSchema(Generic[T]):
     """A record's table: how each field is read, which fields are required, which have parts of their own.
 
     A field that is missing or null has the record's default. A field that is not in the table is a problem.
@@ -162,7 +164,7 @@ class Form(Generic[T]):
     def __init__(
         self,
         make: type[T],
-        fields: dict[str, Kind],
+        fields: dict[str, FieldType],
         *,
         required: Sequence[str] = (),
         parts: dict[str, Part] | None = None,

@@ -25,7 +25,7 @@ SUMS = (
 JOINED = (*SUMS, "node_definitions_used", "observed_ports", "simulation_stats")
 
 
-def observed_together(seen: Sequence[ResourceObservation]) -> ResourceObservation:
+def merge_observations(seen: Sequence[ResourceObservation]) -> ResourceObservation:
     """As if it were one lab: what is not known of one part is missing, and the whole says so."""
     first, *others = seen
     if not others:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from lcm.cml.node_sizes import is_weightless
+from lcm.cml.node_sizes import has_no_vm
 from lcm.cml.observation.json_schema import (
     CORES,
     CPUS,
-    EXACT,
+    DECIMAL,
     FLAG,
+    INTEGER,
     MEGABYTES,
     MOMENT,
     OBJECT,
@@ -24,10 +25,9 @@ from lcm.cml.observation.json_schema import (
     OBSERVERS,
     TEXT,
     TEXTS,
-    WHOLE,
-    Form,
     ObservationMalformed,
     PortsByName,
+    RecordSchema,
 )
 from lcm.cml.records import Record
 
@@ -103,9 +103,9 @@ class NodeObservation(Record):
         return self.state not in NOT_RUNNING
 
     @property
-    def is_weightless(self) -> bool:
+    def has_no_vm(self) -> bool:
         """Whether it is a connector or a switch, which run no machine."""
-        return is_weightless(self.node_definition)
+        return has_no_vm(self.node_definition)
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,13 @@ class ResourceObservation(Record):
         return observation
 
 
-MISSING_PART = Form(MissingPart, {"part": TEXT, "message": TEXT}, required=("part", "message"))
-INTERFACE = Form(
+MISSING_PART = RecordSchema(MissingPart, {"part": TEXT, "message": TEXT}, required=("part", "message"))
+INTERFACE = RecordSchema(
     InterfaceObservation,
     {
         "interface_id": TEXT,
         "label": TEXT,
-        "slot": WHOLE,
+        "slot": INTEGER,
         "state": TEXT,
         "is_connected": FLAG,
         "mac_address": TEXT,
@@ -179,7 +179,7 @@ INTERFACE = Form(
     },
     required=("interface_id", "label"),
 )
-NODE = Form(
+NODE = RecordSchema(
     NodeObservation,
     {
         "node_id": TEXT,
@@ -189,12 +189,12 @@ NODE = Form(
         "state": TEXT,
         "compute_id": TEXT,
         "cpus": CPUS,
-        "cpu_limit": WHOLE,
+        "cpu_limit": INTEGER,
         "cpu_cores": CORES,
         "ram_mb": MEGABYTES,
         "storage_mb": MEGABYTES,
-        "cpu_usage_percent": EXACT,
-        "memory_usage_percent": EXACT,
+        "cpu_usage_percent": DECIMAL,
+        "memory_usage_percent": DECIMAL,
         "used_cpu_cores": CORES,
         "used_memory_mb": MEGABYTES,
         "used_storage_mb": MEGABYTES,
@@ -203,19 +203,19 @@ NODE = Form(
     required=("node_id", "label", "node_definition"),
     parts={"ports": PortsByName(), "interfaces": INTERFACE},
 )
-POOL_USAGE = Form(
+POOL_USAGE = RecordSchema(
     PoolUsage,
     {
         "pool_id": TEXT,
         "label": TEXT,
-        "licenses_used": WHOLE,
-        "licenses_limit": WHOLE,
-        "storage_used_mb": WHOLE,
-        "storage_limit_mb": WHOLE,
+        "licenses_used": INTEGER,
+        "licenses_limit": INTEGER,
+        "storage_used_mb": INTEGER,
+        "storage_limit_mb": INTEGER,
     },
     required=("pool_id", "label"),
 )
-OBSERVATION = Form(
+OBSERVATION = RecordSchema(
     ResourceObservation,
     {
         "observed_at": MOMENT,
@@ -229,7 +229,7 @@ OBSERVATION = Form(
         "used_cpu_cores": CORES,
         "used_memory_mb": MEGABYTES,
         "used_storage_mb": MEGABYTES,
-        "actual_node_count": WHOLE,
+        "actual_node_count": INTEGER,
         "node_definitions_used": TEXTS,
         "simulation_stats": OBJECT,
         "incomplete": TEXTS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
 
-from lcm.cml.client.results import Node, NodeStatistics
-from lcm.cml.node_sizes import is_weightless
+from lcm.cml.client.results import CmlNode, NodeStatistics
+from lcm.cml.node_sizes import has_no_vm
 from lcm.cml.observation.model import InterfaceObservation, NodeObservation
 
 FULL_CPU = 100
@@ -15,14 +15,14 @@ THOUSANDTH = Decimal("0.001")
 
 
 def observe_node(
-    node: Node,
+    node: CmlNode,
     stats: NodeStatistics | None,
     *,
     ports: dict[str, int],
     interfaces: tuple[InterfaceObservation, ...] | None,
 ) -> NodeObservation:
     """A node as it is stored; a connector or switch takes nothing whatever figures it shows."""
-    weightless = is_weightless(node.node_definition)
+    weightless = has_no_vm(node.node_definition)
     return NodeObservation(
         node_id=node.id,
         label=node.label,

@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 from lcm.cml.client.client import CmlClient
 from lcm.cml.client.errors import CmlError
 from lcm.cml.client.results import (
+    CmlInterface,
+    CmlNode,
     Entries,
-    Interface,
     InterfacesByNode,
     Layer3Addresses,
-    Node,
     SimulationStats,
 )
 from lcm.cml.client.system_results import ResourcePoolUsage
 from lcm.cml.client.version import Version
 from lcm.cml.observation.model import LABLET_CONTROLLER, ResourceObservation
-from lcm.cml.observation.summary import Failed, Parts, summarize
+from lcm.cml.observation.summary import FailedPart, ObservedParts, summarize
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ async def observe_lab(
     too_late = f"no answer within the {deadline:g} s of the whole observation"
     version = _outcome(asked.version, too_late)
     return summarize(
-        Parts(
+        ObservedParts(
             nodes=_outcome(asked.nodes, too_late),
             interfaces=_outcome(asked.interfaces, too_late),
             addresses=_outcome(asked.addresses, too_late),
@@ -65,12 +65,12 @@ async def observe_lab(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PendingCalls:
     """The parts of an observation, each on its way."""
 
     version: asyncio.Task[Version | None]
-    nodes: asyncio.Task[Entries[Node]]
-    interfaces: asyncio.Task[Entries[Interface] | InterfacesByNode]
+    nodes: asyncio.Task[Entries[CmlNode]]
+    interfaces: asyncio.Task[Entries[CmlInterface] | InterfacesByNode]
     addresses: asyncio.Task[Layer3Addresses]
     stats: asyncio.Task[SimulationStats]
     pools: asyncio.Task[tuple[ResourcePoolUsage, ...] | None]
@@ -79,10 +79,10 @@ class _Asked:
         return self.version, self.nodes, self.interfaces, self.addresses, self.stats, self.pools
 
 
-def _ask(client: CmlClient, lab_id: str) -> _Asked:
+def _ask(client: CmlClient, lab_id: str) -> _PendingCalls:
     version = asyncio.create_task(client.version())
     nodes = asyncio.create_task(client.nodes(lab_id))
-    return _Asked(
+    return _PendingCalls(
         version=version,
         nodes=nodes,
         interfaces=asyncio.create_task(_interfaces(client, lab_id, version, nodes)),
@@ -96,8 +96,8 @@ async def _interfaces(
     client: CmlClient,
     lab_id: str,
     version: asyncio.Task[Version | None],
-    nodes: asyncio.Task[Entries[Node]],
-) -> Entries[Interface] | InterfacesByNode:
+    nodes: asyncio.Task[Entries[CmlNode]],
+) -> Entries[CmlInterface] | InterfacesByNode:
     """In one answer beside the nodes, or where CML is older, for each node once they are known."""
     await asyncio.wait([version])
     found = await client.bulk_interfaces(lab_id)
@@ -106,12 +106,12 @@ async def _interfaces(
     return await client.interfaces_one_by_one(lab_id, [node.id for node in (await nodes).items])
 
 
-def _outcome(task: asyncio.Task[T], too_late: str) -> T | Failed:
+def _outcome(task: asyncio.Task[T], too_late: str) -> T | FailedPart:
     if task.cancelled():
-        return Failed(too_late)
+        return FailedPart(too_late)
     error = task.exception()
     if error is None:
         return task.result()
     if isinstance(error, CmlError):
-        return Failed(str(error))
-    return Failed(f"it could not be read: {type(error).__name__}: {error}")
+        return FailedPart(str(error))
+    return FailedPart(f"it could not be read: {type(error).__name__}: {error}")

@@ -8,11 +8,11 @@ from datetime import datetime
 from decimal import Decimal
 
 from lcm.cml.client.results import (
+    CmlInterface,
+    CmlNode,
     Entries,
-    Interface,
     InterfacesByNode,
     Layer3Addresses,
-    Node,
     SimulationStats,
     by_node,
 )
@@ -32,25 +32,25 @@ MAX_MESSAGE = 500
 
 TOTALS = {"total_cpu_cores": "cpu_cores", "total_memory_mb": "ram_mb", "total_storage_mb": "storage_mb"}
 USED = ("used_cpu_cores", "used_memory_mb", "used_storage_mb")
-OF_THE_NODES = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_used", "observed_ports")
+NODE_FIELDS = (*TOTALS, *USED, "nodes", "actual_node_count", "node_definitions_used", "observed_ports")
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedPart:
     """A part that CML did not give, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Parts:
+class ObservedParts:
     """The answers, or for each why there is none."""
 
-    nodes: Entries[Node] | Failed
-    interfaces: Entries[Interface] | InterfacesByNode | Failed
-    addresses: Layer3Addresses | Failed
-    stats: SimulationStats | Failed
-    pools: tuple[ResourcePoolUsage, ...] | Failed | None
+    nodes: Entries[CmlNode] | FailedPart
+    interfaces: Entries[CmlInterface] | InterfacesByNode | FailedPart
+    addresses: Layer3Addresses | FailedPart
+    stats: SimulationStats | FailedPart
+    pools: tuple[ResourcePoolUsage, ...] | FailedPart | None
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Gaps:
 
 
 def summarize(
-    parts: Parts,
+    parts: ObservedParts,
     *,
     observed_at: datetime,
     observer: str,
@@ -90,12 +90,12 @@ def summarize(
         simulation_stats=_stored_stats(parts.stats, gaps),
         resource_pool_usage=_pool_usage(parts.pools, gaps),
     )
-    if isinstance(parts.addresses, Failed):
+    if isinstance(parts.addresses, FailedPart):
         gaps.note("layer3_addresses", parts.addresses.reason, "nodes")
-    if isinstance(parts.interfaces, Failed):
+    if isinstance(parts.interfaces, FailedPart):
         gaps.note("interfaces", parts.interfaces.reason, "nodes")
-    if isinstance(parts.nodes, Failed):
-        gaps.note("nodes", parts.nodes.reason, *OF_THE_NODES)
+    if isinstance(parts.nodes, FailedPart):
+        gaps.note("nodes", parts.nodes.reason, *NODE_FIELDS)
         seen = blank
     else:
         seen = _with_nodes(blank, parts, parts.nodes, gaps)
@@ -103,11 +103,11 @@ def summarize(
 
 
 def _with_nodes(
-    blank: ResourceObservation, parts: Parts, found: Entries[Node], gaps: _Gaps
+    blank: ResourceObservation, parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
 ) -> ResourceObservation:
     """The blank filled in from the nodes."""
     for place in found.unreadable:
-        gaps.note(f"nodes[{place}]", "this entry has no id and could not be read", *OF_THE_NODES)
+        gaps.note(f"nodes[{place}]", "this entry has no id and could not be read", *NODE_FIELDS)
     if found.unreadable and not found.items:
         return replace(blank, actual_node_count=len(found.unreadable))
     interfaces = _interfaces_by_node(parts, found, gaps)
@@ -136,10 +136,10 @@ def _with_nodes(
 
 
 def _interfaces_by_node(
-    parts: Parts, found: Entries[Node], gaps: _Gaps
+    parts: ObservedParts, found: Entries[CmlNode], gaps: _Gaps
 ) -> dict[str, tuple[InterfaceObservation, ...]]:
     """The interfaces of each node whose answer could be read."""
-    if isinstance(parts.interfaces, Failed):
+    if isinstance(parts.interfaces, FailedPart):
         return {}
     grouped = parts.interfaces
     if isinstance(grouped, Entries):
@@ -160,7 +160,7 @@ def _interfaces_by_node(
     return seen
 
 
-def _interface(interface: Interface, addresses: Layer3Addresses | Failed) -> InterfaceObservation:
+def _interface(interface: CmlInterface, addresses: Layer3Addresses | FailedPart) -> InterfaceObservation:
     """An interface with the addresses seen on it: none seen is (), not asked is None."""
     ip4: tuple[str, ...] | None = None
     ip6: tuple[str, ...] | None = None
@@ -179,9 +179,9 @@ def _interface(interface: Interface, addresses: Layer3Addresses | Failed) -> Int
     )
 
 
-def _stored_stats(stats: SimulationStats | Failed, gaps: _Gaps) -> dict[str, object] | None:
+def _stored_stats(stats: SimulationStats | FailedPart, gaps: _Gaps) -> dict[str, object] | None:
     """The statistics as they are kept: the numbers by id."""
-    if isinstance(stats, Failed):
+    if isinstance(stats, FailedPart):
         gaps.note("simulation_stats", stats.reason, "simulation_stats", *USED)
         return None
     return {
@@ -191,10 +191,10 @@ def _stored_stats(stats: SimulationStats | Failed, gaps: _Gaps) -> dict[str, obj
 
 
 def _pool_usage(
-    pools: tuple[ResourcePoolUsage, ...] | Failed | None, gaps: _Gaps
+    pools: tuple[ResourcePoolUsage, ...] | FailedPart | None, gaps: _Gaps
 ) -> tuple[PoolUsage, ...] | None:
     """Licences and storage of the resource pools; None where CML does not have them."""
-    if isinstance(pools, Failed):
+    if isinstance(pools, FailedPart):
         gaps.note("resource_pool_usage", pools.reason, "resource_pool_usage")
         return None
     if pools is None:
@@ -220,7 +220,7 @@ def _note_missing_figures(nodes: Iterable[NodeObservation], gaps: _Gaps) -> None
             if getattr(node, figure) is None:
                 gaps.note(f"nodes[{node.label}].{figure}", why_missing(node), total)
     for used in USED:
-        expected = [node for node in counted if node.is_running and not node.is_weightless]
+        expected = [node for node in counted if node.is_running and not node.has_no_vm]
         lacking = [node for node in expected if getattr(node, used) is None]
         if len(lacking) < len(expected):
             for node in lacking:

@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 RESERVED = frozenset({"simulator", "api"})
 
 
-class Administration:
+class AdminApi:
     """`GET /simulator/controllers`, and beneath it `/NAME` (GET, PUT, DELETE), `/NAME/faults` (POST, DELETE),
     `/NAME/calls` (GET, DELETE), `/NAME/tokens` (DELETE) and `/NAME/labs/ID/edits` (POST).
     """

@@ -7,13 +7,13 @@ from typing import Any
 from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
 from lcm.cml.simulator.node_lifecycle import OPERATIONAL, PROGRESS
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.seeded_random import between, made_uuid
+from lcm.cml.simulator.seeded_random import random_between, random_uuid
 
 SNOOPED_AFTER_SECONDS = 1.0
 PERMISSIONS = ["lab_view", "lab_admin", "lab_exec", "lab_edit"]
 
 
-def lab_shape(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
+def lab_json(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
     """A lab as its tile shows it."""
     return {
         "id": lab.id,
@@ -33,7 +33,7 @@ def lab_shape(lab: SimLab, owner_id: str, now: float) -> dict[str, Any]:
     }
 
 
-def node_shape(
+def node_json(
     lab: SimLab,
     node: SimNode,
     now: float,
@@ -73,7 +73,7 @@ def node_shape(
 
 def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
     """What a started node has."""
-    consoles = [{"console_key": made_uuid(node.id, "console"), "label": "Main", "device_number": 0}]
+    consoles = [{"console_key": random_uuid(node.id, "console"), "label": "Main", "device_number": 0}]
     return {
         "boot_disk_size": node.boot_disk_size,
         "cpu_limit": node.cpu_limit,
@@ -81,15 +81,15 @@ def _operational(node: SimNode, compute_id: str) -> dict[str, Any]:
         "data_volume": node.data_volume,
         "ram": node.ram,
         "compute_id": compute_id,
-        "image_definition": node.image_definition or (None if node.is_weightless else node.node_definition),
-        "vnc_key": "" if node.is_weightless else made_uuid(node.id, "vnc"),
+        "image_definition": node.image_definition or (None if node.has_no_vm else node.node_definition),
+        "vnc_key": "" if node.has_no_vm else random_uuid(node.id, "vnc"),
         "resource_pool": None,
         "iol_app_id": None,
-        "serial_consoles": [] if node.is_weightless else consoles,
+        "serial_consoles": [] if node.has_no_vm else consoles,
     }
 
 
-def interface_shape(lab: SimLab, interface: SimInterface, now: float, *, operational: bool) -> dict[str, Any]:
+def interface_json(lab: SimLab, interface: SimInterface, now: float, *, operational: bool) -> dict[str, Any]:
     """An interface; what runs is there while its node does."""
     state = lab.interface_state(interface, now)
     shape: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _interface_operational(interface: SimInterface) -> dict[str, Any]:
     }
 
 
-def link_shape(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
+def link_json(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
     """A link by itself."""
     return {
         "id": link.id,
@@ -133,7 +133,7 @@ def link_shape(lab: SimLab, link: SimLink, now: float) -> dict[str, Any]:
     }
 
 
-def topology_shape(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, Any]:
+def topology_json(lab: SimLab, owner_id: str, *, configurations: bool) -> dict[str, Any]:
     """The whole lab, in the form that imports take."""
     return {
         "lab": {
@@ -189,9 +189,9 @@ def _topology_node(node: SimNode, configurations: bool) -> dict[str, Any]:
     }
 
 
-def addresses_shape(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
+def addresses_json(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
     """What was snooped of a node: nothing before it is up, and only where a link is."""
-    booted = node.life.booted_for(now) >= SNOOPED_AFTER_SECONDS and not node.is_weightless
+    booted = node.life.booted_for(now) >= SNOOPED_AFTER_SECONDS and not node.has_no_vm
     return {
         "name": node.label,
         "interfaces": {
@@ -208,7 +208,7 @@ def addresses_shape(lab: SimLab, node: SimNode, now: float) -> dict[str, Any]:
 
 
 def _ip4(interface: SimInterface) -> str:
-    parts = (int(between(1, 254, interface.id, place)) for place in range(3))
+    parts = (int(random_between(1, 254, interface.id, place)) for place in range(3))
     return ".".join(map(str, (10, *parts)))
 
 

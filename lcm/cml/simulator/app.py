@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from lcm.cml.simulator.admin_api import Administration
-from lcm.cml.simulator.calls import answer
+from lcm.cml.simulator.admin_api import AdminApi
+from lcm.cml.simulator.calls import respond
 from lcm.cml.simulator.controller import SimulatedController
-from lcm.cml.simulator.faults import INSTEAD, Fault, FaultKind, spoiled
+from lcm.cml.simulator.faults import REPLACING_KINDS, Fault, FaultKind, apply_fault
 from lcm.cml.simulator.http_messages import Reply, Request
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.state_file import Keeper
+from lcm.cml.simulator.state_file import StateFile
 
 API = "/api/v0/"
 MAX_BODY = 8 * 1024 * 1024
@@ -37,10 +37,10 @@ class SimulatorApp:
     With a keeper, what was there before is there again.
     """
 
-    def __init__(self, *controllers: SimulatedController, keeper: Keeper | None = None) -> None:
+    def __init__(self, *controllers: SimulatedController, keeper: StateFile | None = None) -> None:
         kept = keeper.load() if keeper else []
         self.controllers = {controller.name: controller for controller in [*controllers, *kept]}
-        self.administration = Administration(self)
+        self.administration = AdminApi(self)
         self._keeper = keeper
 
     def add(self, name: str, options: ControllerOptions | None = None) -> SimulatedController:
@@ -92,14 +92,14 @@ async def _pause(seconds: float) -> None:
 
 def _reply(controller: SimulatedController, request: Request, fault: Fault | None) -> Reply:
     if fault is None:
-        return answer(controller, request)
+        return respond(controller, request)
     if fault.kind == FaultKind.UNAUTHORIZED:
         controller.users.forget(request.bearer)
-        return answer(controller, request)
-    if fault.kind in INSTEAD:
-        lost = answer(controller, request) if fault.executed else None
+        return respond(controller, request)
+    if fault.kind in REPLACING_KINDS:
+        lost = respond(controller, request) if fault.executed else None
         return lost if lost and fault.kind == FaultKind.DROP else Reply.error(fault.status, fault.description)
-    return spoiled(answer(controller, request), fault)
+    return apply_fault(respond(controller, request), fault)
 
 
 async def _send(send: Send, reply: Reply, *, broken: bool = False) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lcm.cml.simulator.app import SimulatorApp
 from lcm.cml.simulator.options import VERSIONS, ControllerOptions
 from lcm.cml.simulator.server import SimulatorServer
-from lcm.cml.simulator.state_file import Keeper
+from lcm.cml.simulator.state_file import StateFile
 
 PORT = 9443
 
@@ -51,7 +51,7 @@ def serve(options: argparse.Namespace, say: Callable[[str], object]) -> None:
 
 
 def _app(options: argparse.Namespace) -> SimulatorApp:
-    app = SimulatorApp(keeper=Keeper(options.state) if options.state else None)
+    app = SimulatorApp(keeper=StateFile(options.state) if options.state else None)
     if not options.no_controller:
         app.add(
             "",

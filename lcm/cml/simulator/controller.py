@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from lcm.cml.simulator.edits import Edit, edit_lab, random_edit
 from lcm.cml.simulator.faults import Fault
 from lcm.cml.simulator.http_messages import ApiError, Reply, Request
-from lcm.cml.simulator.lab_import import Maker, import_topology
+from lcm.cml.simulator.lab_import import LabBuilder, import_topology
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.node_lifecycle import DEFINED, RUNNING
 from lcm.cml.simulator.options import ControllerOptions, OptionError
-from lcm.cml.simulator.seeded_random import draw, made_uuid
-from lcm.cml.simulator.users import User, Users
+from lcm.cml.simulator.seeded_random import random_fraction, random_uuid
+from lcm.cml.simulator.users import SimulatedUser, Users
 
 KEPT_CALLS = 5_000
 
@@ -42,7 +42,7 @@ class SimulatedController:
         self.calls: deque[tuple[str, str, int]] = deque(maxlen=KEPT_CALLS)
         self.imports = 0
         self.imported: deque[str] = deque(maxlen=KEPT_CALLS)
-        self.compute_id = made_uuid(self.options.seed, name, "compute")
+        self.compute_id = random_uuid(self.options.seed, name, "compute")
 
     @property
     def now(self) -> float:
@@ -72,21 +72,21 @@ class SimulatedController:
 
     # Labs
 
-    def import_lab(self, text: bytes, *, title: str, user: User) -> tuple[SimLab, list[str]]:
+    def import_lab(self, text: bytes, *, title: str, user: SimulatedUser) -> tuple[SimLab, list[str]]:
         self.imports += 1
-        maker = Maker(self.options, f"{self.name} {self.imports}")
+        maker = LabBuilder(self.options, f"{self.name} {self.imports}")
         created = datetime.now(UTC).isoformat(timespec="seconds")
         lab, warnings = import_topology(text, title=title, owner=user.name, created=created, maker=maker)
         self.labs[lab.id] = lab
         self.imported.append(lab.title)
         return lab, warnings
 
-    def visible_labs(self, user: User, *, show_all: bool) -> list[SimLab]:
+    def visible_labs(self, user: SimulatedUser, *, show_all: bool) -> list[SimLab]:
         """The user's own labs; all of them to an administrator who asks."""
         everything = show_all and user.is_admin
         return [lab for lab in self.labs.values() if everything or lab.owner == user.name]
 
-    def lab(self, lab_id: str, user: User) -> SimLab:
+    def lab(self, lab_id: str, user: SimulatedUser) -> SimLab:
         lab = self.labs.get(lab_id)
         if lab is None or not (user.is_admin or lab.owner == user.name):
             raise ApiError(404, f"Lab not found: {lab_id}")
@@ -152,9 +152,9 @@ class SimulatedController:
     def _plan_unrest(self, lab: SimLab, now: float) -> None:
         """Decide by the title whether this lab is edited later, and whether a node takes too much."""
         seed = self.options.seed
-        if lab.edit_at is None and draw(seed, "edit", lab.title) * 100 < self.options.edit_percent:
+        if lab.edit_at is None and random_fraction(seed, "edit", lab.title) * 100 < self.options.edit_percent:
             lab.edit_at = now + self.options.edit_after_seconds
-        if draw(seed, "overuse", lab.title) * 100 < self.options.overuse_percent:
+        if random_fraction(seed, "overuse", lab.title) * 100 < self.options.overuse_percent:
             with suppress(OptionError):
                 edit_lab(lab, Edit.OVERUSE, self.options, now)
 

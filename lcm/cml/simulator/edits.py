@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from lcm.cml.ports import PortTag, TagError, format_tag, parse_tag
-from lcm.cml.simulator.lab_import import Maker
+from lcm.cml.simulator.lab_import import LabBuilder
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.options import ControllerOptions, OptionError
-from lcm.cml.simulator.seeded_random import draw
+from lcm.cml.simulator.seeded_random import random_fraction
 
 MOVED_BY = 1000
 HIGHEST = 65_000
@@ -27,7 +27,7 @@ def edit_lab(lab: SimLab, edit: Edit, options: ControllerOptions, now: float) ->
     if edit == Edit.ADD_NODE:
         return _add_node(lab, options, now).label
     if edit in (Edit.OVERUSE, Edit.STUCK):
-        node = next((node for node in lab.nodes.values() if not node.is_weightless), None)
+        node = next((node for node in lab.nodes.values() if not node.has_no_vm), None)
         if node is None:
             raise OptionError("No node of this lab runs a machine.")
         node.overuses = node.overuses or edit == Edit.OVERUSE
@@ -41,13 +41,13 @@ def random_edit(lab: SimLab, options: ControllerOptions) -> Edit:
     if not any(_port_tags(node) for node in lab.nodes.values()):
         return Edit.ADD_NODE
     kinds = (Edit.ADD_NODE, Edit.CHANGE_PORT, Edit.REMOVE_PORT)
-    return kinds[int(draw(options.seed, "edit kind", lab.title) * len(kinds))]
+    return kinds[int(random_fraction(options.seed, "edit kind", lab.title) * len(kinds))]
 
 
 def _add_node(lab: SimLab, options: ControllerOptions, now: float) -> SimNode:
     """A node that runs, with a port of its own."""
     label = f"added-{len(lab.nodes)}"
-    maker = Maker(options, f"{lab.id} {label}")
+    maker = LabBuilder(options, f"{lab.id} {label}")
     taken = {port.outside for node in lab.nodes.values() for _, port in _port_tags(node)}
     port = next(number for number in range(HIGHEST, 1024, -1) if number not in taken)
     node = SimNode(

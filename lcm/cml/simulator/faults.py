@@ -23,7 +23,7 @@ class FaultKind(StrEnum):
 
 
 # These answer in place of the call; with `executed` the call is done first and its answer is lost (or late).
-INSTEAD = frozenset({FaultKind.STATUS, FaultKind.DROP})
+REPLACING_KINDS = frozenset({FaultKind.STATUS, FaultKind.DROP})
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Fault:
         return True
 
 
-def spoiled(reply: Reply, fault: Fault) -> Reply:
+def apply_fault(reply: Reply, fault: Fault) -> Reply:
     """A reply after the fault has been at it."""
     if fault.kind == FaultKind.REPLACE:
         return Reply(reply.status if reply.body else 200, fault.body.encode())

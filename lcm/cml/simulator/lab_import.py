@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.cml.node_sizes import is_weightless
+from lcm.cml.node_sizes import has_no_vm
 from lcm.cml.simulator.http_messages import ApiError
 from lcm.cml.simulator.labs import CONFIGURABLE, SimInterface, SimLab, SimLink, SimNode
-from lcm.cml.simulator.node_lifecycle import BootPlan, Life
+from lcm.cml.simulator.node_lifecycle import BootPlan, NodeLifecycle
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.seeded_random import between, draw, made_mac, made_uuid
+from lcm.cml.simulator.seeded_random import random_between, random_fraction, random_mac, random_uuid
 from lcm.cml.topology.errors import Problems, TopologyError
 from lcm.cml.topology.model import Topology, TopologyNode
 from lcm.cml.topology.parser import parse_topology
@@ -21,20 +21,20 @@ SPREAD = 0.4
 
 
 @dataclass(frozen=True)
-class Maker:
+class LabBuilder:
     """Makes labs and nodes; `key` keeps the ids of two imports apart."""
 
     options: ControllerOptions
     key: str
 
-    def life(self, label: str, definition: str) -> Life:
+    def life(self, label: str, definition: str) -> NodeLifecycle:
         """Each node boots in a time of its own; what runs no machine is there at once."""
         options = self.options
-        spread = between(1 - SPREAD, 1 + SPREAD, options.seed, "boot", self.key, label)
-        boot = 0.0 if is_weightless(definition) else options.boot_seconds * spread
-        return Life(
+        spread = random_between(1 - SPREAD, 1 + SPREAD, options.seed, "boot", self.key, label)
+        boot = 0.0 if has_no_vm(definition) else options.boot_seconds * spread
+        return NodeLifecycle(
             BootPlan(
-                queue=options.queue_seconds * draw(options.seed, "queue", self.key, label),
+                queue=options.queue_seconds * random_fraction(options.seed, "queue", self.key, label),
                 starting=options.starting_seconds,
                 boot=boot,
                 stop=options.stop_seconds,
@@ -43,17 +43,17 @@ class Maker:
         )
 
     def uuid(self, *names: object) -> str:
-        return made_uuid(self.options.seed, self.key, *names)
+        return random_uuid(self.options.seed, self.key, *names)
 
     def interface(
         self, node_id: str, label: str, slot: int | None, kind: str, mac: str | None
     ) -> SimInterface:
         interface_id = self.uuid("interface", node_id, label)
-        return SimInterface(interface_id, node_id, label, slot, kind, mac, mac or made_mac(interface_id))
+        return SimInterface(interface_id, node_id, label, slot, kind, mac, mac or random_mac(interface_id))
 
 
 def import_topology(
-    text: bytes, *, title: str, owner: str, created: str, maker: Maker
+    text: bytes, *, title: str, owner: str, created: str, maker: LabBuilder
 ) -> tuple[SimLab, list[str]]:
     """The lab of a topology, and the warnings; raises ApiError with what is wrong."""
     try:
@@ -74,13 +74,13 @@ def import_topology(
     return lab, list(topology.warnings)
 
 
-def _add_nodes(lab: SimLab, topology: Topology, raw: Mapping[str, Any], maker: Maker) -> None:
+def _add_nodes(lab: SimLab, topology: Topology, raw: Mapping[str, Any], maker: LabBuilder) -> None:
     for node, entry in zip(topology.nodes, raw["nodes"], strict=True):
         made = _node(node, entry, maker)
         lab.nodes[made.id] = made
 
 
-def _node(node: TopologyNode, entry: Mapping[str, Any], maker: Maker) -> SimNode:
+def _node(node: TopologyNode, entry: Mapping[str, Any], maker: LabBuilder) -> SimNode:
     node_id = maker.uuid("node", node.id)
     made = SimNode(
         id=node_id,
@@ -117,7 +117,7 @@ def _configuration(value: Any) -> list[dict[str, object]]:
     ]
 
 
-def _add_links(lab: SimLab, topology: Topology, maker: Maker) -> None:
+def _add_links(lab: SimLab, topology: Topology, maker: LabBuilder) -> None:
     by_place = {
         (node.id, interface.id): made
         for node, made_node in zip(topology.nodes, lab.nodes.values(), strict=True)

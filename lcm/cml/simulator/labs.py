@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lcm.cml.node_sizes import NOTHING, UNKNOWN, Usual, is_weightless, usual_size
-from lcm.cml.simulator.node_lifecycle import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, Life
+from lcm.cml.node_sizes import UNKNOWN_NODE_SIZE, ZERO_SIZE, NodeSize, default_node_size, has_no_vm
+from lcm.cml.simulator.node_lifecycle import DEFINED, OPERATIONAL, RUNNING, STARTED, STOPPED, NodeLifecycle
 
 CONFIGURABLE = ("cpus", "cpu_limit", "ram", "boot_disk_size", "data_volume")
 
@@ -31,7 +31,7 @@ class SimNode:
     id: str
     label: str
     node_definition: str
-    life: Life
+    life: NodeLifecycle
     image_definition: str | None = None
     x: int = 0
     y: int = 0
@@ -44,16 +44,16 @@ class SimNode:
     overuses: bool = False
 
     @property
-    def is_weightless(self) -> bool:
-        return is_weightless(self.node_definition)
+    def has_no_vm(self) -> bool:
+        return has_no_vm(self.node_definition)
 
     @property
-    def usual(self) -> Usual:
-        return NOTHING if self.is_weightless else usual_size(self.node_definition) or UNKNOWN
+    def usual(self) -> NodeSize:
+        return ZERO_SIZE if self.has_no_vm else default_node_size(self.node_definition) or UNKNOWN_NODE_SIZE
 
     @property
     def cpus(self) -> int:
-        return 0 if self.is_weightless else self.configured.get("cpus") or self.usual.cpus
+        return 0 if self.has_no_vm else self.configured.get("cpus") or self.usual.cpus
 
     @property
     def cpu_limit(self) -> int:
@@ -61,15 +61,15 @@ class SimNode:
 
     @property
     def ram(self) -> int:
-        return 0 if self.is_weightless else self.configured.get("ram") or self.usual.ram_mb
+        return 0 if self.has_no_vm else self.configured.get("ram") or self.usual.ram_mb
 
     @property
     def boot_disk_size(self) -> int:
-        return 0 if self.is_weightless else self.configured.get("boot_disk_size") or self.usual.disk_gb
+        return 0 if self.has_no_vm else self.configured.get("boot_disk_size") or self.usual.disk_gb
 
     @property
     def data_volume(self) -> int:
-        return 0 if self.is_weightless else self.configured.get("data_volume") or self.usual.data_gb
+        return 0 if self.has_no_vm else self.configured.get("data_volume") or self.usual.data_gb
 
 
 @dataclass

@@ -44,7 +44,7 @@ class BootPlan:
 
 
 @dataclass
-class Life:
+class NodeLifecycle:
     """When a node was started, and when it was asked to stop."""
 
     plan: BootPlan

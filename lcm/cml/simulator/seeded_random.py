@@ -8,31 +8,31 @@ from uuid import UUID
 STEP_SECONDS = 5.0
 
 
-def draw(*names: object) -> float:
+def random_fraction(*names: object) -> float:
     """A number from 0 up to 1."""
     digest = blake2b("\n".join(map(str, names)).encode(), digest_size=6).digest()
     return int.from_bytes(digest, "big") / 2**48
 
 
-def between(low: float, high: float, *names: object) -> float:
+def random_between(low: float, high: float, *names: object) -> float:
     """A number in a range."""
-    return low + (high - low) * draw(*names)
+    return low + (high - low) * random_fraction(*names)
 
 
 def wave(seconds: float, *names: object) -> float:
     """A number from -1 to 1 that moves smoothly in time."""
     step, rest = divmod(seconds, STEP_SECONDS)
-    before, after = draw(*names, int(step)), draw(*names, int(step) + 1)
+    before, after = random_fraction(*names, int(step)), random_fraction(*names, int(step) + 1)
     return 2 * (before + (after - before) * rest / STEP_SECONDS) - 1
 
 
-def made_uuid(*names: object) -> str:
+def random_uuid(*names: object) -> str:
     """An id in the form of a random UUID."""
     digest = blake2b("\n".join(map(str, names)).encode(), digest_size=16).digest()
     return str(UUID(bytes=digest, version=4))
 
 
-def made_mac(*names: object) -> str:
+def random_mac(*names: object) -> str:
     """An address with the vendor part that CML uses."""
     digest = blake2b("\n".join(map(str, names)).encode(), digest_size=3).digest()
     return ":".join(["52", "54", "00", *(f"{byte:02x}" for byte in digest)])

@@ -13,13 +13,13 @@ from typing import Any
 
 from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.labs import SimInterface, SimLab, SimLink, SimNode
-from lcm.cml.simulator.node_lifecycle import BootPlan, Life
+from lcm.cml.simulator.node_lifecycle import BootPlan, NodeLifecycle
 from lcm.cml.simulator.options import ControllerOptions, OptionError
 
 logger = logging.getLogger(__name__)
 
 
-class Keeper:
+class StateFile:
     """Their clock is that of the wall: labs grow older while nobody serves them, as on a real worker."""
 
     clock = staticmethod(time.time)
@@ -57,7 +57,7 @@ def _values(controller: SimulatedController) -> dict[str, Any]:
 
 def _controller(values: dict[str, Any]) -> SimulatedController:
     options = ControllerOptions.from_dict(values["options"])
-    made = SimulatedController(values["name"], options, clock=Keeper.clock)
+    made = SimulatedController(values["name"], options, clock=StateFile.clock)
     made.started_at, made.imports = values["started_at"], values["imports"]
     made.labs = {lab["id"]: _lab(lab) for lab in values["labs"]}
     return made
@@ -71,7 +71,7 @@ def _lab(values: dict[str, Any]) -> SimLab:
 
 
 def _node(values: dict[str, Any]) -> SimNode:
-    life = Life(**values["life"] | {"plan": BootPlan(**values["life"]["plan"])})
+    life = NodeLifecycle(**values["life"] | {"plan": BootPlan(**values["life"]["plan"])})
     return SimNode(
         **values | {"life": life, "interfaces": [SimInterface(**each) for each in values["interfaces"]]}
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lcm.cml.simulator.labs import SimLab, SimLink, SimNode
 from lcm.cml.simulator.node_lifecycle import BOOTED, OPERATIONAL, RUNNING, STARTED
-from lcm.cml.simulator.seeded_random import between, wave
+from lcm.cml.simulator.seeded_random import random_between, wave
 
 LOAD_TAG = "load:"
 WARM_UP_SECONDS = 60.0
@@ -46,13 +46,13 @@ def node_statistics(node: SimNode, now: float, *, seed: int, is_modern: bool) ->
     figures: dict[str, object] = {"times": node.life.seconds_in(now)}
     if is_modern:
         figures["is_running"] = node.life.state(now) in RUNNING
-    if node.is_weightless or node.life.state(now) not in OPERATIONAL:
+    if node.has_no_vm or node.life.state(now) not in OPERATIONAL:
         return figures
     seconds = node.life.running_for(now)
     figures |= {
         "cpu_usage": round(_cpu(node, now, seconds, seed), 2),
-        "block0_rd_bytes": int(3e7 + seconds * between(500, 5000, seed, node.id, "read")),
-        "block0_wr_bytes": int(1e6 + seconds * between(200, 4000, seed, node.id, "write")),
+        "block0_rd_bytes": int(3e7 + seconds * random_between(500, 5000, seed, node.id, "read")),
+        "block0_wr_bytes": int(1e6 + seconds * random_between(200, 4000, seed, node.id, "write")),
     }
     if is_modern:
         figures |= {
@@ -69,8 +69,8 @@ def link_statistics(lab: SimLab, link: SimLink, now: float, *, seed: int) -> dic
     """Counters of a link that only grow while it is up."""
     seconds = min(lab.nodes[end.node_id].life.running_for(now) for end in (link.a, link.b))
     up = lab.link_state(link, now) == STARTED
-    read = int(seconds * between(100, 20_000, seed, link.id, "read")) if up else 0
-    written = int(seconds * between(100, 20_000, seed, link.id, "write")) if up else 0
+    read = int(seconds * random_between(100, 20_000, seed, link.id, "read")) if up else 0
+    written = int(seconds * random_between(100, 20_000, seed, link.id, "write")) if up else 0
     return {
         "readbytes": read,
         "readpackets": read // BYTES_PER_READ,
@@ -116,5 +116,7 @@ def _ram(node: SimNode, seconds: float, seed: int) -> float:
 def _disk(node: SimNode, seconds: float, seed: int) -> int:
     """MB on disk: what the boot wrote, and a little more each second."""
     room = (node.boot_disk_size + node.data_volume) * MB_PER_GB
-    held = _profile(node).disk_mb * load_factor(node) + seconds * between(0.01, 0.2, seed, node.id, "disk")
+    held = _profile(node).disk_mb * load_factor(node) + seconds * random_between(
+        0.01, 0.2, seed, node.id, "disk"
+    )
     return int(room * 1.05 if node.overuses else min(held, room))

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lcm.cml.simulator.http_messages import ApiError
-from lcm.cml.simulator.seeded_random import made_uuid
+from lcm.cml.simulator.seeded_random import random_uuid
 
 ADMIN = "admin"
 
 
 @dataclass(frozen=True)
-class User:
+class SimulatedUser:
     """A user; the one called admin, or the only one, sees all labs."""
 
     name: str
@@ -43,10 +43,12 @@ class Users:
     seed: int
     tokens: dict[str, tuple[str, float]] = field(default_factory=dict)
 
-    def user(self, name: str) -> User:
-        return User(name, made_uuid(self.seed, "user", name), name == ADMIN or len(self.passwords) == 1)
+    def user(self, name: str) -> SimulatedUser:
+        return SimulatedUser(
+            name, random_uuid(self.seed, "user", name), name == ADMIN or len(self.passwords) == 1
+        )
 
-    def all(self) -> list[User]:
+    def all(self) -> list[SimulatedUser]:
         return [self.user(name) for name in self.passwords]
 
     def log_in(self, credentials: object, now: float) -> str:
@@ -62,7 +64,7 @@ class Users:
         self.tokens[token] = (str(name), now + self.token_seconds)
         return token
 
-    def authenticate(self, token: str, now: float) -> User:
+    def authenticate(self, token: str, now: float) -> SimulatedUser:
         """The user of a token; 401 when there is none or it has expired."""
         if not token:
             raise ApiError(401, "Not authenticated: 401 Unauthorized: No authorization token provided.")

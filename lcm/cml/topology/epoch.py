@@ -4,19 +4,19 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from lcm.cml.node_sizes import is_weightless
+from lcm.cml.node_sizes import has_no_vm
 from lcm.cml.ports import parse_tag
 from lcm.cml.topology.model import TopologyLink, TopologyNode
 from lcm.cml.topology.requirements import FULL_CPU
 
-FORM = 1
+FORMAT_VERSION = 1
 
 
 def topology_epoch(nodes: Iterable[TopologyNode], links: Iterable[TopologyLink]) -> str:
     """The SHA-256 of what decides resources and shape, whatever the order or formatting of the file."""
     counted = sorted(nodes, key=lambda node: node.label)
     canonical = {
-        "form": FORM,
+        "form": FORMAT_VERSION,
         "nodes": [_node_shape(node) for node in counted],
         "links": _links_shape(counted, links),
     }
@@ -32,7 +32,7 @@ def _node_shape(node: TopologyNode) -> dict[str, object]:
         "image": node.image_definition,
         "ports": _ports_shape(node),
     }
-    if not is_weightless(node.node_definition):
+    if not has_no_vm(node.node_definition):
         shape |= {
             "cpus": node.cpus,
             "cpu_limit": node.cpu_limit or FULL_CPU,

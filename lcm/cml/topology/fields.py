@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lcm.cml.topology.errors import Problems
 from lcm.cml.topology.limits import MAX_ID
-from lcm.cml.topology.yaml_scalars import Odd, as_text, shown
+from lcm.cml.topology.yaml_scalars import UnsupportedScalar, as_text, display_value
 
 MAX_TEXT = 250
 MAX_COORDINATE = 1_000_000
@@ -51,7 +51,7 @@ class Section:
         """A text for people, which may look like anything; empty when it is not given."""
         value = self.values.get(key)
         if isinstance(value, list | dict):
-            self.problem(key, f"{key} must be text, not {shown(value)}.")
+            self.problem(key, f"{key} must be text, not {display_value(value)}.")
             return ""
         text = "" if value is None else as_text(value)
         if len(text) > limit:
@@ -67,7 +67,9 @@ class Section:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         measured = f"{high:,} {unit}".strip()
-        self.problem(key, f"{key} must be a whole number from {low} to {measured}, not {shown(value)}.")
+        self.problem(
+            key, f"{key} must be a whole number from {low} to {measured}, not {display_value(value)}."
+        )
         return None
 
     def coordinate(self, key: str) -> int:
@@ -77,7 +79,7 @@ class Section:
             return 0
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_COORDINATE:
             return round(value)
-        self.problem(key, f"{key} must be a number up to {MAX_COORDINATE:,}, not {shown(value)}.")
+        self.problem(key, f"{key} must be a number up to {MAX_COORDINATE:,}, not {display_value(value)}.")
         return 0
 
     def items(self, key: str, *, limit: int) -> list[object]:
@@ -86,7 +88,7 @@ class Section:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.problem(key, f"{key} must be a list, not {shown(value)}.")
+            self.problem(key, f"{key} must be a list, not {display_value(value)}.")
         elif len(value) > limit:
             self.problem(key, f"There are {len(value):,} {key}: at most {limit:,} are allowed.")
         else:
@@ -100,13 +102,13 @@ class Section:
             if isinstance(item, dict):
                 yield Section(item, path, self.problems)
             else:
-                self.problems.add(path, f"Each entry of {key} must be a mapping, not {shown(item)}.")
+                self.problems.add(path, f"Each entry of {key} must be a mapping, not {display_value(item)}.")
 
     def section(self, key: str) -> "Section":
         """A mapping inside this one; empty when it is not given."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, dict):
-            self.problem(key, f"{key} must be a mapping, not {shown(value)}.")
+            self.problem(key, f"{key} must be a mapping, not {display_value(value)}.")
         return Section(value if isinstance(value, dict) else {}, self.place(key), self.problems)
 
     def _present(self, key: str, value: str | None) -> str:
@@ -118,7 +120,8 @@ class Section:
 
 def too_long(name: str, text: str, limit: int) -> str:
     """Return the sentence about a text over its limit."""
-    return f"{name} is longer than {limit:,} characters: it has {len(text):,} and starts with {shown(text)}."
+    start = display_value(text)
+    return f"{name} is longer than {limit:,} characters: it has {len(text):,} and starts with {start}."
 
 
 def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX_TEXT) -> str | None:
@@ -126,16 +129,18 @@ def short_text(value: object, path: str, problems: Problems, *, limit: int = MAX
     name = path.rpartition(".")[2]
     if value is None:
         return None
-    if isinstance(value, bool | int | float | Odd):
+    if isinstance(value, bool | int | float | UnsupportedScalar):
         problems.add(path, f'{name} must be text: put it in quotes, "{as_text(value)}".')
     elif not isinstance(value, str):
-        problems.add(path, f"{name} must be text, not {shown(value)}.")
+        problems.add(path, f"{name} must be text, not {display_value(value)}.")
     elif not value.strip():
         problems.add(path, f"{name} is empty.")
     elif len(value) > limit:
         problems.add(path, too_long(name, value, limit))
     elif any(unicodedata.category(char) == "Cc" for char in value):
-        problems.add(path, f"{name} has a line break or control character in it: {shown(ascii(value))}.")
+        problems.add(
+            path, f"{name} has a line break or control character in it: {display_value(ascii(value))}."
+        )
     else:
         return value
     return None

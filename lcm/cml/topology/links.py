@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lcm.cml.topology.fields import Section
 from lcm.cml.topology.limits import MAX_LINK_LABEL, MAX_LINKS
 from lcm.cml.topology.model import TopologyLink, TopologyNode
-from lcm.cml.topology.yaml_scalars import shown
+from lcm.cml.topology.yaml_scalars import display_value
 
 
 @dataclass
@@ -23,10 +23,12 @@ class _Ends:
         node = self.nodes.get(node_id)
         if node is None:
             if node_id:
-                link.problem(node_key, f"There is no node with the id {shown(node_id)}.")
+                link.problem(node_key, f"There is no node with the id {display_value(node_id)}.")
             return node_id, interface_id
         if interface_id and (node_id, interface_id) not in self.interfaces:
-            link.problem(interface_key, f"{node.label} has no interface with the id {shown(interface_id)}.")
+            link.problem(
+                interface_key, f"{node.label} has no interface with the id {display_value(interface_id)}."
+            )
         elif interface_id:
             self._take(link, interface_key, node, interface_id)
         return node_id, interface_id
@@ -36,7 +38,9 @@ class _Ends:
         end = (node.id, interface_id)
         if end in self.used:
             link.problem(
-                key, f"Interface {shown(interface_id)} of {node.label} is already used by {self.used[end]}."
+                key,
+                f"Interface {display_value(interface_id)} of {node.label} is already used by "
+                f"{self.used[end]}.",
             )
         self.used.setdefault(end, link.path)
 

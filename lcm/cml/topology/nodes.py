@@ -14,12 +14,12 @@ from lcm.cml.topology.limits import (
     MAX_TAGS,
 )
 from lcm.cml.topology.model import NodeInterface, TopologyNode
-from lcm.cml.topology.requirements import effective_figures
-from lcm.cml.topology.yaml_scalars import shown
+from lcm.cml.topology.requirements import effective_resources
+from lcm.cml.topology.yaml_scalars import display_value
 
 
 @dataclass
-class PortLedger:
+class PortRegistry:
     """The outside ports of a topology and who has them; TCP and UDP are counted apart."""
 
     holders: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class PortLedger:
         return None if held_by == holder else held_by
 
 
-def read_tags(section: Section, label: str, ledger: PortLedger) -> tuple[str, ...]:
+def read_tags(section: Section, label: str, ledger: PortRegistry) -> tuple[str, ...]:
     """The tags of a node; one that names a port must be readable and its outside port free."""
     tags = []
     for index, item in enumerate(section.items("tags", limit=MAX_TAGS)):
@@ -44,7 +44,7 @@ def read_tags(section: Section, label: str, ledger: PortLedger) -> tuple[str, ..
     return tuple(tags)
 
 
-def _port_problem(tag: str, holder: str, ledger: PortLedger) -> str | None:
+def _port_problem(tag: str, holder: str, ledger: PortRegistry) -> str | None:
     """What is wrong with the port of a tag, if it has one."""
     try:
         port = parse_tag(tag)
@@ -67,14 +67,14 @@ def read_nodes(root: Section) -> tuple[TopologyNode, ...]:
     if entries is None or entries == []:
         root.problem("nodes", "The topology has no nodes.")
     sections = list(root.sections("nodes", limit=MAX_NODES))
-    ledger = PortLedger()
+    ledger = PortRegistry()
     nodes = tuple(_read_node(section, ledger) for section in sections)
     _refuse_repeated(sections, "label", [node.label for node in nodes])
     _refuse_repeated(sections, "id", [node.id for node in nodes])
     return nodes
 
 
-def _read_node(section: Section, ledger: PortLedger) -> TopologyNode:
+def _read_node(section: Section, ledger: PortRegistry) -> TopologyNode:
     """One node; a field with a problem reads as if it were not given."""
     label = section.required_text("label", limit=MAX_NODE_NAME)
     definition = section.required_text("node_definition", limit=MAX_NODE_NAME)
@@ -85,7 +85,7 @@ def _read_node(section: Section, ledger: PortLedger) -> TopologyNode:
     data_volume_gb = section.whole("data_volume", low=0, high=MAX_DISK_GB, unit="GB") or None
     cpu_limit = _read_cpu_limit(section, label)
     _check_configuration(section)
-    size = effective_figures(
+    size = effective_resources(
         definition,
         cpus=cpus,
         cpu_limit=cpu_limit,
@@ -147,4 +147,4 @@ def _refuse_repeated(sections: Iterable[Section], key: str, values: Iterable[str
     first: dict[str, Section] = {}
     for section, value in zip(sections, values, strict=True):
         if value and first.setdefault(value, section) is not section:
-            section.problem(key, f"{key} {shown(value)} is already used by {first[value].path}.")
+            section.problem(key, f"{key} {display_value(value)} is already used by {first[value].path}.")

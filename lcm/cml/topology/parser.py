@@ -10,7 +10,7 @@ from lcm.cml.topology.limits import MAX_DESCRIPTION, MAX_NODES, MAX_NOTES, MAX_T
 from lcm.cml.topology.links import read_links
 from lcm.cml.topology.model import NodeInterface, Requirements, Topology, TopologyLink, TopologyNode
 from lcm.cml.topology.nodes import read_nodes
-from lcm.cml.topology.requirements import assumptions, estimate, unknown_definitions
+from lcm.cml.topology.requirements import assumptions, estimate_requirements, unknown_definitions
 from lcm.cml.topology.yaml_loader import MAX_BYTES, load_mapping
 
 __all__ = [
@@ -57,7 +57,7 @@ def parse_topology(text: str | bytes) -> Topology:
         nodes=nodes,
         links=links,
         ports=tuple(port_template(nodes)),
-        requirements=estimate(nodes),
+        requirements=estimate_requirements(nodes),
         assumptions=assumptions(nodes),
         warnings=(*problems.warnings, *unknown_definitions(nodes)),
         epoch=topology_epoch(nodes, links),

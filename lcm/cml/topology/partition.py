@@ -12,14 +12,14 @@ from lcm.cml.topology.yaml_writer import write_yaml
 
 
 @dataclass(frozen=True)
-class Parting:
+class TopologyPartition:
     """The topologies in the order of the groups, and the links between them, which no worker can have."""
 
     topologies: tuple[str, ...]
     left_out: tuple[str, ...]
 
 
-def part_topology(text: str, groups: Sequence[Sequence[str]]) -> Parting:
+def partition_topology(text: str, groups: Sequence[Sequence[str]]) -> TopologyPartition:
     """Divide a topology by the labels of its nodes."""
     root: dict[str, Any] = load_mapping(text, Problems())
     part_of = {label: index for index, labels in enumerate(groups) for label in labels}
@@ -32,7 +32,7 @@ def part_topology(text: str, groups: Sequence[Sequence[str]]) -> Parting:
         return {part_of[end] for end in ends(link)}
 
     links = root.get("links") or []
-    return Parting(
+    return TopologyPartition(
         topologies=tuple(
             _written(
                 root,

@@ -7,7 +7,7 @@ from typing import Any
 from lcm.cml.topology.model import TopologyNode
 from lcm.cml.topology.port_templates import NodePort
 from lcm.cml.topology.requirements import MB_PER_GB
-from lcm.domain.allocation import divide_among
+from lcm.domain.allocation import allocate_to_nodes
 
 # Where the picture of the definition shows the nodes: in rows.
 COLUMNS, DISTANCE = 6, 100
@@ -22,7 +22,7 @@ def build_nodes(
     sizes = [
         {name: entry.get(name, 0) for name in ("cpu_cores", "memory_mb", "storage_gb")} for entry in entries
     ]
-    parts = divide_among(sizes, requirements)
+    parts = allocate_to_nodes(sizes, requirements)
     tags: dict[str, list[str]] = {}
     for port in ports:
         tags.setdefault(port.label, []).append(port.tag)

@@ -16,7 +16,7 @@ from lcm.cml.ports import (
 from lcm.cml.records import Record
 from lcm.cml.topology.errors import MAX_ERRORS
 from lcm.cml.topology.limits import MAX_TAG, MAX_TAGS
-from lcm.cml.topology.nodes import PortLedger
+from lcm.cml.topology.nodes import PortRegistry
 
 SHOWN_PORTS = 10
 
@@ -64,7 +64,7 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
 
     `labels` are the nodes of the topology. Raises TemplateError with all problems.
     """
-    ledger, per_node = PortLedger(), dict.fromkeys(labels, 0)
+    ledger, per_node = PortRegistry(), dict.fromkeys(labels, 0)
     problems: list[str] = []
     for number, port in enumerate(ports, 1):
         per_node[port.label] = per_node.get(port.label, 0) + 1
@@ -87,7 +87,7 @@ def check_template(ports: Sequence[NodePort], labels: Collection[str]) -> list[P
     return template
 
 
-def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortLedger) -> str | None:
+def _problem(port: NodePort, holder: str, labels: Collection[str], ledger: PortRegistry) -> str | None:
     if port.label not in labels:
         return f"There is no node “{port.label[:60]}”." if port.label else "The label of a node is missing."
     if len(port.tag) > MAX_TAG:

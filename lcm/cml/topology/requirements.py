@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
-from lcm.cml.node_sizes import UNKNOWN, is_weightless, usual_size
+from lcm.cml.node_sizes import UNKNOWN_NODE_SIZE, default_node_size, has_no_vm
 from lcm.cml.topology.model import Requirements, TopologyNode
 
 CPU_STEP = Decimal("0.5")
@@ -15,7 +15,7 @@ FULL_CPU = 100
 
 
 @dataclass(frozen=True)
-class Effective:
+class NodeResources:
     """What a node takes once the usual figures stand in for those not given."""
 
     cpu_cores: Decimal
@@ -23,7 +23,7 @@ class Effective:
     storage_gb: Decimal
 
 
-def effective_figures(
+def effective_resources(
     definition: str,
     *,
     cpus: int | None,
@@ -31,21 +31,21 @@ def effective_figures(
     ram_mb: int | None,
     boot_disk_gb: int | None,
     data_volume_gb: int | None,
-) -> Effective:
+) -> NodeResources:
     """The size of a node; cpu_limit is a percentage of its CPUs."""
-    if is_weightless(definition):
-        return Effective(Decimal(0), 0, Decimal(0))
-    usual = usual_size(definition) or UNKNOWN
+    if has_no_vm(definition):
+        return NodeResources(Decimal(0), 0, Decimal(0))
+    usual = default_node_size(definition) or UNKNOWN_NODE_SIZE
     disk = usual.disk_gb if boot_disk_gb is None else boot_disk_gb
     data = usual.data_gb if data_volume_gb is None else data_volume_gb
-    return Effective(
+    return NodeResources(
         Decimal((cpus or usual.cpus) * (cpu_limit or FULL_CPU)) / FULL_CPU,
         ram_mb or usual.ram_mb,
         Decimal(disk + data),
     )
 
 
-def estimate(nodes: Iterable[TopologyNode]) -> Requirements:
+def estimate_requirements(nodes: Iterable[TopologyNode]) -> Requirements:
     """The sum over the nodes, rounded up to half cores, half GB of memory and whole GB of storage."""
     counted = list(nodes)
     memory_mb = sum(node.memory_mb for node in counted)
@@ -70,7 +70,7 @@ def unknown_definitions(nodes: Iterable[TopologyNode]) -> tuple[str, ...]:
     """A warning for each definition whose usual size we do not know and had to guess."""
     by_definition: dict[str, list[str]] = {}
     for node in nodes:
-        if usual_size(node.node_definition) is None and _missing(node):
+        if default_node_size(node.node_definition) is None and _missing(node):
             by_definition.setdefault(node.node_definition, []).append(node.label)
     return tuple(
         f"{definition} is not a node definition we know, so the size of {_some(labels)} is a guess: "
@@ -85,7 +85,7 @@ def _assumption(node: TopologyNode) -> str | None:
     if not missing:
         return None
     verb = "are" if len(missing) > 1 or "CPUs" in missing else "is"
-    known = usual_size(node.node_definition) is not None
+    known = default_node_size(node.node_definition) is not None
     reason = f"as usual for {node.node_definition}" if known else "as a guess"
     what, how_much = _listed(list(missing)), _listed(list(missing.values()))
     return f"{node.label} ({node.node_definition}): {what} {verb} not given, assumed {how_much} {reason}"
@@ -93,9 +93,9 @@ def _assumption(node: TopologyNode) -> str | None:
 
 def _missing(node: TopologyNode) -> dict[str, str]:
     """The figures the file does not give, with what is assumed for each."""
-    if is_weightless(node.node_definition):
+    if has_no_vm(node.node_definition):
         return {}
-    usual = usual_size(node.node_definition) or UNKNOWN
+    usual = default_node_size(node.node_definition) or UNKNOWN_NODE_SIZE
     missing = {}
     if node.cpus is None:
         missing["CPUs"] = f"{usual.cpus} CPU" + ("s" if usual.cpus != 1 else "")

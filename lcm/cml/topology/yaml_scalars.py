@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from lcm.domain.storable_text import unstorable_at
+from lcm.domain.storable_text import find_unstorable
 
 MAX_TYPED_LENGTH = 64
 SHOWN_LENGTH = 40
@@ -18,13 +18,13 @@ _FRACTION = re.compile(r"[-+]?[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
-class Odd:
+class UnsupportedScalar:
     """A scalar that YAML 1.1 reads as neither text nor a plain number: a date, 0x1F, 1:30, .nan."""
 
     text: str
 
 
-Scalar = None | bool | int | float | str | Odd
+Scalar = None | bool | int | float | str | UnsupportedScalar
 
 
 def read_plain(text: str) -> Scalar:
@@ -41,25 +41,25 @@ def read_plain(text: str) -> Scalar:
     return _read_number(kind, text)
 
 
-def _read_number(kind: str, text: str) -> int | float | Odd:
+def _read_number(kind: str, text: str) -> int | float | UnsupportedScalar:
     """A decimal number; any other notation stays as it was written."""
     if kind == "int" and _WHOLE.fullmatch(text):
         return int(text)
     if kind == "float" and _FRACTION.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
-    return Odd(text)
+    return UnsupportedScalar(text)
 
 
 def as_text(value: object) -> str:
     """A scalar as the reader wrote it, near enough."""
-    if isinstance(value, Odd):
+    if isinstance(value, UnsupportedScalar):
         return value.text
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
 
 
-def shown(value: object) -> str:
+def display_value(value: object) -> str:
     """A value as an error message shows it: short."""
     if isinstance(value, dict):
         return "a mapping"
@@ -73,4 +73,4 @@ def shown(value: object) -> str:
 
 def is_storable(text: str) -> bool:
     """Whether a database can hold the text: no NUL and no half of a surrogate pair."""
-    return unstorable_at(text) is None
+    return find_unstorable(text) is None

@@ -4,19 +4,19 @@ from typing import Any
 
 import yaml
 
-from lcm.cml.topology.yaml_scalars import Odd
+from lcm.cml.topology.yaml_scalars import UnsupportedScalar
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Write what `load_mapping` reads, dates and other odd scalars as they were in the file."""
 
 
-def _plain(dumper: Any, value: Odd) -> Any:
+def _plain(dumper: Any, value: UnsupportedScalar) -> Any:
     """An unquoted scalar: YAML omits a tag that it would find for the text itself."""
     return dumper.represent_scalar(dumper.resolve(yaml.ScalarNode, value.text, (True, False)), value.text)
 
 
-_Dumper.add_representer(Odd, _plain)
+_Dumper.add_representer(UnsupportedScalar, _plain)
 
 
 def write_yaml(document: object) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from lcm.config.environment import as_markdown
+from lcm.config.environment import settings_reference
 
 
 class Command(BaseCommand):
     help = "Print docs/configuration.md, made from lcm/config/environment.py."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(as_markdown(), ending="")
+        self.stdout.write(settings_reference(), ending="")

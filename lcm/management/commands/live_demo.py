@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, close_old_connections
 from django.utils import timezone
 
-from lcm.demo.activity import DemoLife
+from lcm.demo.activity import DemoActivity
 
 PAUSE_SECONDS = 8.0
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        life = DemoLife(Random())  # noqa: S311  (a demo, not a secret)
+        life = DemoActivity(Random())  # noqa: S311  (a demo, not a secret)
         while not stop.wait(PAUSE_SECONDS):
             try:
                 life.step(now=timezone.now())

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from lcm.demo.loader import count_usage, is_empty, load_demo
+from lcm.demo.loader import is_empty, load_demo, run_observers
 
 
 class Command(BaseCommand):
@@ -20,4 +20,4 @@ class Command(BaseCommand):
         if is_empty():
             self.stdout.write("Loading the demo fleet …")
             load_demo(now=timezone.now(), live=settings.CONFIG["DEMO_LIVE"])
-            count_usage()
+            run_observers()

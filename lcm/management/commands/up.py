@@ -35,7 +35,7 @@ class Command(BaseCommand):
         for path in file_permissions.make_private(data_dir):
             self._say(f"Other users of this machine can read {path}: LCM cannot change its permissions")
         try:
-            with lock.hold(data_dir):
+            with lock.hold_lock(data_dir):
                 address = Address.parse(settings.CONFIG["WEB_BIND"])
                 address.require_free()
                 self._run(Supervisor(say=self._say), address, data_dir)

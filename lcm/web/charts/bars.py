@@ -18,7 +18,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Segment:
+class BarSegment:
     x: float
     width: float
     share: Share
@@ -27,7 +27,7 @@ class Segment:
 @dataclass(frozen=True)
 class ShareBar:
     title: str
-    segments: list[Segment]
+    segments: list[BarSegment]
     legend: list[Share]
     width: int = WIDTH
 
@@ -39,7 +39,7 @@ def share_bar(shares: Sequence[Share], *, of: int | None = None) -> ShareBar:
     segments, x = [], 0.0
     for share in present:
         width = share.count / whole * WIDTH
-        segments.append(Segment(round(x, 1), round(width, 1), share))
+        segments.append(BarSegment(round(x, 1), round(width, 1), share))
         x += width
     title = ", ".join(f"{share.count:,} {share.label.lower()}" for share in present) or "none"
     return ShareBar(title, segments, present)

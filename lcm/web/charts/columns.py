@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from lcm.web.charts.scales import told
+from lcm.web.charts.scales import format_number
 from lcm.web.charts.tables import ChartTable
 
 # From top to bottom in pixels, from left to right in percent: columns get wider, texts do not.
@@ -41,7 +41,7 @@ class ByDay:
 
 
 @dataclass(frozen=True)
-class Segment:
+class ColumnSegment:
     y: float
     height: float
     kind: int
@@ -49,14 +49,14 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Column:
+class ChartColumn:
     x: float
     width: float
-    segments: list[Segment]
+    segments: list[ColumnSegment]
 
 
 @dataclass(frozen=True)
-class Label:
+class AxisLabel:
     """Under a column; `look` says whether a wide chart shows it, or a narrow one, which shows few."""
 
     x: float
@@ -71,8 +71,8 @@ class ColumnChart:
     title: str
     unit: str
     lines: list[tuple[float, str]]
-    columns: list[Column]
-    labels: list[Label]
+    columns: list[ChartColumn]
+    labels: list[AxisLabel]
     legend: list[tuple[int, str, str]]
     table: ChartTable
     height: int = HEIGHT
@@ -91,30 +91,32 @@ def stacked(found: ByDay, *, unit: str) -> ColumnChart:
     scale = (BOTTOM - TOP) / top
     first, last = found.days[0], found.days[-1]
     rows = [
-        (day.isoformat(), [told(series.values[number]) for series in found.series])
+        (day.isoformat(), [format_number(series.values[number]) for series in found.series])
         for number, day in enumerate(found.days)
     ]
     return ColumnChart(
         title=f"{unit[0].upper()}{unit[1:]} a day, {first:%d %b} to {last:%d %b}",
         unit=unit,
-        lines=[(BOTTOM - top * part / 3 * scale, told(top * part / 3)) for part in range(4)],
+        lines=[(BOTTOM - top * part / 3 * scale, format_number(top * part / 3)) for part in range(4)],
         columns=_columns(found, scale, unit),
         labels=[*_labels(found.days, "all", LABELS), *_labels(found.days, "few", FEW_LABELS)],
-        legend=[(kind, series.name, told(series.total)) for kind, series in enumerate(found.series, 1)],
+        legend=[
+            (kind, series.name, format_number(series.total)) for kind, series in enumerate(found.series, 1)
+        ],
         table=ChartTable("Day, UTC", [f"{series.name}, {unit}" for series in found.series], rows),
     )
 
 
-def _columns(found: ByDay, scale: float, unit: str) -> list[Column]:
+def _columns(found: ByDay, scale: float, unit: str) -> list[ChartColumn]:
     step = 100 / len(found.days)
     gap = 0.0 if len(found.days) > MANY else 0.16
     return [
-        Column(step * (number + gap), step * (1 - 2 * gap), _segments(found, number, scale, unit))
+        ChartColumn(step * (number + gap), step * (1 - 2 * gap), _segments(found, number, scale, unit))
         for number in range(len(found.days))
     ]
 
 
-def _labels(days: Sequence[date], look: str, most: int) -> Iterator[Label]:
+def _labels(days: Sequence[date], look: str, most: int) -> Iterator[AxisLabel]:
     """Some days, evenly apart; the first, and the first in each month, with its month."""
     step = 100 / len(days)
     month = None
@@ -123,22 +125,22 @@ def _labels(days: Sequence[date], look: str, most: int) -> Iterator[Label]:
         text = str(day.day) if day.month == month else f"{day.day} {day:%b}"
         month = day.month
         if number == 0:
-            yield Label(0, look, text)
+            yield AxisLabel(0, look, text)
         elif number == len(days) - 1 and text != str(day.day):
-            yield Label(100, f"end {look}", text)
+            yield AxisLabel(100, f"end {look}", text)
         else:
-            yield Label(step * (number + 0.5), f"mid {look}", text)
+            yield AxisLabel(step * (number + 0.5), f"mid {look}", text)
 
 
-def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[Segment]:
+def _segments(found: ByDay, number: int, scale: float, unit: str) -> list[ColumnSegment]:
     y, segments = BOTTOM, []
     day = found.days[number]
     for kind, series in enumerate(found.series, 1):
         value = series.values[number]
         if value > 0:
             y -= value * scale
-            title = f"{day:%d %b}: {series.name} {told(value)} {unit}"
-            segments.append(Segment(y, value * scale, kind, title))
+            title = f"{day:%d %b}: {series.name} {format_number(value)} {unit}"
+            segments.append(ColumnSegment(y, value * scale, kind, title))
     return segments
 
 

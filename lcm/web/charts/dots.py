@@ -20,7 +20,7 @@ ROWS = 100
 
 
 @dataclass(frozen=True)
-class Dot:
+class ChartDot:
     """One thing; `look` is `dot`, `over` (drawn red, a link) or `out` (a cross)."""
 
     at: datetime
@@ -32,7 +32,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Mark:
+class DotMark:
     x: float
     y: float
     look: str
@@ -41,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReferenceLine:
     """A value across the chart, with its words at the end."""
 
     kind: str
@@ -56,8 +56,8 @@ class DotChart:
 
     grid: list[tuple[float, str]]
     times: list[tuple[float, str, str]]
-    lines: list[Line]
-    marks: list[Mark]
+    lines: list[ReferenceLine]
+    marks: list[DotMark]
     dots: SafeString
     band: tuple[float, float] | None
     table: ChartTable
@@ -83,7 +83,7 @@ class DotChart:
 
 
 def dot_chart(
-    dots: Sequence[Dot],
+    dots: Sequence[ChartDot],
     levels: Mapping[str, float],
     *,
     text: Callable[[float], str],
@@ -108,7 +108,7 @@ def dot_chart(
     )
 
 
-def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], str]) -> list[Line]:
+def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], str]) -> list[ReferenceLine]:
     """Labels that would stand in each other are moved apart; the order stays."""
     kinds = list(levels)
     order = sorted(kinds, key=lambda kind: (-levels[kind], kinds.index(kind)))
@@ -118,16 +118,18 @@ def _lines(levels: Mapping[str, float], scale: Scale, text: Callable[[float], st
         places.append(max(wanted, places[-1] + LABEL_GAP) if places else wanted)
     overflow = max(places[-1] - BOTTOM - 4, 0) if places else 0
     return [
-        Line(kind, scale.place(levels[kind]), f"{kind} {text(levels[kind])}", round(place - overflow, 1))
+        ReferenceLine(
+            kind, scale.place(levels[kind]), f"{kind} {text(levels[kind])}", round(place - overflow, 1)
+        )
         for kind, place in zip(order, places, strict=True)
     ]
 
 
-def _marks(dots: Sequence[Dot], scale: Scale, said: Callable[[float], str]) -> list[Mark]:
+def _marks(dots: Sequence[ChartDot], scale: Scale, said: Callable[[float], str]) -> list[DotMark]:
     marks = []
     for x, dot in zip(places_along([dot.at for dot in dots], LEFT + 5, RIGHT - 5), dots, strict=True):
         title = f"{dot.name}: {said(dot.value)}{_words(dot)}"
-        marks.append(Mark(x, scale.place(dot.value), dot.look, title, dot.url))
+        marks.append(DotMark(x, scale.place(dot.value), dot.look, title, dot.url))
     return marks
 
 
@@ -136,12 +138,12 @@ def _joined(parts: Iterable[str]) -> SafeString:
     return mark_safe("".join(parts))  # noqa: S308
 
 
-def _circle(mark: Mark) -> str:
+def _circle(mark: DotMark) -> str:
     title = escape(mark.title)
     return f'<circle class="dot" cx="{mark.x}" cy="{mark.y}" r="2.75"><title>{title}</title></circle>'
 
 
-def _cross(mark: Mark) -> str:
+def _cross(mark: DotMark) -> str:
     place = f"translate({mark.x} {mark.y})"
     return (
         f"<g><title>{escape(mark.title)}</title>"
@@ -149,7 +151,7 @@ def _cross(mark: Mark) -> str:
     )
 
 
-def _link(mark: Mark) -> str:
+def _link(mark: DotMark) -> str:
     title = escape(mark.title)
     circle = (
         f'<circle class="dot dot-over" cx="{mark.x}" cy="{mark.y}" r="3.5"><title>{title}</title></circle>'
@@ -157,7 +159,7 @@ def _link(mark: Mark) -> str:
     return f'<a href="{escape(mark.url)}" aria-label="{title}">{circle}</a>'
 
 
-def _table(dots: Sequence[Dot], text: Callable[[float], str], unit: str) -> ChartTable:
+def _table(dots: Sequence[ChartDot], text: Callable[[float], str], unit: str) -> ChartTable:
     newest = sorted(dots, key=lambda dot: dot.at, reverse=True)
     rows = [
         (f"{dot.name}, {timezone.localtime(dot.at):%d %b %H:%M}{_words(dot)}", [text(dot.value)])
@@ -167,5 +169,5 @@ def _table(dots: Sequence[Dot], text: Callable[[float], str], unit: str) -> Char
     return ChartTable("Session", [unit], rows, note)
 
 
-def _words(dot: Dot) -> str:
+def _words(dot: ChartDot) -> str:
     return f", {dot.words}" if dot.words else ""

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from django.utils import timezone
 
-from lcm.web.charts.scales import Scale, places_along, scale_over, times_along, told
+from lcm.web.charts.scales import Scale, format_number, places_along, scale_over, times_along
 from lcm.web.charts.tables import ChartTable
 
 # From top to bottom in pixels, from left to right in thousandths: lines get longer, texts do not.
@@ -29,7 +29,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """What one thing had; `kind` is its colour."""
 
     name: str
@@ -44,7 +44,7 @@ class LineChart:
 
     title: str
     unit: str
-    lines: list[Line]
+    lines: list[ChartLine]
     area: str
     grid: list[tuple[float, str]]
     times: list[tuple[float, str, str]]
@@ -57,7 +57,7 @@ class LineChart:
     labels_y: int = HEIGHT - 4
 
     @property
-    def named(self) -> list[Line]:
+    def named(self) -> list[ChartLine]:
         """The lines that have a colour of their own."""
         return self.lines[:KINDS]
 
@@ -82,28 +82,30 @@ def line_chart(points: Sequence[Point], *, title: str, unit: str) -> LineChart |
         unit=unit,
         lines=lines,
         area=f"{xs[0]},{BOTTOM} {lines[0].points} {xs[-1]},{BOTTOM}" if len(lines) == 1 else "",
-        grid=[(scale.place(tick), told(tick)) for tick in _labelled(scale)],
+        grid=[(scale.place(tick), format_number(tick)) for tick in _labelled(scale)],
         times=times_along([point.at for point in shown], 0, 100),
         marks=[
-            (x / WIDTH * 100, y, f"{_when(point)}: {told(point.value)} {unit}{_of(point)}")
+            (x / WIDTH * 100, y, f"{_when(point)}: {format_number(point.value)} {unit}{_of(point)}")
             for x, y, point in placed[::every]
         ],
         figures=[
-            ("p95", f"{told(sorted(values)[round(0.95 * (len(values) - 1))])} {unit}"),
-            ("max", f"{told(max(values))} {unit}"),
+            ("p95", f"{format_number(sorted(values)[round(0.95 * (len(values) - 1))])} {unit}"),
+            ("max", f"{format_number(max(values))} {unit}"),
         ],
         table=_table(shown, unit),
     )
 
 
-def _lines(placed: Sequence[tuple[float, float, Point]], unit: str) -> list[Line]:
+def _lines(placed: Sequence[tuple[float, float, Point]], unit: str) -> list[ChartLine]:
     by_name = groupby(sorted(placed, key=lambda each: each[2].what), key=lambda each: each[2].what)
     lines = []
     for number, (name, found) in enumerate(by_name, 1):
         mine = list(found)
         # A line needs two ends, also where they are the same.
         points = " ".join(f"{x},{y}" for x, y, _ in (mine if len(mine) > 1 else mine * 2))
-        lines.append(Line(name, min(number, KINDS + 1), points, f"{told(mine[-1][2].value)} {unit}"))
+        lines.append(
+            ChartLine(name, min(number, KINDS + 1), points, f"{format_number(mine[-1][2].value)} {unit}")
+        )
     return lines
 
 
@@ -115,7 +117,7 @@ def _labelled(scale: Scale) -> list[float]:
 
 def _table(shown: Sequence[Point], unit: str) -> ChartTable:
     newest = list(reversed(shown))
-    rows = [(f"{_when(point)}{_of(point)}", [told(point.value)]) for point in newest[:ROWS]]
+    rows = [(f"{_when(point)}{_of(point)}", [format_number(point.value)]) for point in newest[:ROWS]]
     hidden = len(newest) - len(rows)
     return ChartTable("When", [unit], rows, f"The newest {ROWS} of {len(newest):,}." if hidden else "")
 

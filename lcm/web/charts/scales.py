@@ -79,7 +79,7 @@ def places_along(moments: Sequence[datetime], left: float, right: float) -> list
     return [round(left + share * (right - left), 1) for share in shares]
 
 
-def told(value: float) -> str:
+def format_number(value: float) -> str:
     """Three digits that matter: `12.3 k`, `146`, `68.4`, `0.75`."""
     if value >= 10_000:
         return f"{value / 1000:,.1f} k"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lcm.web.wording import counted
+from lcm.web.wording import count_text
 
 WIDTH, HEIGHT = 420, 260
 MARGIN_X, MARGIN_Y = 44, 30
@@ -31,7 +31,7 @@ class Picture:
 
     @property
     def described(self) -> str:
-        return f"{counted(len(self.nodes), 'node')} and {counted(len(self.links), 'link')}"
+        return f"{count_text(len(self.nodes), 'node')} and {count_text(len(self.links), 'link')}"
 
 
 def picture_of(nodes: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Picture:

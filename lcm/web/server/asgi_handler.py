@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.middleware.security import SecurityMiddleware
 from django.urls import set_script_prefix
 
-from lcm.domain.errors import DatabaseAway
+from lcm.domain.errors import DatabaseUnavailable
 from lcm.web.error_pages import unavailable
 from lcm.web.server.database_health import health, while_database_answers
 from lcm.web.server.health import not_ready_in_time
@@ -33,7 +33,7 @@ WITHOUT_DATABASE = ("/static/", READY)
 READY_SECONDS = 2.5
 
 
-class Handler(ASGIHandler):
+class LcmAsgiHandler(ASGIHandler):
     """Django listens for a disconnect in a task of its own and forgets that task when the server gives the
     request up at the same moment; asyncio would log what it raises as an error.
     """
@@ -50,7 +50,7 @@ def _take_note(task: asyncio.Task[None]) -> None:
         logger.debug("client_left")
 
 
-class OneThread(Handler):
+class ThreadedAsgiHandler(LcmAsgiHandler):
     """A request is one piece of work for one of the process's threads, from its first signal to its last.
 
     Django's own way makes a thread for each request, with a connection and a cache of its own, and goes
@@ -95,7 +95,7 @@ class OneThread(Handler):
             response = await while_database_answers(
                 lambda: loop.run_in_executor(self._threads, self._answer, scope, body)
             )
-        except DatabaseAway:
+        except DatabaseUnavailable:
             return self._refuse(scope, self._unavailable)
         if response.status_code == 503:
             health.repair_pool_soon()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from django.db import connection
 
-from lcm.domain.errors import DatabaseAway
+from lcm.domain.errors import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -78,13 +78,13 @@ async def while_database_answers(start: Callable[[], Awaitable[T]]) -> T:
     Work that has not begun by then is cancelled. Work in a thread cannot be stopped; its result is dropped.
     """
     if health.is_away:
-        raise DatabaseAway
+        raise DatabaseUnavailable
     work = asyncio.ensure_future(start())
     while not work.done():
         await asyncio.wait({work}, timeout=PATIENCE_SECONDS)
         if not work.done() and not await health.answers() and not work.done():
             work.cancel()
-            raise DatabaseAway
+            raise DatabaseUnavailable
     return work.result()
 
 

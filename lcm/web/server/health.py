@@ -64,7 +64,7 @@ def prometheus(request: HttpRequest) -> HttpResponse:
         status, reason = refusal
         headers = {"WWW-Authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else {}
         return HttpResponse(reason, status=status, content_type="text/plain", headers=headers)
-    return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
+    return HttpResponse(metrics.render_metrics(), content_type=CONTENT_TYPE_LATEST)
 
 
 def database_problem() -> str:

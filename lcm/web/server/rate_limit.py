@@ -17,7 +17,7 @@ from lcm.web.server.known_browser import known_browser
 
 logger = logging.getLogger(__name__)
 # How many names one address may guess the passwords of at a time: behind a proxy it is everybody's.
-NAMES_AT_ONCE = 10
+NAMES_PER_ADDRESS = 10
 _SECONDS = {"sec": 1, "min": 60, "hour": 3600, "day": 86400}
 
 
@@ -30,14 +30,14 @@ def parse_rate(text: str) -> tuple[int, int]:
     return int(number), _SECONDS[period]
 
 
-def count(name: str, setting: str) -> float | None:
+def count_call(name: str, setting: str) -> float | None:
     """Count a call; the seconds to wait when there were too many in this window, else nothing."""
     limit, period = parse_rate(settings.CONFIG[setting])
     used, left = _counted(name, period, step=1)
     return left if used > limit else None
 
 
-def wait_after_failures(request: HttpRequest, *, name: str | None = None) -> float | None:
+def seconds_until_retry(request: HttpRequest, *, name: str | None = None) -> float | None:
     """The seconds to wait after too many wrong tokens, or passwords for that name, from this address."""
     limit, period = parse_rate(settings.CONFIG["API_LOGIN_RATE"])
     for key, times in _failures(request, name).items():
@@ -47,10 +47,10 @@ def wait_after_failures(request: HttpRequest, *, name: str | None = None) -> flo
     return None
 
 
-def note_failure(request: HttpRequest, *, name: str | None = None) -> None:
+def record_failure(request: HttpRequest, *, name: str | None = None) -> None:
     """A wrong token, or a wrong password for that name, came from this address."""
     for key in _failures(request, name):
-        count(key, "API_LOGIN_RATE")
+        count_call(key, "API_LOGIN_RATE")
 
 
 def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
@@ -61,7 +61,7 @@ def _failures(request: HttpRequest, name: str | None) -> dict[str, int]:
     if browser := known_browser(request, name):
         return {f"password:browser:{browser}": 1}
     whose = hashlib.sha256(name.encode()).hexdigest()
-    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_AT_ONCE}
+    return {f"password:{address}:{whose}": 1, f"password:{address}": NAMES_PER_ADDRESS}
 
 
 def _counted(name: str, period: int, *, step: int) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.http import HttpRequest, HttpResponse
 from whitenoise.middleware import WhiteNoiseMiddleware
 
-FOR_GOOD = f"max-age={365 * 24 * 3600}, public, immutable"
+IMMUTABLE = f"max-age={365 * 24 * 3600}, public, immutable"
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
@@ -27,11 +27,11 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
         found.close()
         answer = HttpResponse(with_body, status=found.status_code, headers=dict(found.items()))
         if self.autorefresh and "v" in request.GET:
-            answer["Cache-Control"] = FOR_GOOD
+            answer["Cache-Control"] = IMMUTABLE
         return answer
 
 
-class StampedStorage(StaticFilesStorage):
+class VersionedStorage(StaticFilesStorage):
     """Under DEBUG, where nothing is collected: browsers keep a file without asking until it changes."""
 
     def url(self, name: str | None, *args: Any, **kwargs: Any) -> str:

@@ -25,7 +25,7 @@ from observations.selectors.nodes import node_aggregates
 from observations.selectors.port_review import port_review_of
 from observations.services.port_template_revision import apply_ports
 from observations.services.requirement_preview import preview_change
-from observations.services.requirement_revision import apply_change
+from observations.services.requirement_revision import apply_requirements
 from observations.services.review_snooze import dismiss_review, snooze_review
 
 AGGREGATE = OpenApiTypes.OBJECT
@@ -104,7 +104,7 @@ class DefinitionEvidenceViewSet(LcmViewSet[LabletDefinition]):
     def apply(self, request: Request, pk: str) -> Response:
         """Apply exactly what was previewed; 412 says what has changed since."""
         data = self.taken(s.ApplySerializer, request)
-        revision = apply_change(
+        revision = apply_requirements(
             definition=self.get_object(),
             choices=s.choices_in(data),
             token=data["token"],

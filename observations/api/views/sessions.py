@@ -12,13 +12,13 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from lcm.api.authentication import Controller
+from lcm.api.authentication import ControllerPrincipal
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet
 from lcm.domain.access import ADMIN, CONTROLLER, OPERATOR, VIEWER, VIEWER_OR_CONTROLLER
 from lcm.domain.errors import NotFound, Unprocessable
 from lcm.models import LabletSession
-from lcm.selectors.controller_sessions import in_scope
+from lcm.selectors.controller_sessions import sessions_in_scope
 from observations.api import serializers as s
 from observations.api.observation_schema import ObservationSerializer
 from observations.models import SessionObservation
@@ -29,7 +29,7 @@ from observations.services.requests import request_observation
 from observations.services.session_exclusion import exclude_session, include_session
 
 
-class ScopedSessions(LcmViewSet[LabletSession]):
+class ScopedObservations(LcmViewSet[LabletSession]):
     """People see all sessions, a controller those in its scope."""
 
     queryset = LabletSession.objects.none()
@@ -40,11 +40,13 @@ class ScopedSessions(LcmViewSet[LabletSession]):
     def get_queryset(self) -> QuerySet[LabletSession]:
         principal: Any = self.request.user
         rows = LabletSession.objects.all()
-        return in_scope(rows, principal.scope) if isinstance(principal, Controller) else rows
+        return (
+            sessions_in_scope(rows, principal.scope) if isinstance(principal, ControllerPrincipal) else rows
+        )
 
 
 @extend_schema(tags=["for controllers"])
-class InternalObservationViewSet(ScopedSessions):
+class InternalObservationViewSet(ScopedObservations):
     """What a controller saw of a live lab."""
 
     access = {"resource_observations": CONTROLLER}
@@ -70,7 +72,7 @@ class InternalObservationViewSet(ScopedSessions):
 
 
 @extend_schema(tags=["observations"])
-class SessionObservationViewSet(ScopedSessions):
+class SessionObservationViewSet(ScopedObservations):
     """What was seen of a session."""
 
     access = {
@@ -86,7 +88,7 @@ class SessionObservationViewSet(ScopedSessions):
     def resource_observations(self, request: Request, pk: str) -> Response:
         return self._evidence(self.get_object())
 
-    @extend_schema(request=None, responses={202: s.RequestSerializer})
+    @extend_schema(request=None, responses={202: s.RequestedObservationSerializer})
     @action(detail=True, methods=["post"], url_path="observe-resources")
     def observe_resources(self, request: Request, pk: str) -> Response:
         """Ask for an observation now, of a running session; while one is asked for, that one is returned."""
@@ -94,9 +96,9 @@ class SessionObservationViewSet(ScopedSessions):
         session = self.get_object()
         made = request_observation(session=session, actor=self.actor, now=self.now())
         made.state = made.state_at(self.now())
-        return Response(s.RequestSerializer(made).data, status=202)
+        return Response(s.RequestedObservationSerializer(made).data, status=202)
 
-    @extend_schema(responses=s.RequestSerializer)
+    @extend_schema(responses=s.RequestedObservationSerializer)
     @observe_resources.mapping.get
     def observe_state(self, request: Request, pk: str) -> Response:
         """The last request and what became of it."""
@@ -105,7 +107,7 @@ class SessionObservationViewSet(ScopedSessions):
         if last is None:
             raise NotFound(f"Nobody has asked for an observation of {session}.")
         last.state = last.state_at(self.now())
-        return Response(s.RequestSerializer(last).data)
+        return Response(s.RequestedObservationSerializer(last).data)
 
     @extend_schema(request=ReasonSerializer, responses=s.SessionEvidenceSerializer)
     @action(detail=True, methods=["post"], url_path="resource-observations/exclude")

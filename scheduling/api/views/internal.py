@@ -17,15 +17,15 @@ from rest_framework.serializers import BaseSerializer
 from lcm.api.views.base import LcmViewSet
 from lcm.domain.access import CONTROLLER, PUBLIC
 from lcm.domain.errors import NotFound, StateConflict
-from lcm.web.server.rate_limit import note_failure, wait_after_failures
+from lcm.web.server.rate_limit import record_failure, seconds_until_retry
 from scheduling.api import serializers as s
 from scheduling.api.views.slots import ScopedSlots
-from scheduling.models import LIVE, LaunchAttempt, Lease, Slot
+from scheduling.models import LIVE, LaunchAttempt, ProcessLease, Slot
 from scheduling.selectors.controller_assignments import live_slots
 from scheduling.services.boot_tokens import redeem_boot_token
-from scheduling.services.controller_leases import hold_pools, release_pools
-from scheduling.services.heartbeats import note_heartbeat
-from scheduling.services.slots import note_interruption
+from scheduling.services.controller_leases import acquire_leases, release_leases
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.slots import record_interruption
 
 
 @extend_schema(tags=["for controllers"])
@@ -48,7 +48,7 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
     def heartbeat(self, request: Request, pk: str) -> Response:
         data = self.taken(s.HeartbeatSerializer, request)
         slot = self.get_object()
-        note_heartbeat(slot=slot, **data, actor=self.actor, now=self.now())
+        record_heartbeat(slot=slot, **data, actor=self.actor, now=self.now())
         return self.plain(slot)
 
     @extend_schema(request=s.InterruptionSerializer, responses=s.SlotSerializer)
@@ -57,36 +57,36 @@ class InternalSlotViewSet(mixins.ListModelMixin, ScopedSlots):
         """A notice that was told before changes nothing: the first deadline stays."""
         data = self.taken(s.InterruptionSerializer, request)
         slot = self.get_object()
-        noted = note_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
+        noted = record_interruption(slot=slot, **data, now=self.now(), actor=self.actor)
         if not noted and slot.state not in LIVE:
             raise StateConflict(f"{slot} is {slot.get_state_display().lower()} and has no worker to lose.")
         return self.plain(slot)
 
 
 @extend_schema(tags=["for controllers"])
-class LeaseViewSet(LcmViewSet[Lease]):
+class LeaseViewSet(LcmViewSet[ProcessLease]):
     """Which of the caller's pools it serves: one controller a pool, or a slot, at a time."""
 
-    queryset = Lease.objects.none()
+    queryset = ProcessLease.objects.none()
     serializer_class = s.PoolLeaseSerializer
     pagination_class = None
     access = dict.fromkeys(("hold", "release"), CONTROLLER)
 
-    @extend_schema(request=s.HolderSerializer, responses=s.PoolLeaseSerializer(many=True))
+    @extend_schema(request=s.LeaseRequestSerializer, responses=s.PoolLeaseSerializer(many=True))
     @action(detail=False, methods=["post"])
     def hold(self, request: Request) -> Response:
         """Take or renew; to be repeated well before the leases end."""
         principal: Any = request.user
-        data = self.taken(s.HolderSerializer, request)
-        leases = hold_pools(token=principal.token, **data, now=self.now())
+        data = self.taken(s.LeaseRequestSerializer, request)
+        leases = acquire_leases(token=principal.token, **data, now=self.now())
         return Response([asdict(lease) for lease in leases])
 
-    @extend_schema(request=s.HolderSerializer, responses={204: None})
+    @extend_schema(request=s.LeaseRequestSerializer, responses={204: None})
     @action(detail=False, methods=["post"])
     def release(self, request: Request) -> Response:
         principal: Any = request.user
-        holder = self.taken(s.HolderSerializer, request)["holder"]
-        release_pools(token=principal.token, holder=holder, now=self.now())
+        holder = self.taken(s.LeaseRequestSerializer, request)["holder"]
+        release_leases(token=principal.token, holder=holder, now=self.now())
         return Response(status=204)
 
 
@@ -108,8 +108,8 @@ class BootViewSet(LcmViewSet[LaunchAttempt]):
             made = redeem_boot_token(**data, now=self.now())
         except NotFound as error:
             # The token is checked first: behind a proxy, failures of others must not stop a worker.
-            wait = wait_after_failures(request)
-            note_failure(request)
+            wait = seconds_until_retry(request)
+            record_failure(request)
             if wait is not None:
                 raise Throttled(wait=wait) from error
             raise

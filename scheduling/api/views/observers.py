@@ -15,8 +15,8 @@ from lcm.api.schema import ErrorSerializer
 from lcm.api.views.base import LcmViewSet
 from lcm.domain.access import OPERATOR, VIEWER
 from scheduling.models import ObserverRun, RunKind
-from scheduling.selectors.observers import STATES, Observed, observed, observed_one, runs_of
-from scheduling.services.observer_runs import ask_for_run
+from scheduling.selectors.observers import STATES, ObserverStatus, observer_status, observer_statuses, runs_of
+from scheduling.services.observer_runs import enqueue_run
 
 RUNS_SHOWN = 50
 
@@ -39,10 +39,10 @@ class ObserverSerializer(serializers.Serializer[Any]):
     lag_seconds = serializers.SerializerMethodField(help_text="How far its records are behind.")
     last_run = ObserverRunSerializer(source="last", allow_null=True)
 
-    def get_interval_seconds(self, row: Observed) -> float:
+    def get_interval_seconds(self, row: ObserverStatus) -> float:
         return row.interval.total_seconds()
 
-    def get_lag_seconds(self, row: Observed) -> float | None:
+    def get_lag_seconds(self, row: ObserverStatus) -> float | None:
         return None if row.lag is None else row.lag.total_seconds()
 
 
@@ -50,7 +50,7 @@ class ObserverDetailSerializer(ObserverSerializer):
     runs = serializers.SerializerMethodField(help_text="The newest runs; quiet ones in a row are one.")
 
     @extend_schema_field(ObserverRunSerializer(many=True))
-    def get_runs(self, row: Observed) -> Any:
+    def get_runs(self, row: ObserverStatus) -> Any:
         return ObserverRunSerializer(runs_of(row.name)[:RUNS_SHOWN], many=True).data
 
 
@@ -68,18 +68,18 @@ class ObserverViewSet(LcmViewSet[ObserverRun]):
 
     @extend_schema(responses=ObserverSerializer(many=True))
     def list(self, request: Request) -> Response:
-        rows: Any = self.paginate_queryset(observed(self.now()))
+        rows: Any = self.paginate_queryset(observer_statuses(self.now()))
         return self.get_paginated_response(ObserverSerializer(rows, many=True).data)
 
     @extend_schema(responses=ObserverDetailSerializer)
     def retrieve(self, request: Request, name: str) -> Response:
-        return Response(ObserverDetailSerializer(observed_one(name, self.now())).data)
+        return Response(ObserverDetailSerializer(observer_status(name, self.now())).data)
 
     @extend_schema(request=None, responses={202: ObserverSerializer, 503: ErrorSerializer})
     @action(detail=True, methods=["post"])
     def run(self, request: Request, name: str) -> Response:
         """Have a worker run it soon."""
         self.refuse_fields(request)
-        found = observed_one(name, self.now())
-        ask_for_run(found.kind, name)
+        found = observer_status(name, self.now())
+        enqueue_run(found.kind, name)
         return Response(ObserverSerializer(found).data, status=202)

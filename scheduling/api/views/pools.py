@@ -16,13 +16,13 @@ from lcm.domain.access import ADMIN, OPERATOR, VIEWER
 from scheduling.api import serializers as s
 from scheduling.api.scheduler_serializers import (
     DecisionSerializer,
+    DryRunResultSerializer,
     DryRunSerializer,
-    RehearsalSerializer,
 )
 from scheduling.filters import PoolFilter, TickFilter
 from scheduling.models import Pool, TickRun
 from scheduling.selectors import capacity
-from scheduling.selectors.dry_run import Requirement, WhatIf, rehearse
+from scheduling.selectors.dry_run import DryRunInput, Requirement, run_dry_run
 from scheduling.selectors.queue import decisions
 from scheduling.selectors.unknown_queues import unknown_queues, unknown_queues_text
 from scheduling.services.pools import create_pool, delete_pool, update_pool
@@ -61,11 +61,11 @@ class PoolViewSet(ReadViewSet[Pool]):
     @deletion_schema
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete an empty pool: no slot has a worker, and no session or reservation uses it."""
-        reason = self.reason_to_delete(request)
+        reason = self.deletion_reason(request)
         delete_pool(pool=self.get_object(), reason=reason, actor=self.actor, now=self.now())
         return Response(status=204)
 
-    @extend_schema(request=DryRunSerializer, responses=RehearsalSerializer)
+    @extend_schema(request=DryRunSerializer, responses=DryRunResultSerializer)
     @action(detail=True, methods=["post"], url_path="dry-run")
     def dry_run(self, request: Request, pk: str) -> Response:
         """What the next tick would do if something were different; nothing is changed."""
@@ -75,8 +75,8 @@ class PoolViewSet(ReadViewSet[Pool]):
             for each in data.pop("requirements")
         ]
         pool = get_object_or_404(Pool, pk=pk)
-        found = rehearse(pool, WhatIf(requirements=wanted, **data), now=self.now())
-        return Response(RehearsalSerializer(found).data)
+        found = run_dry_run(pool, DryRunInput(requirements=wanted, **data), now=self.now())
+        return Response(DryRunResultSerializer(found).data)
 
     def _shown(self, pool: Pool, status: int = 200) -> Response:
         fresh = self.get_queryset().get(pk=pool.pk)

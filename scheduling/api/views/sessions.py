@@ -7,21 +7,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from lcm.api.serializers import SessionDetailSerializer
-from lcm.api.views.sessions import ScopedSessions
+from lcm.api.views.sessions import ScopedSessionViewSet
 from lcm.domain.access import OPERATOR
-from scheduling.api.serializers import MoveSerializer
+from scheduling.api.serializers import SessionMoveSerializer
 from scheduling.services.pool_transfer import move_to_pool
 
 
 @extend_schema(tags=["sessions"])
-class SessionMoveViewSet(ScopedSessions):
+class SessionMoveViewSet(ScopedSessionViewSet):
     """The pool a session waits in."""
 
     access = {"move": OPERATOR}
 
-    @extend_schema(request=MoveSerializer, responses=SessionDetailSerializer)
+    @extend_schema(request=SessionMoveSerializer, responses=SessionDetailSerializer)
     def move(self, request: Request, pk: str) -> Response:
         """Have a pending session wait in another pool; it keeps its age and priority."""
-        data = self.taken(MoveSerializer, request)
+        data = self.taken(SessionMoveSerializer, request)
         session = self.get_object()
         return self.shown(move_to_pool(session=session, **data, actor=self.actor, now=self.now()))

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from lcm.api.authentication import Controller
+from lcm.api.authentication import ControllerPrincipal
 from lcm.api.serializers import ReasonSerializer
 from lcm.api.views.base import LcmViewSet, ReadViewSet
 from lcm.domain.access import OPERATOR, VIEWER_OR_CONTROLLER
@@ -33,7 +33,7 @@ class ScopedSlots(LcmViewSet[Slot]):
 
     def get_queryset(self) -> QuerySet[Slot]:
         principal: Any = self.request.user
-        if isinstance(principal, Controller):
+        if isinstance(principal, ControllerPrincipal):
             return capacity.slots_in_scope(principal.scope)
         return capacity.slots()
 

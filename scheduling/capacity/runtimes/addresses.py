@@ -9,7 +9,7 @@ from lcm.monitoring.scrape_access import ip_address_in
 PORTS = {"http": 80, "https": 443}
 
 
-def same_place(address: str) -> str:
+def normalized_address(address: str) -> str:
     """Equal for addresses that lead to the same worker, however they are written."""
     try:
         parts = urlsplit(address)

@@ -10,12 +10,12 @@ from threading import Lock
 from typing import Any
 
 from scheduling.capacity.runtimes.base import (
-    AnswerLost,
     CapacityRefused,
+    Misconfigured,
     QuotaExceeded,
+    ResponseLost,
     RuntimeFailure,
     Throttled,
-    WronglyConfigured,
 )
 
 BOTO3_MISSING = (
@@ -48,11 +48,11 @@ CODES: tuple[tuple[str, type[RuntimeFailure]], ...] = (
         r"|Invalid(Parameter|LaunchTemplate|AMI|Subnet|KeyPair|Group|SecurityGroup|IamInstanceProfile"
         r"|AvailabilityZone|Zone|InstanceType|UserData|BlockDevice|Snapshot|PlacementGroup|NetworkInterface"
         r"|Tenancy|Vpc|Tag)[\w.]*",
-        WronglyConfigured,
+        Misconfigured,
     ),
     (
         r"Internal(Error|Failure)|(Service|Server)?Unavailable|RequestTimeout|IdempotentParameterMismatch",
-        AnswerLost,
+        ResponseLost,
     ),
 )
 
@@ -97,7 +97,7 @@ def failure_for(code: str, status: int = 400) -> type[RuntimeFailure]:
     for pattern, failure in CODES:
         if re.fullmatch(pattern, code):
             return failure
-    return AnswerLost if status >= 500 else RuntimeFailure
+    return ResponseLost if status >= 500 else RuntimeFailure
 
 
 _making_one = Lock()
@@ -121,7 +121,7 @@ def _client(service: str, region: str, endpoint_url: str) -> Any:
             service, region_name=region, endpoint_url=endpoint_url or None, config=config
         )
     except (BotoCoreError, ValueError) as error:
-        raise WronglyConfigured(f"No connection to {service} in {region}: {error}") from error
+        raise Misconfigured(f"No connection to {service} in {region}: {error}") from error
 
 
 def _failure_of(error: Exception) -> type[RuntimeFailure]:
@@ -137,8 +137,8 @@ def _failure_of(error: Exception) -> type[RuntimeFailure]:
         known.InvalidRegionError,
     )
     if isinstance(error, never_works):
-        return WronglyConfigured
+        return Misconfigured
     # Those that never arrived there, such as a refused connection, are of another class.
     if isinstance(error, known.HTTPClientError | ResponseParserError):
-        return AnswerLost
+        return ResponseLost
     return RuntimeFailure

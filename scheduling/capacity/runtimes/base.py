@@ -29,7 +29,7 @@ class RuntimeFailure(Exception):
     category: ClassVar[Category] = Category.UNKNOWN
 
 
-class AnswerLost(RuntimeFailure):
+class ResponseLost(RuntimeFailure):
     """Nobody knows whether it was done: look for it by its token before trying anything else."""
 
 
@@ -51,7 +51,7 @@ class QuotaExceeded(RuntimeFailure):
     category = Category.QUOTA
 
 
-class WronglyConfigured(RuntimeFailure):
+class Misconfigured(RuntimeFailure):
     """It will never work like this: the pool stops and says why."""
 
     category = Category.CONFIGURATION

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic
 
-from scheduling.capacity.runtimes.base import RuntimeAdapter, WronglyConfigured
-from scheduling.options import Options, Unusable, read_options
+from scheduling.capacity.runtimes.base import Misconfigured, RuntimeAdapter
+from scheduling.options import InvalidOptions, Options, read_options
 
 
 class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
@@ -18,13 +18,13 @@ class ConfiguredRuntime(RuntimeAdapter, Generic[Options]):
     def __init__(self, pool: str, settings: Mapping[str, Any]) -> None:
         super().__init__(pool, settings)
         if problems := self.problems(settings):
-            raise WronglyConfigured(" ".join(problems.values()))
+            raise Misconfigured(" ".join(problems.values()))
         self.options = read_options(self.options_type, settings)
 
     @classmethod
     def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:
         try:
             read_options(cls.options_type, settings)
-        except Unusable as error:
+        except InvalidOptions as error:
             return error.problems
         return {}

@@ -18,9 +18,9 @@ from scheduling.capacity.runtimes.base import (
     Interruption,
     LaunchRequest,
     Market,
+    Misconfigured,
     Offering,
     RuntimeFailure,
-    WronglyConfigured,
 )
 from scheduling.capacity.runtimes.configured import ConfiguredRuntime
 from scheduling.capacity.runtimes.health import probe_cml
@@ -265,5 +265,5 @@ def _tags_of(raw: Mapping[str, Any]) -> dict[str, str]:
 def _checked_user_data(text: str) -> str:
     size = len(text.encode())
     if size > LONGEST_USER_DATA:
-        raise WronglyConfigured(f"The user data has {size} bytes; EC2 takes at most {LONGEST_USER_DATA}.")
+        raise Misconfigured(f"The user data has {size} bytes; EC2 takes at most {LONGEST_USER_DATA}.")
     return text

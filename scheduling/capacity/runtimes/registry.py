@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scheduling.capacity.runtimes.base import RuntimeAdapter, WronglyConfigured
+from scheduling.capacity.runtimes.base import Misconfigured, RuntimeAdapter
 from scheduling.options import suggestion
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def runtime_for(pool: Pool) -> RuntimeAdapter:
     """The pool's way to its instances; `WronglyConfigured` where its settings do not allow one."""
     adapter = _runtimes().get(pool.runtime)
     if adapter is None:
-        raise WronglyConfigured(_no_runtime(pool.runtime))
+        raise Misconfigured(_no_runtime(pool.runtime))
     return adapter(pool.name, pool.runtime_settings)
 
 

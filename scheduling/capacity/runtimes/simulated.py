@@ -22,14 +22,14 @@ from scheduling.capacity.runtimes.base import (
     Interruption,
     LaunchRequest,
     Market,
+    Misconfigured,
     Offering,
     Throttled,
-    WronglyConfigured,
 )
 from scheduling.capacity.runtimes.configured import ConfiguredRuntime
 from scheduling.capacity.runtimes.health import probe_cml
 from scheduling.capacity.runtimes.registry import register_runtime
-from scheduling.capacity.runtimes.simulators import Simulators
+from scheduling.capacity.runtimes.simulators import SimulatorControl
 from scheduling.models import Pool, SimulatedInstance
 from scheduling.options import choice, flag, number, rows, text, texts, texts_by_name
 
@@ -110,7 +110,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
         self.clock: Callable[[], datetime] = timezone.now
         self.sleep: Callable[[float], None] = time.sleep
         url = settings_of_django.CONFIG["SIMULATOR_URL"]
-        self.simulators = Simulators(url) if url else None
+        self.simulators = SimulatorControl(url) if url else None
 
     def offerings(self) -> Iterable[Offering]:
         return [Offering(each.name, each.market) for each in self.options.on_offer()]
@@ -174,7 +174,7 @@ class SimulatedRuntime(ConfiguredRuntime[SimulatedOptions]):
     def _play_faults(self, request: LaunchRequest) -> None:
         offering = request.offering.name
         if self.options.broken:
-            raise WronglyConfigured("The simulated runtime is set to “broken”.")
+            raise Misconfigured("The simulated runtime is set to “broken”.")
         if _draw("throttle", request) < self.options.throttle_percent:
             raise Throttled("The simulated runtime had too many calls.")
         if (

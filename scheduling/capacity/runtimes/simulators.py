@@ -9,10 +9,10 @@ import httpx
 
 from lcm.cml.simulator.admin_client import SimulatorAdmin
 from lcm.cml.simulator.options import OptionError
-from scheduling.capacity.runtimes.base import AnswerLost, WronglyConfigured
+from scheduling.capacity.runtimes.base import Misconfigured, ResponseLost
 
 
-class Simulators:
+class SimulatorControl:
     """The process at an address; what it refuses or does not answer is a failure of the runtime."""
 
     def __init__(self, url: str) -> None:
@@ -44,6 +44,6 @@ def _failing() -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        raise WronglyConfigured(f"The simulator refuses: {error}") from error
+        raise Misconfigured(f"The simulator refuses: {error}") from error
     except httpx.HTTPError as error:
-        raise AnswerLost(f"The simulator does not answer: {error or type(error).__name__}") from error
+        raise ResponseLost(f"The simulator does not answer: {error or type(error).__name__}") from error

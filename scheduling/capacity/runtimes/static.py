@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduling.capacity.runtimes.addresses import same_place
+from scheduling.capacity.runtimes.addresses import normalized_address
 from scheduling.capacity.runtimes.base import (
     CapacityRefused,
     Health,
@@ -27,7 +27,7 @@ ADDRESS = r"https?://[^\s/@?#]+(/[^\s@?#]*)?"
 
 
 @dataclass(frozen=True)
-class Worker:
+class StaticWorker:
     name: str = text(
         expected="a name of letters, digits, dots, dashes and underscores",
         pattern=r"[A-Za-z0-9][\w.-]*",
@@ -40,17 +40,17 @@ class Worker:
 
 @dataclass(frozen=True)
 class StaticOptions:
-    workers: tuple[Worker, ...] = rows(Worker)
+    workers: tuple[StaticWorker, ...] = rows(StaticWorker)
     labels: Mapping[str, str] = texts_by_name()
 
     def problems(self) -> dict[str, str]:
         names: set[str] = set()
-        places: dict[str, Worker] = {}
+        places: dict[str, StaticWorker] = {}
         for worker in self.workers:
             if worker.name in names:
                 return {"workers": f"Two workers are named “{worker.name}”."}
             names.add(worker.name)
-            first = places.setdefault(same_place(worker.endpoint), worker)
+            first = places.setdefault(normalized_address(worker.endpoint), worker)
             if first is not worker:
                 both = f"{first.name} and {worker.name} have the same address"
                 return {"workers": f"{both}: {worker.endpoint}."}
@@ -115,7 +115,7 @@ class StaticRuntime(ConfiguredRuntime[StaticOptions]):
         return Health(False, f"{instance.id} is no longer listed in the pool's settings.")
 
 
-def _instance(worker: Worker, slot_id: str = "", token: str = "") -> Instance:
+def _instance(worker: StaticWorker, slot_id: str = "", token: str = "") -> Instance:
     return Instance(worker.name, InstanceState.RUNNING, slot_id, token, worker.endpoint)
 
 

@@ -10,9 +10,9 @@ from scheduling.capacity.runtimes.base import (
     Instance,
     Interruption,
     LaunchRequest,
+    Misconfigured,
     Offering,
     RuntimeAdapter,
-    WronglyConfigured,
 )
 
 
@@ -46,4 +46,4 @@ class UnusableRuntime(RuntimeAdapter):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise WronglyConfigured(self.reason)
+        raise Misconfigured(self.reason)

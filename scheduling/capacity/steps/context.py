@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from scheduling.capacity.runtimes.base import RuntimeAdapter
 from scheduling.models import Pool
 from scheduling.placement.framework.model import Job
-from scheduling.selectors.new_slots import Prospects, prospects_of
+from scheduling.selectors.new_slots import NewSlots, new_slots_of
 
 
 @dataclass
@@ -31,8 +31,8 @@ class TickContext:
     plugins: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
-    def prospects(self) -> Prospects:
-        return prospects_of(self.pool)
+    def new_slots(self) -> NewSlots:
+        return new_slots_of(self.pool)
 
     def count(self, name: str, number: int) -> None:
         if number:

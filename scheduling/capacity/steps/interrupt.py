@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LIVE, Slot, SlotState
-from scheduling.services.lost_slots import lose_sessions, warn_sessions
+from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
 from scheduling.services.slots import move_slot
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,10 @@ def _take_away(slot: Slot, tick: TickContext) -> None:
     assert deadline is not None
     reason = f"its worker is taken away at {deadline:%H:%M:%S} UTC"
     if deadline <= tick.now:
-        lose_sessions(slot=slot, reason=reason, now=tick.now)
+        fail_sessions_on_slot(slot=slot, reason=reason, now=tick.now)
         _end(slot, tick)
     else:
-        warn_sessions(slot=slot, deadline=deadline, reason=reason, now=tick.now)
+        stop_sessions_on_slot(slot=slot, deadline=deadline, reason=reason, now=tick.now)
         if slot.state != SlotState.DRAINING:
             _drain(slot, tick)
 

@@ -14,9 +14,9 @@ from scheduling.capacity.resources import resources_of
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import LaunchAttempt, Pool, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import occupied_places, serving_slots
-from scheduling.selectors.launchable_slots import ANY, Intent, Stock
-from scheduling.selectors.new_slots import coming_to
+from scheduling.selectors.capacity import occupied_slots, serving_slots
+from scheduling.selectors.launchable_slots import ANY_LAUNCH, LaunchableSlots, LaunchIntent
+from scheduling.selectors.new_slots import incoming_supplies
 from scheduling.services.slots import move_slots
 
 # Launches that are begun in one transaction.
@@ -27,13 +27,13 @@ def launch_for_demand(tick: TickContext) -> None:
     """As many slots as the unmet reservations would fill beside those already on their way."""
     if not tick.unmet or not may_launch(tick.pool, tick.now):
         return
-    most = tick.pool.max_slots - occupied_places(tick.pool)
+    most = tick.pool.max_slots - occupied_slots(tick.pool)
     if most <= 0:
         return
-    stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
-    coming = coming_to(tick.prospects, now=tick.now)
+    stock = LaunchableSlots(tick.new_slots, tick.runtime, most=most, now=tick.now)
+    coming = incoming_supplies(tick.new_slots, now=tick.now)
     needed = slots_needed(tick.unmet, coming, stock.supplies(), limit=most)
-    begin_launches(tick, [stock.for_node(node) for node in needed.new], "launched_for_demand")
+    begin_launches(tick, [stock.take_for_node(node) for node in needed.new], "launched_for_demand")
 
 
 def keep_minimum(tick: TickContext) -> None:
@@ -45,47 +45,49 @@ def keep_minimum(tick: TickContext) -> None:
         lacking = max(lacking, pool.warm_slots - serving.idle - serving.in_flight + _claimed(tick))
     if lacking <= 0 or not may_launch(pool, tick.now):
         return
-    free = pool.max_slots - occupied_places(pool)
+    free = pool.max_slots - occupied_slots(pool)
     if free > 0:
-        stock = Stock(tick.prospects, tick.runtime, most=free, now=tick.now)
+        stock = LaunchableSlots(tick.new_slots, tick.runtime, most=free, now=tick.now)
         kept = max(min(lacking, free - _awaited(tick, stock, free)), 0)
         begin_launches(tick, stock.of_any_kind(kept), "launched_to_keep")
 
 
-def _awaited(tick: TickContext, stock: Stock, free: int) -> int:
+def _awaited(tick: TickContext, stock: LaunchableSlots, free: int) -> int:
     """A free place for what cannot be interrupted: it stays so while on demand is refused.
 
     A spot slot that was kept there would have to give way as soon as it can be asked for again.
     """
     if not tick.unmet or not stock.lacks_on_demand:
         return 0
-    coming = coming_to(tick.prospects, now=tick.now)
+    coming = incoming_supplies(tick.new_slots, now=tick.now)
     needed = slots_needed(tick.unmet, coming, stock.supplies(refused=True), limit=free)
     return int(any(not node.spot for node in needed.new))
 
 
 def _claimed(tick: TickContext) -> int:
     """How many of the slots on their way are for those who wait."""
-    return slots_needed(tick.unmet, coming_to(tick.prospects, now=tick.now)).claimed if tick.unmet else 0
+    return (
+        slots_needed(tick.unmet, incoming_supplies(tick.new_slots, now=tick.now)).claimed if tick.unmet else 0
+    )
 
 
-def begin_launches(tick: TickContext, intents: Sequence[Intent], name: str) -> None:
+def begin_launches(tick: TickContext, intents: Sequence[LaunchIntent], name: str) -> None:
     """Write the intent for up to this many launches: a slot each, an open attempt each."""
     places = _free_places(tick.pool, intents)
     for start in range(0, len(places), COMMIT):
         if not tick.still_mine():
             return
-        begun = begin_launch_of(places[start : start + COMMIT], now=tick.now)
+        begun = begin_launches_on(places[start : start + COMMIT], now=tick.now)
         tick.attempts.extend(attempt.pk for attempt in begun)
         tick.count(name, len(begun))
 
 
-def begin_launch(slot: Slot, *, now: datetime, intent: Intent = ANY) -> LaunchAttempt | None:
+def begin_launch(slot: Slot, *, now: datetime, intent: LaunchIntent = ANY_LAUNCH) -> LaunchAttempt | None:
     """EMPTY → LAUNCHING together with the attempt that will fill it; None when someone else was first."""
-    return next(iter(begin_launch_of([(slot, intent)], now=now)), None)
+    return next(iter(begin_launches_on([(slot, intent)], now=now)), None)
 
 
-def begin_launch_of(places: Sequence[tuple[Slot, Intent]], *, now: datetime) -> list[LaunchAttempt]:
+def begin_launches_on(places: Sequence[tuple[Slot, LaunchIntent]], *, now: datetime) -> list[LaunchAttempt]:
     """The same for many slots of a pool; those that are not EMPTY any more stay out of it."""
     slots = [slot for slot, _ in places]
     meant = {slot.pk: intent for slot, intent in places}
@@ -108,12 +110,12 @@ def begin_launch_of(places: Sequence[tuple[Slot, Intent]], *, now: datetime) -> 
         return LaunchAttempt.objects.bulk_create(attempts)
 
 
-def _free_places(pool: Pool, intents: Sequence[Intent]) -> list[tuple[Slot, Intent]]:
+def _free_places(pool: Pool, intents: Sequence[LaunchIntent]) -> list[tuple[Slot, LaunchIntent]]:
     """EMPTY slots within the maximum, made when there are too few of them.
 
     A worker of a list comes to the slot of its number, where what is known of it was written down before.
     """
-    intents = intents[: max(pool.max_slots - occupied_places(pool), 0)]
+    intents = intents[: max(pool.max_slots - occupied_slots(pool), 0)]
     if not intents:
         return []
     known = dict(Slot.objects.filter(pool=pool).values_list("number", "state"))
@@ -126,7 +128,7 @@ def _free_places(pool: Pool, intents: Sequence[Intent]) -> list[tuple[Slot, Inte
     return [(slot, numbers[slot.number]) for slot in between.order_by("number") if slot.number in numbers]
 
 
-def _numbers(intents: Sequence[Intent], free: Sequence[int]) -> dict[int, Intent]:
+def _numbers(intents: Sequence[LaunchIntent], free: Sequence[int]) -> dict[int, LaunchIntent]:
     """The number that an intent names where it is free, and for the others the lowest that are left."""
     left = dict.fromkeys(free)
     found = {each.number: each for each in intents if each.number in left}

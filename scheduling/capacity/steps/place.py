@@ -7,24 +7,24 @@ from functools import partial
 
 from django.db import transaction
 
-from lcm.db.parallel import side_by_side
+from lcm.db.parallel import run_in_parallel
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import Phase, Reservation
 from scheduling.placement.framework.configuration import read_configuration
-from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict, run_cycle
+from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome, run_cycle
 from scheduling.placement.framework.explanation import clipped_text
-from scheduling.placement.framework.garbage_collector import without_collecting
+from scheduling.placement.framework.garbage_collector import garbage_collector_paused
 from scheduling.selectors.snapshots import snapshot_of
-from scheduling.services.assignment import assign
-from scheduling.services.decisions import record_decisions, record_order, remember_verdicts
-from scheduling.services.evictions import displace_for
+from scheduling.services.assignment import assign_slots
+from scheduling.services.decisions import record_decisions, record_order, save_verdicts
+from scheduling.services.evictions import evict_victims
 
 # The head of the queue that one tick looks at; the rest waits for the next.
 QUEUE_HEAD = 50_000
 COMMIT = 2_000
 
 
-@without_collecting()
+@garbage_collector_paused()
 def place_waiting(tick: TickContext) -> None:
     """Decide in memory, commit in pieces; what did not fit is the demand for new slots."""
     if not Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING).exists():
@@ -40,15 +40,15 @@ def place_waiting(tick: TickContext) -> None:
 
 
 def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
-    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not Outcome.PLACED]
+    waiting = [verdict for verdict in cycle.verdicts if verdict.outcome is not VerdictOutcome.PLACED]
     changed = [verdict for verdict in waiting if verdict.summary != verdict.job.verdict]
     # By slot, so that two pieces seldom wait for the same one.
     placed = sorted(cycle.placed, key=lambda verdict: verdict.parts[0].node)
     pieces = [placed[start : start + COMMIT] for start in range(0, len(placed), COMMIT)]
     works = [partial(_place, tick, piece) for piece in pieces]
     if changed:
-        works.append(partial(_tell, tick, changed))
-    results, errors = side_by_side(works)
+        works.append(partial(_record_wait_reasons, tick, changed))
+    results, errors = run_in_parallel(works)
     for placed_now, told in results:
         tick.count("placed", placed_now)
         tick.count("told", told)
@@ -58,7 +58,7 @@ def commit_cycle(tick: TickContext, cycle: Cycle) -> None:
     if not tick.still_mine():
         return
     if cycle.evictions:
-        tick.count("displaced", displace_for(tick.pool, cycle, now=tick.now))
+        tick.count("displaced", evict_victims(tick.pool, cycle, now=tick.now))
     record_order(tick.pool, waiting, now=tick.now)
 
 
@@ -67,18 +67,18 @@ def _place(tick: TickContext, piece: Sequence[Verdict]) -> tuple[int, int]:
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
-        done = assign(tick.pool, piece, now=tick.now)
+        done = assign_slots(tick.pool, piece, now=tick.now)
         record_decisions(tick.pool, done, tick_id=tick.id, now=tick.now)
     return len(done), 0
 
 
-def _tell(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
+def _record_wait_reasons(tick: TickContext, changed: Sequence[Verdict]) -> tuple[int, int]:
     """Of those that wait: how many heard something new."""
     if not tick.still_mine():
         return 0, 0
     with transaction.atomic():
         told = record_decisions(tick.pool, changed, tick_id=tick.id, now=tick.now)
-        remember_verdicts(changed)
+        save_verdicts(changed)
     return 0, told
 
 

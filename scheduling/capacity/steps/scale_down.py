@@ -10,15 +10,15 @@ from scheduling.capacity.launcher import may_launch
 from scheduling.capacity.steps.context import TickContext
 from scheduling.models import Phase, Pool, Reservation, Slot, SlotState
 from scheduling.placement.framework.demand import slots_needed
-from scheduling.selectors.capacity import SERVING, leaving_places, occupied_places, serving_slots
-from scheduling.selectors.launchable_slots import Stock
-from scheduling.selectors.new_slots import coming_to
+from scheduling.selectors.capacity import SERVING, emptying_slots, occupied_slots, serving_slots
+from scheduling.selectors.launchable_slots import LaunchableSlots
+from scheduling.selectors.new_slots import incoming_supplies
 from scheduling.services.slots import move_slot
 
 
 def scale_down(tick: TickContext) -> None:
     drain_idle(tick)
-    give_way(tick)
+    drain_for_on_demand(tick)
 
 
 def drain_idle(tick: TickContext) -> None:
@@ -33,26 +33,28 @@ def drain_idle(tick: TickContext) -> None:
         tick.count("drained", _drain(slot, tick, "idle"))
 
 
-def give_way(tick: TickContext) -> None:
+def drain_for_on_demand(tick: TickContext) -> None:
     """Drain idle spot slots in whose places alone a slot could be launched for what cannot be interrupted."""
     if all(job.preemptible for job in tick.unmet) or not may_launch(tick.pool, tick.now):
         return
     cleared = Reservation.objects.filter(pool=tick.pool, phase=Phase.PENDING, held_slot__isnull=False)
     idle = list(_idle(tick).filter(is_spot=True).exclude(pk__in=cleared.values("held_slot")))
     if idle:
-        for slot in idle[: _in_the_way(tick, len(idle))]:
+        for slot in idle[: _blocking_count(tick, len(idle))]:
             tick.count("gave_way", _drain(slot, tick, "makes room for what cannot be interrupted"))
 
 
-def _in_the_way(tick: TickContext, idle: int) -> int:
+def _blocking_count(tick: TickContext, idle: int) -> int:
     """How many idle spot slots have to go, beside what is free or will be by itself."""
     pool = tick.pool
-    free = pool.max_slots - occupied_places(pool) + leaving_places(pool)
+    free = pool.max_slots - occupied_slots(pool) + emptying_slots(pool)
     most = free + idle
     if most <= 0:
         return 0
-    stock = Stock(tick.prospects, tick.runtime, most=most, now=tick.now)
-    needed = slots_needed(tick.unmet, coming_to(tick.prospects, now=tick.now), stock.supplies(), limit=most)
+    stock = LaunchableSlots(tick.new_slots, tick.runtime, most=most, now=tick.now)
+    needed = slots_needed(
+        tick.unmet, incoming_supplies(tick.new_slots, now=tick.now), stock.supplies(), limit=most
+    )
     lasting = min(sum(not node.spot for node in needed.new[max(free, 0) :]), _to_try(pool, free))
     return lasting - min(free, 0) if lasting else 0
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduling.placement.framework.configuration import WrongConfiguration, read_configuration
+from scheduling.placement.framework.configuration import InvalidConfiguration, read_configuration
 from scheduling.placement.framework.cycle import run_cycle
 from scheduling.placement.framework.results import as_lines, as_result
-from scheduling.placement.framework.snapshot_json import WrongSnapshot, read_snapshot
+from scheduling.placement.framework.snapshot_json import InvalidSnapshot, read_snapshot
 
 
 class Command(BaseCommand):
@@ -28,9 +28,9 @@ class Command(BaseCommand):
         try:
             snapshot = read_snapshot(_text(options["file"]))
             configuration = read_configuration(_text(options["config"]) if options["config"] else "")
-        except WrongSnapshot as error:
+        except InvalidSnapshot as error:
             raise CommandError(f"{options['file']} cannot be used.\n{error}") from error
-        except WrongConfiguration as error:
+        except InvalidConfiguration as error:
             raise CommandError(f"{options['config']} cannot be used. {error}") from error
         cycle = run_cycle(snapshot, configuration)
         if options["json"]:

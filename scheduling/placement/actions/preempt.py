@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from scheduling.placement.actions.victim_selection import displace
+from scheduling.placement.actions.victim_selection import evict_for_waiting
 from scheduling.placement.framework.cycle import Cycle
 from scheduling.placement.framework.model import Job
 
 
 def run(cycle: Cycle) -> None:
-    displace(cycle, cycle.ssn.preemptable, _less_important, "makes room for a session of higher priority:")
+    evict_for_waiting(
+        cycle, cycle.ssn.preemptable, _has_lower_priority, "makes room for a session of higher priority:"
+    )
 
 
-def _less_important(job: Job, victim: Job) -> bool:
+def _has_lower_priority(job: Job, victim: Job) -> bool:
     return victim.queue == job.queue and victim.priority < job.priority

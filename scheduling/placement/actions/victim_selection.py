@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scheduling.placement.framework.candidates import Candidates
-from scheduling.placement.framework.cycle import Cycle, Eviction, Outcome, Verdict
+from scheduling.placement.framework.cycle import Cycle, Eviction, Verdict, VerdictOutcome
 from scheduling.placement.framework.model import Job
 from scheduling.placement.framework.session import SchedulingSession, VictimFilter
-from scheduling.placement.framework.statement import Statement
+from scheduling.placement.framework.statement import PlacementStatement
 
-Filters = Sequence[tuple[str, VictimFilter]]
+VictimFilters = Sequence[tuple[str, VictimFilter]]
 
 
 @dataclass(frozen=True)
-class Clearing:
+class EvictionPlan:
     """Who would have to stop on one node."""
 
     number: int
@@ -29,7 +29,9 @@ class Clearing:
         return len(self.victims), highest, -oldest, self.number
 
 
-def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool], why: str) -> None:
+def evict_for_waiting(
+    cycle: Cycle, filters: VictimFilters, eligible: Callable[[Job, Job], bool], why: str
+) -> None:
     """For each waiting job the cheapest node that could be cleared of preemptible jobs, all filters agreeing.
 
     Jobs that spread over nodes wait: nothing is stopped for half a gang.
@@ -39,15 +41,15 @@ def displace(cycle: Cycle, filters: Filters, eligible: Callable[[Job, Job], bool
         return
     on_node = _preemptible_by_node(cycle)
     for verdict in cycle.verdicts:
-        if verdict.outcome is not Outcome.WAITING or verdict.stuck is None or not on_node:
+        if verdict.outcome is not VerdictOutcome.WAITING or verdict.stuck is None or not on_node:
             continue
         job = verdict.job
-        if job.apart:
+        if job.is_spread:
             continue
         clearing = _left_over(verdict.stuck) or _cheapest(ssn, job, verdict.stuck, on_node, filters, eligible)
         # Those behind it may have been given what its queue may have: then nobody stops for it.
         if clearing is not None and not ssn.refused(job):
-            _clear(cycle, verdict, clearing, why)
+            _apply_plan(cycle, verdict, clearing, why)
             gone = {id(victim) for victim in clearing.victims}
             on_node = {
                 number: [each for each in jobs if id(each) not in gone] for number, jobs in on_node.items()
@@ -67,10 +69,10 @@ def _preemptible_by_node(cycle: Cycle) -> dict[int, list[Job]]:
     return found
 
 
-def _left_over(candidates: Candidates) -> Clearing | None:
+def _left_over(candidates: Candidates) -> EvictionPlan | None:
     """Room that those who stop for others leave over."""
     number = candidates.best()
-    return None if number is None else Clearing(number, ())
+    return None if number is None else EvictionPlan(number, ())
 
 
 def _cheapest(
@@ -78,28 +80,28 @@ def _cheapest(
     job: Job,
     candidates: Candidates,
     on_node: dict[int, list[Job]],
-    filters: Filters,
+    filters: VictimFilters,
     eligible: Callable[[Job, Job], bool],
-) -> Clearing | None:
+) -> EvictionPlan | None:
     open_to = candidates.allowed_if_empty()
-    best: Clearing | None = None
+    best: EvictionPlan | None = None
     for number, jobs in sorted(on_node.items()):
         among = [victim for victim in jobs if eligible(job, victim)]
         if among and open_to[number]:
-            found = _clearing(ssn, job, candidates, number, among, filters)
+            found = _plan_eviction(ssn, job, candidates, number, among, filters)
             if found is not None and (best is None or found.cost < best.cost):
                 best = found
     return best
 
 
-def _clearing(
+def _plan_eviction(
     ssn: SchedulingSession,
     job: Job,
     candidates: Candidates,
     number: int,
     among: Sequence[Job],
-    filters: Filters,
-) -> Clearing | None:
+    filters: VictimFilters,
+) -> EvictionPlan | None:
     """Rehearse on one node: one victim more until the job fits, then spare whoever need not go."""
     statement = ssn.statement()
     victims: list[Job] = []
@@ -112,10 +114,10 @@ def _clearing(
             break
     fits = candidates.allows(number)
     statement.discard()
-    return Clearing(number, _spared(ssn, candidates, number, victims)) if fits else None
+    return EvictionPlan(number, _without_unneeded_victims(ssn, candidates, number, victims)) if fits else None
 
 
-def _spared(
+def _without_unneeded_victims(
     ssn: SchedulingSession, candidates: Candidates, number: int, victims: list[Job]
 ) -> tuple[Job, ...]:
     """Without those whose going is not needed, the most important of them spared first."""
@@ -129,19 +131,19 @@ def _spared(
     return tuple(needed)
 
 
-def _evicting(ssn: SchedulingSession, victims: Sequence[Job]) -> Statement:
+def _evicting(ssn: SchedulingSession, victims: Sequence[Job]) -> PlacementStatement:
     statement = ssn.statement()
     for victim in victims:
         statement.evict(victim)
     return statement
 
 
-def _clear(cycle: Cycle, verdict: Verdict, clearing: Clearing, why: str) -> None:
+def _apply_plan(cycle: Cycle, verdict: Verdict, clearing: EvictionPlan, why: str) -> None:
     """The victims are to go, and the space is the job's."""
     ssn, job = cycle.ssn, verdict.job
     statement = _evicting(ssn, clearing.victims)
     part = ssn.part_on(job.whole, clearing.number)
     statement.allocate(job, part)
     statement.commit()
-    verdict.outcome, verdict.parts, verdict.stuck = Outcome.HELD, (part,), None
+    verdict.outcome, verdict.parts, verdict.stuck = VerdictOutcome.HELD, (part,), None
     cycle.evictions.extend(Eviction(victim, job, f"{why} {job.label}") for victim in clearing.victims)

@@ -11,7 +11,7 @@ from scheduling.placement.framework.amounts import CPU, MEMORY, RESOURCES, STORA
 from scheduling.placement.framework.explanation import allowed_by_all
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Floats, Ints, Nodes
-from scheduling.placement.framework.plugin_calls import allowed
+from scheduling.placement.framework.plugin_calls import call_predicate
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -21,7 +21,7 @@ DIVISIBLE = (CPU, MEMORY, STORAGE)
 
 
 @dataclass(frozen=True, slots=True)
-class Smaller:
+class SmallerRequest:
     """A request that would fit now, and on how many nodes."""
 
     request: Amounts
@@ -29,7 +29,7 @@ class Smaller:
     nodes: int
 
 
-def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> Smaller | None:
+def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> SmallerRequest | None:
     """The least that has to be given up so that a node takes the task; None where that does not help."""
     open_to = _open_but_for_amounts(ssn, task, job)
     wanted = [which for which in DIVISIBLE if task.request[which]]
@@ -48,7 +48,7 @@ def smaller_request(ssn: SchedulingSession, task: Task, job: Job) -> Smaller | N
     request = (amounts[0], amounts[1], amounts[2], amounts[3])
     changed = tuple(RESOURCES[which] for which in wanted if request[which] != task.request[which])
     fitting = allowed_by_all(ssn, replace(task, request=request), job, Nodes(ssn.nodes))
-    return Smaller(request, changed, int(fitting.sum())) if fitting.any() else None
+    return SmallerRequest(request, changed, int(fitting.sum())) if fitting.any() else None
 
 
 def _open_but_for_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.ndarray:
@@ -57,5 +57,5 @@ def _open_but_for_amounts(ssn: SchedulingSession, task: Task, job: Job) -> np.nd
     found = every.all(True)
     for fn in ssn.predicates:
         if fn.code not in names:
-            found &= allowed(ssn, fn, task, job, every)
+            found &= call_predicate(ssn, fn, task, job, every)
     return found

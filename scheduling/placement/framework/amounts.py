@@ -50,7 +50,7 @@ def total(many: Iterable[Amounts]) -> Amounts:
     return found
 
 
-def said(value: float, name: str) -> str:
+def amount_text(value: float, name: str) -> str:
     """A number of units with its unit: “6.5 GB”."""
     unit = UNITS[name]
     return f"{value / UNIT:g} {unit.removesuffix('s') if value == UNIT else unit}"

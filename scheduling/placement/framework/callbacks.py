@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import cmp_to_key
 from typing import Any
 
-from scheduling.placement.framework.model import Job, Part, Queue, Task
+from scheduling.placement.framework.model import Job, JobPart, Queue, Task
 from scheduling.placement.framework.nodes import Flags, Floats, Nodes, NodeState
 
 
@@ -91,8 +91,8 @@ class OrderFn:
 @dataclass(slots=True)
 class EventHandler:
     plugin: str
-    allocate: Callable[[Job, Part], None]
-    deallocate: Callable[[Job, Part], None]
+    allocate: Callable[[Job, JobPart], None]
+    deallocate: Callable[[Job, JobPart], None]
 
 
 @dataclass

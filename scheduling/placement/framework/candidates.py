@@ -11,9 +11,16 @@ import numpy as np
 
 from scheduling.placement.framework.callbacks import PredicateFn, ScoreFn
 from scheduling.placement.framework.model import Job, Task
-from scheduling.placement.framework.node_order import Ranking
+from scheduling.placement.framework.node_order import NodeOrder
 from scheduling.placement.framework.nodes import PORTS, Flags, Floats, Indexes, Ints, Nodes, NodeState
-from scheduling.placement.framework.plugin_calls import NO_MORE, Fixed, allowed, needed, scored, scored_one
+from scheduling.placement.framework.plugin_calls import (
+    MAX_AMOUNT,
+    FixedAnswers,
+    call_predicate,
+    call_score,
+    call_score_on_node,
+    needed,
+)
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -28,7 +35,7 @@ class Candidates(ABC):
     __slots__ = ("_exhausted", "_fixed", "_needs", "_ssn", "job", "task")
 
     def __init__(
-        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
         self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
         # How much had been given back when nothing was left: until more is, nothing will be.
@@ -58,19 +65,19 @@ class Candidates(ABC):
     def score_by_plugin(self, number: int) -> dict[str, float]:
         """What each plugin gave the node that was found best, as it is now."""
 
-    def score_anew(self, number: int) -> dict[str, float]:
+    def rescore(self, number: int) -> dict[str, float]:
         """The same, with everyone asked again."""
         found: dict[str, float] = {}
         for plugin, scores in self._fixed.by_plugin:
             found[plugin] = found.get(plugin, 0.0) + scores[number]
         heard = [fn for fn in self._ssn.scores if not fn.fixed and not fn.left_out]
-        for fn, score in zip(heard, self._asked_anew(heard, number), strict=True):
+        for fn, score in zip(heard, self._rescored(heard, number), strict=True):
             found[fn.plugin] = found.get(fn.plugin, 0.0) + score
         return found
 
-    def _asked_anew(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
+    def _rescored(self, heard: Sequence[ScoreFn], number: int) -> list[float]:
         ssn, state = self._ssn, NodeState(self._ssn.nodes, number)
-        return [scored_one(ssn, fn, self.task, self.job, state) for fn in heard]
+        return [call_score_on_node(ssn, fn, self.task, self.job, state) for fn in heard]
 
 
 class RankedCandidates(Candidates):
@@ -83,9 +90,9 @@ class RankedCandidates(Candidates):
         ssn: SchedulingSession,
         task: Task,
         job: Job,
-        fixed: Fixed,
+        fixed: FixedAnswers,
         needs: Sequence[int],
-        ranking: Ranking,
+        ranking: NodeOrder,
     ) -> None:
         super().__init__(ssn, task, job, fixed, needs)
         self._ranking = ranking
@@ -113,11 +120,11 @@ class RankedCandidates(Candidates):
         """How far the scores of this shape are from those of the ranking, seen on one node."""
         self._heard = heard = self._ranking.heard
         self._columns = [(plugin, scores, 0.0) for plugin, scores in self._fixed.by_plugin]
-        for fn, scores, own in zip(heard, self._ranking.given, self._asked_anew(heard, number), strict=True):
+        for fn, scores, own in zip(heard, self._ranking.given, self._rescored(heard, number), strict=True):
             self._columns.append((fn.plugin, scores, own - scores[number]))
 
 
-class SurveyedCandidates(Candidates):
+class EvaluatedCandidates(Candidates):
     """For all others: every plugin is asked about every node, and again about those that changed since."""
 
     __slots__ = ("_asked", "_least", "_left_out", "_scored", "_scores", "_seen")
@@ -127,7 +134,7 @@ class SurveyedCandidates(Candidates):
         ssn: SchedulingSession,
         task: Task,
         job: Job,
-        fixed: Fixed,
+        fixed: FixedAnswers,
         needs: Sequence[int],
         asked: Sequence[PredicateFn],
     ) -> None:
@@ -152,7 +159,7 @@ class SurveyedCandidates(Candidates):
         return bool(self._scores[number] != NEVER)
 
     def score_by_plugin(self, number: int) -> dict[str, float]:
-        return self.score_anew(number)
+        return self.rescore(number)
 
     def _refresh(self) -> None:
         changed, seen = self._ssn.changed, self._seen
@@ -173,10 +180,10 @@ class SurveyedCandidates(Candidates):
         if not fixed.all_open:
             closed |= ~nodes.of(fixed.open_to)
         for fn in self._asked:
-            closed |= ~allowed(ssn, fn, task, job, nodes)
+            closed |= ~call_predicate(ssn, fn, task, job, nodes)
         score: Floats = self._base(nodes)
         for each in self._scored:
-            score = score + scored(ssn, each, task, job, nodes, closed)
+            score = score + call_score(ssn, each, task, job, nodes, closed)
         np.putmask(score, closed, NEVER)
         if at is None:
             self._scores = score
@@ -193,14 +200,14 @@ class SurveyedCandidates(Candidates):
         return np.full(len(nodes), fixed.same_score)
 
 
-def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed) -> Candidates:
+def candidates_for(ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers) -> Candidates:
     """Where jobs of this shape can go, found as quickly as what its plugins promise allows."""
     applying = [fn for fn in ssn.predicates if not fn.fixed and _applies(ssn, fn, task, job)]
     needs = _needs(ssn, applying, task)
     asked = [fn for fn in applying if fn.need is None]
-    ranking = None if asked else ssn.ranking(task, job, fixed, needs)
+    ranking = None if asked else ssn.node_order(task, job, fixed, needs)
     if ranking is None:
-        return SurveyedCandidates(ssn, task, job, fixed, needs, asked)
+        return EvaluatedCandidates(ssn, task, job, fixed, needs, asked)
     return RankedCandidates(ssn, task, job, fixed, needs, ranking)
 
 
@@ -215,7 +222,7 @@ def _applies(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job) -> b
 
 def _needs(ssn: SchedulingSession, applying: Sequence[PredicateFn], task: Task) -> list[int]:
     """All least amounts as one row to compare with; of two for one column the larger."""
-    found = [-NO_MORE] * (PORTS + 1)
+    found = [-MAX_AMOUNT] * (PORTS + 1)
     for fn in applying:
         if fn.need is not None:
             try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from scheduling.options import Unusable, read_options, suggestion
+from scheduling.options import InvalidOptions, read_options, suggestion
 from scheduling.placement.framework.plugin import Plugin, plugins, unknown_plugin
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ACTIONS = ("allocate", "reclaim", "preempt")
 # What a commit checks again: a plan made without asking them would be refused, and made again, for ever.
-ENFORCED = ("cordon", "leases", "ports", "resources")
+MANDATORY_PLUGINS = ("cordon", "leases", "ports", "resources")
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 20
 _OPENING = (
@@ -26,7 +26,7 @@ _OPENING = (
 )  # fmt: skip
 _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
-DEFAULT = """\
+DEFAULT_CONFIGURATION = """\
 # What happens in a tick, in this order.
 # Reclaim and preempt stop labs of others: off unless named here.
 actions: [allocate]
@@ -51,7 +51,7 @@ plugins:
 """
 
 
-class WrongConfiguration(Exception):
+class InvalidConfiguration(Exception):
     """What is wrong with a document: a sentence each, with the line."""
 
     def __init__(self, problems: Sequence[tuple[int, str]]) -> None:
@@ -61,7 +61,7 @@ class WrongConfiguration(Exception):
 
 
 @dataclass(frozen=True)
-class Choice:
+class PluginChoice:
     """A plugin by name, with its arguments."""
 
     name: str
@@ -73,7 +73,7 @@ class Configuration:
     """A document that was found right."""
 
     actions: tuple[str, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[PluginChoice, ...]
 
     def plugins(self) -> list[Plugin]:
         """New ones, as they were chosen."""
@@ -83,7 +83,7 @@ class Configuration:
         """New ones for a cycle: in front of those that were chosen, what is enforced whoever is asked."""
         chosen, known = self.plugins(), plugins()
         named = {plugin.name for plugin in chosen}
-        return [*(known[name]() for name in ENFORCED if name not in named), *chosen]
+        return [*(known[name]() for name in MANDATORY_PLUGINS if name not in named), *chosen]
 
     def has(self, name: str) -> bool:
         return any(choice.name == name for choice in self.choices)
@@ -101,7 +101,7 @@ class FailedPlugin(Plugin):
         raise self.error
 
 
-def _created(choice: Choice) -> Plugin:
+def _created(choice: PluginChoice) -> Plugin:
     """The plugin with its arguments; whatever it does when it is created, the cycle goes on."""
     try:
         return read_options(plugins()[choice.name], choice.arguments)
@@ -111,21 +111,21 @@ def _created(choice: Choice) -> Plugin:
 
 def read_configuration(text: str) -> Configuration:
     """The document as a configuration; the default one when it is empty."""
-    return _read(text if text.strip() else DEFAULT, tuple(plugins()))
+    return _read(text if text.strip() else DEFAULT_CONFIGURATION, tuple(plugins()))
 
 
 @lru_cache(maxsize=256)
 def _read(text: str, known: tuple[str, ...]) -> Configuration:
     """Reading YAML takes longer than a quiet tick, and documents seldom change; `known` names the plugins."""
-    document = _Document(text)
+    document = _ConfigurationDocument(text)
     actions = document.actions()
     choices = document.choices()
     if document.problems:
-        raise WrongConfiguration(document.problems)
+        raise InvalidConfiguration(document.problems)
     return Configuration(tuple(actions), tuple(choices))
 
 
-class _Document:
+class _ConfigurationDocument:
     """Reads the parts and remembers what is wrong, each with its line."""
 
     def __init__(self, text: str) -> None:
@@ -150,8 +150,8 @@ class _Document:
             self._wrong(self.top["actions"], "“allocate” comes first, whatever follows it.")
         return found
 
-    def choices(self) -> list[Choice]:
-        found: list[Choice] = []
+    def choices(self) -> list[PluginChoice]:
+        found: list[PluginChoice] = []
         owners: dict[str, str] = {}
         for node in self._items("plugins"):
             choice = self._choice(node)
@@ -168,7 +168,7 @@ class _Document:
             found.append(choice)
         return found
 
-    def _choice(self, node: yaml.Node) -> Choice | None:
+    def _choice(self, node: yaml.Node) -> PluginChoice | None:
         name_node, arguments_node = node, None
         if not isinstance(node, yaml.ScalarNode):
             keys = self._keys(node, ("name", "arguments"), "A plugin")
@@ -184,12 +184,12 @@ class _Document:
             self._wrong(name_node, f"The plugin “{name}” {problem}" if problem else unknown)
             return None
         if arguments_node is not None:
-            self._refuse_twins(arguments_node)
+            self._reject_duplicate_keys(arguments_node)
         arguments = _plain(arguments_node) if arguments_node is not None else None
         arguments = {} if arguments is None else arguments
         try:
             read_options(kind, arguments)
-        except Unusable as error:
+        except InvalidOptions as error:
             for key, sentence in error.problems.items():
                 self._wrong(_at(arguments_node, key) or node, sentence.replace("setting", "argument"))
             return None
@@ -197,7 +197,7 @@ class _Document:
             # A plugin of another package may do anything when it is created.
             self._wrong(node, f"The plugin “{name}” cannot be created: {type(error).__name__}: {error}.")
             return None
-        return Choice(name, arguments)
+        return PluginChoice(name, arguments)
 
     def _composed(self, text: str) -> yaml.Node | None:
         if len(text) > MAX_CHARACTERS:
@@ -232,13 +232,13 @@ class _Document:
             found[name] = value
         return found
 
-    def _refuse_twins(self, node: yaml.Node) -> None:
+    def _reject_duplicate_keys(self, node: yaml.Node) -> None:
         """A key that is there twice would count once, and which one is anybody's guess."""
         if isinstance(node, yaml.MappingNode):
             self._keys(node, tuple(str(_plain(key)) for key, _ in node.value), "An object")
         if isinstance(node, yaml.CollectionNode):
             for each in node.value:
-                self._refuse_twins(each[1] if isinstance(node, yaml.MappingNode) else each)
+                self._reject_duplicate_keys(each[1] if isinstance(node, yaml.MappingNode) else each)
 
     def _items(self, name: str) -> list[yaml.Node]:
         node = self.top.get(name)

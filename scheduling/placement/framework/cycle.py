@@ -9,16 +9,16 @@ from importlib import import_module
 
 from scheduling.placement.framework.candidates import Candidates
 from scheduling.placement.framework.configuration import Configuration
-from scheduling.placement.framework.explanation import Explanation, explain
-from scheduling.placement.framework.gangs import explain_apart, shape_of
-from scheduling.placement.framework.garbage_collector import without_collecting
-from scheduling.placement.framework.model import Job, Part, Snapshot
+from scheduling.placement.framework.explanation import PlacementExplanation, explain
+from scheduling.placement.framework.gangs import explain_spread, shape_of
+from scheduling.placement.framework.garbage_collector import garbage_collector_paused
+from scheduling.placement.framework.model import Job, JobPart, Snapshot
 from scheduling.placement.framework.session import SchedulingSession
 
-LONGEST_SUMMARY = 60
+MAX_SUMMARY_LENGTH = 60
 
 
-class Outcome(StrEnum):
+class VerdictOutcome(StrEnum):
     PLACED = "placed"
     WAITING = "waiting"
     HELD = "held"
@@ -32,11 +32,11 @@ class Verdict:
 
     job: Job
     position: int
-    outcome: Outcome
-    parts: tuple[Part, ...] = ()
+    outcome: VerdictOutcome
+    parts: tuple[JobPart, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     # Shared by all jobs of one shape; filled in when the cycle ends.
-    why: Explanation | None = None
+    why: PlacementExplanation | None = None
     # The task that found no node, and where those like it can go.
     stuck: Candidates | None = None
 
@@ -49,7 +49,7 @@ class Verdict:
         if self.why is None:
             return self.outcome.value
         mark = "!" if self.why.failures else ""
-        return f"{self.outcome}{mark}:{self.why.dominant}"[:LONGEST_SUMMARY]
+        return f"{self.outcome}{mark}:{self.why.dominant}"[:MAX_SUMMARY_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +73,42 @@ class Cycle:
 
     @property
     def placed(self) -> list[Verdict]:
-        return [verdict for verdict in self.verdicts if verdict.outcome is Outcome.PLACED]
+        return [verdict for verdict in self.verdicts if verdict.outcome is VerdictOutcome.PLACED]
 
     @property
     def unmet(self) -> list[Job]:
         """Jobs that a new node could help."""
-        return [verdict.job for verdict in self.verdicts if verdict.outcome is Outcome.WAITING]
+        return [verdict.job for verdict in self.verdicts if verdict.outcome is VerdictOutcome.WAITING]
 
-    def put_into_words(self) -> None:
+    def explain_waiting(self) -> None:
         """The reasons of those that found no node: once for all of a shape."""
-        found: dict[Hashable, Explanation] = {}
+        found: dict[Hashable, PlacementExplanation] = {}
         for verdict in self.verdicts:
             if verdict.stuck is None:
                 continue
             job, stuck = verdict.job, verdict.stuck
-            shape = shape_of(self.ssn, job) if job.apart else id(stuck)
+            shape = shape_of(self.ssn, job) if job.is_spread else id(stuck)
             why = found.get(shape)
             if why is None:
-                why = explain_apart(self.ssn, job) if job.apart else explain(self.ssn, stuck.task, stuck.job)
+                why = (
+                    explain_spread(self.ssn, job)
+                    if job.is_spread
+                    else explain(self.ssn, stuck.task, stuck.job)
+                )
                 found[shape] = why
             verdict.why = why
-            if why.impossible and verdict.outcome is Outcome.WAITING:
-                verdict.outcome = Outcome.IMPOSSIBLE
+            if why.impossible and verdict.outcome is VerdictOutcome.WAITING:
+                verdict.outcome = VerdictOutcome.IMPOSSIBLE
 
 
 def run_cycle(snapshot: Snapshot, configuration: Configuration, *, keep_scores: bool = True) -> Cycle:
     """The same code decides, explains and rehearses: nothing outside the cycle changes."""
-    with without_collecting():
+    with garbage_collector_paused():
         ssn = SchedulingSession(snapshot)
         ssn.open(configuration.opened())
         cycle = Cycle(ssn, keep_scores)
         for name in configuration.actions:
             import_module(f"scheduling.placement.actions.{name}").run(cycle)
-        cycle.put_into_words()
+        cycle.explain_waiting()
         ssn.close()
     return cycle

@@ -13,14 +13,14 @@ Kinds = Mapping[int, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class SlotSupply:
     """Slots that are alike: one of them with nobody on it, and how many of them there can be."""
 
     node: Node
     count: int
 
 
-class Needed(NamedTuple):
+class SlotsNeeded(NamedTuple):
     """How many of the slots on their way the jobs would fill, and the new ones that they need besides."""
 
     claimed: int
@@ -28,48 +28,48 @@ class Needed(NamedTuple):
 
 
 def slots_needed(
-    jobs: Iterable[Job], coming: Iterable[Supply], new: Iterable[Supply] = (), limit: int = 0
-) -> Needed:
+    jobs: Iterable[Job], coming: Iterable[SlotSupply], new: Iterable[SlotSupply] = (), limit: int = 0
+) -> SlotsNeeded:
     """What the jobs would fill: slots on their way first, then new ones up to a limit.
 
     Of one priority those that few slots suit come first, and everyone takes the plainest slot that will do:
     the same jobs come to the same slots when what was new is on its way. What never fits counts nothing.
     """
-    filling = _Filling(_plainest_first(coming), _plainest_first(new), limit)
+    filling = _Packer(_plainest_first(coming), _plainest_first(new), limit)
     for job in _hardest_first(jobs, filling.stock):
         if not filling.openable:
             break
         filling.add(job)
-    return Needed(filling.claimed, filling.new)
+    return SlotsNeeded(filling.claimed, filling.new)
 
 
-def _plainest_first(supplies: Iterable[Supply]) -> list[Supply]:
+def _plainest_first(supplies: Iterable[SlotSupply]) -> list[SlotSupply]:
     """Those that can be taken away before those that cannot, those with few labels before those with many."""
     return sorted(supplies, key=lambda supply: (not supply.node.spot, len(supply.node.labels), _kind(supply)))
 
 
-def _hardest_first(jobs: Iterable[Job], stock: Iterable[Supply]) -> Iterable[Job]:
+def _hardest_first(jobs: Iterable[Job], stock: Iterable[SlotSupply]) -> Iterable[Job]:
     """By priority, and within one those that few slots suit first; as they are where all slots are alike."""
     if len({_kind(supply) for supply in stock}) <= 1:
         return jobs
     return sorted(jobs, key=lambda job: (-job.priority, job.preemptible, -len(job.labels)))
 
 
-def _kind(supply: Supply) -> tuple[bool, tuple[tuple[str, str], ...]]:
+def _kind(supply: SlotSupply) -> tuple[bool, tuple[tuple[str, str], ...]]:
     return supply.node.spot, tuple(sorted(supply.node.labels.items()))
 
 
-class _Filling:
+class _Packer:
     """Slots that are opened as tasks need them."""
 
-    def __init__(self, coming: Sequence[Supply], new: Sequence[Supply], limit: int) -> None:
+    def __init__(self, coming: Sequence[SlotSupply], new: Sequence[SlotSupply], limit: int) -> None:
         self.stock = [*coming, *new]
         self.claimed = 0
         self.new: list[Node] = []
         self._first_new, self._limit = len(coming), limit
         self._left = [supply.count for supply in self.stock]
         self.openable = sum(self._left[: len(coming)]) + min(sum(self._left[len(coming) :]), limit)
-        self._rooms: list[_Room] = []
+        self._rooms: list[_NewSlot] = []
         # Rooms only fill up, so tasks of one shape share a pointer: what had no room before has none now.
         self._pointers: dict[Hashable, int] = {}
         self._kinds: dict[Hashable, Kinds] = {}
@@ -96,7 +96,7 @@ class _Filling:
     def _open(self, task: Task, suiting: Kinds) -> bool:
         """Another slot, of the first kind that is left and can hold the task."""
         for number in self._in_stock(suiting):
-            room = _Room(number, self.stock[number].node)
+            room = _NewSlot(number, self.stock[number].node)
             if room.takes(task):
                 self._left[number] -= 1
                 self.openable -= 1
@@ -122,7 +122,7 @@ def _suits(job: Job, node: Node) -> bool:
     )
 
 
-class _Room:
+class _NewSlot:
     """What is left of a slot that nobody was on."""
 
     __slots__ = ("free", "kind", "leases", "ports")

@@ -10,7 +10,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 
-def load_installed(group: str, register: Callable[[str, Any], None]) -> dict[str, str]:
+def load_entry_points(group: str, register: Callable[[str, Any], None]) -> dict[str, str]:
     """Register every entry point of the group; return the problem of each that was refused, by name."""
     refused: dict[str, str] = {}
     for point in entry_points(group=group):
@@ -25,6 +25,6 @@ def load_installed(group: str, register: Callable[[str, Any], None]) -> dict[str
     return refused
 
 
-def installed_names(group: str) -> set[str]:
+def entry_point_names(group: str) -> set[str]:
     """The names of the entry points that are installed now, whether they were loaded or not."""
     return entry_points(group=group).names

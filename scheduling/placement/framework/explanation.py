@@ -11,7 +11,7 @@ import numpy as np
 from scheduling.placement.framework.callbacks import PredicateFn, Reason
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Flags, Indexes, Nodes, NodeState, verb_for
-from scheduling.placement.framework.plugin_calls import allowed
+from scheduling.placement.framework.plugin_calls import call_predicate
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -22,7 +22,7 @@ CLIPPED = "score-clipped"
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ReasonCount:
     """One reason over the nodes: how many, some of them by name, and a sentence for all."""
 
     code: str
@@ -33,13 +33,13 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class PlacementExplanation:
     """All reasons, the one that most nodes give first."""
 
     nodes: int
-    counts: tuple[Count, ...] = ()
+    counts: tuple[ReasonCount, ...] = ()
     impossible: bool = False
-    failures: tuple[Count, ...] = ()
+    failures: tuple[ReasonCount, ...] = ()
     # What is taken for granted: “With 1 of its 2 kernels placed, ”.
     given: str = ""
     # How much of a gang could be placed, as a sentence.
@@ -67,23 +67,25 @@ class Explanation:
         return "; ".join([f"{of} {first.text}", *others]) + "."
 
 
-def explain(ssn: SchedulingSession, task: Task, job: Job) -> Explanation:
+def explain(ssn: SchedulingSession, task: Task, job: Job) -> PlacementExplanation:
     """Every predicate over every node, as the nodes are now."""
     every = Nodes(ssn.nodes)
     counts = [
         count
         for fn in ssn.predicates
-        if (refused := ~allowed(ssn, fn, task, job, every)).any()
+        if (refused := ~call_predicate(ssn, fn, task, job, every)).any()
         for count in _counts(ssn, fn, task, job, refused)
     ]
     counts.sort(key=lambda count: -count.nodes)
-    return Explanation(len(every), tuple(counts), not possible(ssn, task, job), failed_plugins(ssn))
+    return PlacementExplanation(
+        len(every), tuple(counts), not is_possible(ssn, task, job), failed_plugins(ssn)
+    )
 
 
-def refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]]) -> Explanation:
+def explain_refusal(ssn: SchedulingSession, reasons: Sequence[tuple[str, Reason]]) -> PlacementExplanation:
     """Reasons that have nothing to do with nodes, each with the plugin that gave it."""
-    counts = tuple(Count(reason.code, plugin, 0, reason.text) for plugin, reason in reasons)
-    return Explanation(len(ssn.nodes), counts, failures=failed_plugins(ssn))
+    counts = tuple(ReasonCount(reason.code, plugin, 0, reason.text) for plugin, reason in reasons)
+    return PlacementExplanation(len(ssn.nodes), counts, failures=failed_plugins(ssn))
 
 
 def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> list[Reason]:
@@ -100,26 +102,26 @@ def reasons_on(ssn: SchedulingSession, task: Task, job: Job, number: int) -> lis
     return found
 
 
-def possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
+def is_possible(ssn: SchedulingSession, task: Task, job: Job) -> bool:
     """Whether any node here, or one that would be launched, could take it with nothing else on it."""
-    return bool(allowed_by_all(ssn, task, job, Nodes(ssn.ideal)).any())
+    return bool(allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).any())
 
 
 def allowed_by_all(ssn: SchedulingSession, task: Task, job: Job, nodes: Nodes) -> Flags:
     found = nodes.all(True)
     for fn in ssn.predicates:
-        found &= allowed(ssn, fn, task, job, nodes)
+        found &= call_predicate(ssn, fn, task, job, nodes)
     return found
 
 
-def failed_plugins(ssn: SchedulingSession) -> tuple[Count, ...]:
+def failed_plugins(ssn: SchedulingSession) -> tuple[ReasonCount, ...]:
     """Plugins that failed, and those whose scores were clipped."""
     failed = (
-        Count(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
+        ReasonCount(FAILED, plugin, 0, f"The plugin {plugin} failed and was not heard: {error}")
         for plugin, error in sorted(ssn.failures.by_plugin.items())
     )
     clipped = (
-        Count(CLIPPED, plugin, 0, f"The plugin {plugin}: {clipped_text(score)}")
+        ReasonCount(CLIPPED, plugin, 0, f"The plugin {plugin}: {clipped_text(score)}")
         for plugin, score in sorted(ssn.failures.clipped.items())
     )
     return (*failed, *clipped)
@@ -129,14 +131,18 @@ def clipped_text(score: float) -> str:
     return f"a score of {score:g} was clipped; scores are from 0 to 1."
 
 
-def _counts(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags) -> Iterator[Count]:
+def _counts(
+    ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, refused: Flags
+) -> Iterator[ReasonCount]:
     """One count for each code; a predicate that is registered with a code has only that one."""
     numbers = np.flatnonzero(refused)
     by_code = {fn.code: numbers} if fn.code else _by_code(ssn, fn, task, job, numbers)
     rows = ssn.nodes.rows
     for code, some in by_code.items():
         sample = tuple(rows[number].name for number in some[:SAMPLES])
-        yield Count(code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample)
+        yield ReasonCount(
+            code, fn.plugin, len(some), _text(ssn, fn, task, job, Nodes(ssn.nodes, some)), sample
+        )
 
 
 def _by_code(

@@ -9,15 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from scheduling.placement.framework.candidates import Candidates
-from scheduling.placement.framework.explanation import Explanation, allowed_by_all, explain, failed_plugins
-from scheduling.placement.framework.model import Job, Node, Part, Task
+from scheduling.placement.framework.explanation import (
+    PlacementExplanation,
+    allowed_by_all,
+    explain,
+    failed_plugins,
+)
+from scheduling.placement.framework.model import Job, JobPart, Node, Task
 from scheduling.placement.framework.nodes import Nodes, kind_of
-from scheduling.placement.framework.statement import Statement
+from scheduling.placement.framework.statement import PlacementStatement
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
-ENDLESS = 1 << 40
+UNLIMITED = 1 << 40
 # How many kernels of a partial placement are named.
 SHOWN = 5
 
@@ -31,7 +36,7 @@ class _OnNode:
 
 
 @dataclass
-class Tried:
+class GangAttempt:
     """Where the tasks of a job came to, and the one that found no node."""
 
     found: dict[str, _OnNode] = field(default_factory=dict)
@@ -40,22 +45,24 @@ class Tried:
     stuck: Candidates | None = None
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[JobPart, ...]:
         return tuple(
-            Part(node, tuple(here.tasks), tuple(sorted(here.devices.items())))
+            JobPart(node, tuple(here.tasks), tuple(sorted(here.devices.items())))
             for node, here in self.found.items()
         )
 
-    def add(self, task: Task, part: Part) -> None:
+    def add(self, task: Task, part: JobPart) -> None:
         here = self.found.setdefault(part.node, _OnNode())
         here.tasks.append(task)
         for device, amount in part.devices:
             here.devices[device] = here.devices.get(device, 0) + amount
 
 
-def try_apart(ssn: SchedulingSession, job: Job, statement: Statement, *, keep_scores: bool = False) -> Tried:
+def try_spread(
+    ssn: SchedulingSession, job: Job, statement: PlacementStatement, *, keep_scores: bool = False
+) -> GangAttempt:
     """Task by task, until one finds no node; what the statement did is the caller's to undo."""
-    tried = Tried()
+    tried = GangAttempt()
     for task in ssn.tasks_in_order(job):
         candidates = ssn.candidates(task, job)
         number = candidates.best()
@@ -71,7 +78,7 @@ def try_apart(ssn: SchedulingSession, job: Job, statement: Statement, *, keep_sc
     return tried
 
 
-def first_refusing(ssn: SchedulingSession, job: Job) -> Candidates | None:
+def first_unplaceable_task(ssn: SchedulingSession, job: Job) -> Candidates | None:
     """The first task that finds no node even when the others are not there."""
     for task in ssn.tasks_in_order(job):
         candidates = ssn.candidates(task, job)
@@ -86,24 +93,24 @@ def shape_of(ssn: SchedulingSession, job: Job) -> Hashable:
 
 
 @contextmanager
-def as_far_as_it_goes(ssn: SchedulingSession, job: Job) -> Iterator[tuple[Candidates | None, int]]:
+def longest_placeable_prefix(ssn: SchedulingSession, job: Job) -> Iterator[tuple[Candidates | None, int]]:
     """The task that finds no node, and how many before it have their places meanwhile.
 
     None of them has, where the task finds no node even without the others.
     """
     statement = ssn.statement()
     try:
-        stuck = first_refusing(ssn, job) or try_apart(ssn, job, statement).stuck
+        stuck = first_unplaceable_task(ssn, job) or try_spread(ssn, job, statement).stuck
         yield stuck, len(statement.operations)
     finally:
         statement.discard()
 
 
-def explain_apart(ssn: SchedulingSession, job: Job) -> Explanation:
+def explain_spread(ssn: SchedulingSession, job: Job) -> PlacementExplanation:
     """Why a task finds no node: alone where that will do, otherwise with those before it in their places."""
-    with as_far_as_it_goes(ssn, job) as (stuck, placed):
+    with longest_placeable_prefix(ssn, job) as (stuck, placed):
         if stuck is None:
-            why = Explanation(len(ssn.nodes), failures=failed_plugins(ssn))
+            why = PlacementExplanation(len(ssn.nodes), failures=failed_plugins(ssn))
         else:
             why = explain(ssn, stuck.task, job)
     given = f"With {placed} of its {len(job.tasks)} kernels placed, " if placed else ""
@@ -152,7 +159,7 @@ def could_hold(ssn: SchedulingSession, job: Job) -> bool:
             return True
         most = max(most, snapshot.max_nodes)
         kinds.update(dict.fromkeys(more, most))
-    rows = [(node, kinds[kind_of(node)]) for node in ssn.ideal.rows]
+    rows = [(node, kinds[kind_of(node)]) for node in ssn.empty_node_kinds.rows]
     asked = [sum(amounts) for amounts in zip(*map(_asked, job.tasks), strict=True)]
     for which, amount in enumerate(asked):
         if _best(most, ((_there(node)[which], count) for node, count in rows)) < amount:
@@ -167,13 +174,13 @@ def _rooms(
     ssn: SchedulingSession, task: Task, job: Job, rows: list[tuple[Node, int]]
 ) -> Iterable[tuple[int, int]]:
     """How many such tasks each kind of node holds at most, and how many nodes of it there can be."""
-    open_to = allowed_by_all(ssn, task, job, Nodes(ssn.ideal)).tolist()
+    open_to = allowed_by_all(ssn, task, job, Nodes(ssn.empty_node_kinds)).tolist()
     return [(_times(task, node), count) for (node, count), fits in zip(rows, open_to, strict=True) if fits]
 
 
 def _times(task: Task, node: Node) -> int:
     pairs = zip(_there(node), _asked(task), strict=True)
-    return min((there // asked for there, asked in pairs if asked), default=ENDLESS)
+    return min((there // asked for there, asked in pairs if asked), default=UNLIMITED)
 
 
 def _there(node: Node) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_collecting() -> Iterator[None]:
+def garbage_collector_paused() -> Iterator[None]:
     """Looking for garbage where there is none would cost a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()

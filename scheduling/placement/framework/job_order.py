@@ -18,7 +18,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from scheduling.placement.framework.callbacks import OrderFn
-from scheduling.placement.framework.model import ROOT, Job, Queue, competes_below
+from scheduling.placement.framework.model import ROOT, Job, Queue, effective_parent
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -28,7 +28,7 @@ Entry = tuple[int, Job]
 QueueKey = Callable[[Queue], tuple[Any, ...]]
 
 
-def in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
+def jobs_in_order(ssn: SchedulingSession, jobs: Iterable[Job]) -> Iterator[Job]:
     """The jobs as the plugins order them; asked for one by one, since a placement can change who is next."""
     banding, sorting, queue_orders = _orders(ssn)
     # One order after the other, the last one first: plain numbers and texts are sorted quickly.
@@ -51,14 +51,14 @@ def _by_queue(ssn: SchedulingSession, band: list[Job], orders: list[OrderFn]) ->
         try:
             rest = _by_place(ssn, rest, queue_key)
         except Exception as error:
-            _leave_out_wrong(ssn, orders, error)
+            _drop_failing_orders(ssn, orders, error)
             continue
-        rest = yield from _while_nothing_changes(ssn, rest)
+        rest = yield from _sorted_until_placement(ssn, rest)
         rest = yield from _tree(ssn, rest, queue_key, orders)
     yield from map(itemgetter(1), rest)
 
 
-def _leave_out_wrong(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
+def _drop_failing_orders(ssn: SchedulingSession, orders: list[OrderFn], error: Exception) -> None:
     """Those whose answers do not compare; all of them where it cannot be told which."""
     wrong = [order for order in orders if not _sorts_queues(ssn, order)] or list(orders)
     for order in wrong:
@@ -84,7 +84,9 @@ def _by_place(ssn: SchedulingSession, band: list[Entry], queue_key: QueueKey) ->
     return sorted(band, key=lambda entry: places[entry[1].leaf])
 
 
-def _while_nothing_changes(ssn: SchedulingSession, entries: list[Entry]) -> Generator[Job, None, list[Entry]]:
+def _sorted_until_placement(
+    ssn: SchedulingSession, entries: list[Entry]
+) -> Generator[Job, None, list[Entry]]:
     """As long as nothing is placed the order stands still, and sorting once will do; answers who is left."""
     before = len(ssn.changed)
     for number, (_, job) in enumerate(entries, 1):
@@ -100,11 +102,11 @@ def _path_key(leaf: str, queues: Mapping[str, Queue], queue_key: QueueKey) -> tu
     name = leaf
     while name in queues:
         found[:0] = [queue_key(queues[name]), 1]
-        name = competes_below(name, queues)
+        name = effective_parent(name, queues)
     return tuple(found[:-1]) if found else ((),)
 
 
-class _Place:
+class _QueueNode:
     """A queue in the tree: its own jobs, or the queues below it; the first of them is next."""
 
     __slots__ = ("below", "queue", "waiting")
@@ -126,21 +128,21 @@ def _tree(
     own = _by_leaf(band, ssn.queues)
     clock, seconds, plugin = time.perf_counter, ssn.timings.seconds, orders[0].plugin
     try:
-        root = _grow(own, ssn.queues, queue_key)
+        root = _build_tree(own, ssn.queues, queue_key)
         while root.waiting:
             path = [root]
             while (place := path[-1].waiting[0][2]).below:
                 path.append(place)
             yield place.waiting.popleft()[1]
             begun = clock()
-            _put_right(path, place, queue_key)
+            _restore_heaps(path, place, queue_key)
             seconds[plugin] += clock() - begun
     except Exception as error:
-        _leave_out_wrong(ssn, orders, error)
+        _drop_failing_orders(ssn, orders, error)
     return sorted((entry for place in own.values() for entry in place.waiting), key=itemgetter(0))
 
 
-def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
+def _restore_heaps(path: list[_QueueNode], place: _QueueNode, queue_key: QueueKey) -> None:
     """The head of each heap on the path may have changed; nothing else has."""
     for above in reversed(path):
         heap, waiting = above.waiting, place.waiting
@@ -152,20 +154,22 @@ def _put_right(path: list[_Place], place: _Place, queue_key: QueueKey) -> None:
         place = above
 
 
-def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _Place]:
-    own: dict[str, _Place] = {}
+def _by_leaf(band: Iterable[Entry], queues: Mapping[str, Queue]) -> dict[str, _QueueNode]:
+    own: dict[str, _QueueNode] = {}
     for entry in band:
         leaf = entry[1].leaf
         if leaf not in own:
-            own[leaf] = _Place(queues.get(leaf), below=False)
+            own[leaf] = _QueueNode(queues.get(leaf), below=False)
         own[leaf].waiting.append(entry)
     return own
 
 
-def _grow(own: Mapping[str, _Place], queues: Mapping[str, Queue], queue_key: QueueKey) -> _Place:
+def _build_tree(
+    own: Mapping[str, _QueueNode], queues: Mapping[str, Queue], queue_key: QueueKey
+) -> _QueueNode:
     """The part of the tree with jobs in this band; a queue's own jobs stand beside the queues below it."""
-    above: dict[str, _Place] = {ROOT: _Place(None, below=True)}
-    children: dict[str, list[_Place]] = {ROOT: []}
+    above: dict[str, _QueueNode] = {ROOT: _QueueNode(None, below=True)}
+    children: dict[str, list[_QueueNode]] = {ROOT: []}
     for name, place in own.items():
         children[_above(name, queues, above, children)].append(place)
     _fill(ROOT, above, children, queue_key)
@@ -173,21 +177,24 @@ def _grow(own: Mapping[str, _Place], queues: Mapping[str, Queue], queue_key: Que
 
 
 def _above(
-    name: str, queues: Mapping[str, Queue], above: dict[str, _Place], children: dict[str, list[_Place]]
+    name: str,
+    queues: Mapping[str, Queue],
+    above: dict[str, _QueueNode],
+    children: dict[str, list[_QueueNode]],
 ) -> str:
     """The queue that one hangs on, made with all those above it."""
-    parent = competes_below(name, queues) if name in queues else ROOT
+    parent = effective_parent(name, queues) if name in queues else ROOT
     if parent == ROOT or parent not in queues:
         return ROOT
     if parent not in above:
-        above[parent] = _Place(queues[parent], below=True)
+        above[parent] = _QueueNode(queues[parent], below=True)
         children[parent] = []
         children[_above(parent, queues, above, children)].append(above[parent])
     return parent
 
 
 def _fill(
-    name: str, above: Mapping[str, _Place], children: Mapping[str, list[_Place]], queue_key: QueueKey
+    name: str, above: Mapping[str, _QueueNode], children: Mapping[str, list[_QueueNode]], queue_key: QueueKey
 ) -> None:
     """Heaps from the bottom up, since a place's key is that of its best child."""
     for child in children[name]:

@@ -29,7 +29,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JobPart:
     """What a job has on one node: its tasks there and the share of each GPU."""
 
     node: str
@@ -64,7 +64,7 @@ class Job:
     starts: float = 0.0
     ends: float = FOREVER
     # Where it runs; empty while it waits.
-    parts: tuple[Part, ...] = ()
+    parts: tuple[JobPart, ...] = ()
     # The node that is being cleared for it.
     held_on: str = ""
     # What the cycle before said of it, to tell what is new.
@@ -89,7 +89,7 @@ class Job:
         return Task(self.name or self.id, self.request, sum(task.ports for task in self.tasks))
 
     @property
-    def apart(self) -> bool:
+    def is_spread(self) -> bool:
         """Its tasks are placed one by one."""
         return self.gang is Gang.SPREAD and len(self.tasks) > 1
 
@@ -146,7 +146,7 @@ class Queue:
     joins: bool = False
 
 
-def competes_below(name: str, queues: Mapping[str, Queue]) -> str:
+def effective_parent(name: str, queues: Mapping[str, Queue]) -> str:
     """Return the queue below which one is ordered: the first above it with a share of its own."""
     parent = queues[name].parent
     while parent in queues and queues[parent].joins:

@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Flags, Nodes, NodeState
-from scheduling.placement.framework.plugin_calls import Fixed, scored, scored_one
+from scheduling.placement.framework.plugin_calls import FixedAnswers, call_score, call_score_on_node
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -25,7 +25,7 @@ NO_ROOM = -np.inf
 Entry = tuple[float, int]
 
 
-class Ranking:
+class NodeOrder:
     """Nodes as one task ranks them, for all tasks whose scores differ from its own by the same everywhere.
 
     Nodes without room for even the least that anyone here needs are left out, as most full ones are.
@@ -37,7 +37,7 @@ class Ranking:
     )  # fmt: skip
 
     def __init__(
-        self, ssn: SchedulingSession, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]
+        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]
     ) -> None:
         self._ssn, self._task, self._job, self._fixed = ssn, task, job, fixed
         # The scores that change with what is placed, without those that are no numbers.
@@ -65,7 +65,7 @@ class Ranking:
     def first(self, needs: Sequence[int]) -> int | None:
         """The number of the best node with so much left; of equals the first by name."""
         if self._seen != len(self._ssn.changed):
-            self._put_right()
+            self._update_changed()
         if self._left_out != self._ssn.scores_left_out:
             self._leave_out_wrong_scores()
         cpu, memory, storage, gpu, leases, ports = needs
@@ -88,7 +88,7 @@ class Ranking:
         number = int(np.where(fits, self._scores, NO_ROOM).argmax())
         return number if fits[number] else None
 
-    def _put_right(self) -> None:
+    def _update_changed(self) -> None:
         changed, seen = self._ssn.changed, self._seen
         self._seen = len(changed)
         numbers = changed[seen:] if self._seen == seen + 1 else set(changed[seen:])
@@ -113,7 +113,9 @@ class Ranking:
     def _score(self, number: int) -> float:
         found, state = self._base[number], NodeState(self._ssn.nodes, number)
         for fn, given in zip(self.heard, self.given, strict=True):
-            given[number] = score = scored_one(self._ssn, fn, self._task, self._job, state, shared=True)
+            given[number] = score = call_score_on_node(
+                self._ssn, fn, self._task, self._job, state, shared=True
+            )
             found += score
         return found
 
@@ -124,7 +126,7 @@ class Ranking:
         self._scores = scores = self._fixed.scores + 0.0
         closed = ~((nodes.levels >= self._own).all(axis=1) & self._fixed.open_to)
         for fn, column in zip(self.heard, self.given, strict=True):
-            given = scored(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
+            given = call_score(self._ssn, fn, self._task, self._job, nodes, closed, shared=True)
             column[:] = given.tolist()
             scores += given
         there = np.flatnonzero((nodes.levels >= self._least).all(axis=1) & self._fixed.open_to)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.placement.framework.amounts import GPU, NOTHING, UNIT, Amounts
-from scheduling.placement.framework.model import FOREVER, Job, Node, Part
+from scheduling.placement.framework.model import FOREVER, Job, JobPart, Node
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 Indexes = NDArray[np.intp]
 Number = TypeVar("Number", bound=np.generic)
 NO_DEVICE = -1
-ANY = -(1 << 62)
+NO_MINIMUM = -(1 << 62)
 # Columns of what is left of a node, after the resources.
 LEASES, PORTS = 4, 5
 
@@ -59,14 +59,14 @@ class NodeTable:
         cpu, memory, storage, gpu = (int(value) for value in self.capacity.sum(axis=0))
         return cpu, memory, storage, gpu
 
-    def take(self, part: Part, *, leases: int = 1) -> int:
+    def take(self, part: JobPart, *, leases: int = 1) -> int:
         """Put a part of a job onto its node; answers the node's number."""
         return self._add(part, leases, -1)
 
-    def give_back(self, part: Part, *, leases: int = 1) -> int:
+    def release(self, part: JobPart, *, leases: int = 1) -> int:
         return self._add(part, leases, 1)
 
-    def _add(self, part: Part, leases: int, sign: int) -> int:
+    def _add(self, part: JobPart, leases: int, sign: int) -> int:
         number = self.index[part.node]
         cpu, memory, storage, gpu = part.request
         row = self.left[number]
@@ -204,7 +204,7 @@ def kind_of(node: Node) -> Hashable:
     return node.capacity, node.system, labels, node.spot, node.max_leases, node.ports, node.devices
 
 
-def ideal(nodes: Iterable[Node]) -> NodeTable:
+def empty_node_kinds(nodes: Iterable[Node]) -> NodeTable:
     """The kinds of nodes there are, each as if nothing were on it or wrong with it."""
     kinds: dict[Hashable, Node] = {}
     for node in nodes:
@@ -231,7 +231,7 @@ def _devices(rows: Sequence[Node]) -> Ints:
 
 def at_least(asked: int) -> int:
     """The least that must be left for what is asked; for nothing it may even be less than nothing."""
-    return asked or ANY
+    return asked or NO_MINIMUM
 
 
 def fits_devices(free: Ints, amount: int) -> Flags:

@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from scheduling.placement.framework.entry_points import installed_names, load_installed
+from scheduling.placement.framework.entry_points import entry_point_names, load_entry_points
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
@@ -69,7 +69,7 @@ def unknown_plugin(name: str) -> str:
     """Why a plugin cannot be used and what to do, as the end of a sentence; empty if it is not installed."""
     if name in refused_plugins():
         return f"cannot be used: {_refused[name]}"
-    if name in installed_names(ENTRY_POINTS):
+    if name in entry_point_names(ENTRY_POINTS):
         return "was installed after LCM started. Restart the web, worker and beat processes to use it."
     return ""
 
@@ -78,7 +78,7 @@ def unknown_plugin(name: str) -> str:
 def _load() -> None:
     for name in BUILT_IN:
         import_module(f"scheduling.placement.plugins.{name}")
-    _refused.update(load_installed(ENTRY_POINTS, _register_installed))
+    _refused.update(load_entry_points(ENTRY_POINTS, _register_installed))
 
 
 def _register_installed(name: str, found: Any) -> None:
@@ -91,7 +91,7 @@ def _is_plugin_class(found: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class BuiltPlugin(Plugin):
+class FunctionPlugin(Plugin):
     """A plugin that a function builds; its arguments are the parameters of the function."""
 
     builder: ClassVar[Callable[..., Plugin]]
@@ -123,7 +123,7 @@ def _from_builder(name: str, builder: Any) -> type[Plugin]:
         for each in parameters
     ]
     members = {"builder": staticmethod(builder), "__doc__": builder.__doc__ or ""}
-    kind = make_dataclass(name, declared, bases=(BuiltPlugin,), namespace=members, frozen=True)
+    kind = make_dataclass(name, declared, bases=(FunctionPlugin,), namespace=members, frozen=True)
     if all(each.default is not each.empty for each in parameters):
         kind.owns = kind()._built.owns  # type: ignore[attr-defined]
     return kind

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 # More than any band and weight can make of a score, and little enough that no sum of scores overflows.
-MOST = 1e100
+MAX_SCORE = 1e100
 # The range of a score, with some room for the rounding of floats.
 LOWEST, HIGHEST = -1e-9, 1 + 1e-9
 # More than any node has.
-NO_MORE: int = np.iinfo(np.int64).max
+MAX_AMOUNT: int = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedAnswers:
     """Answers that hold for a whole cycle, shared by jobs of one system, set of labels and kind."""
 
     open_to: Flags
@@ -44,23 +44,23 @@ class Fixed:
         return self.open_to.tobytes(), *(tuple(given) for _, given in self.by_plugin)
 
 
-def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> Fixed:
+def fixed_answers(ssn: SchedulingSession, task: Task, job: Job) -> FixedAnswers:
     every = Nodes(ssn.nodes)
     open_to, scores = every.all(True), np.zeros(len(every))
     by_plugin: list[tuple[str, list[float]]] = []
     for fn in ssn.predicates:
         if fn.fixed:
-            open_to &= allowed(ssn, fn, task, job, every)
+            open_to &= call_predicate(ssn, fn, task, job, every)
     for score in ssn.scores:
         if score.fixed:
-            found = scored(ssn, score, task, job, every)
+            found = call_score(ssn, score, task, job, every)
             scores += found
             by_plugin.append((score.plugin, found.tolist()))
     same = float(scores[0]) if len(scores) and (scores == scores[0]).all() else None
-    return Fixed(open_to, scores, by_plugin, bool(open_to.all()), same)
+    return FixedAnswers(open_to, scores, by_plugin, bool(open_to.all()), same)
 
 
-def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
+def call_predicate(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes: Nodes) -> Flags:
     """One predicate over some nodes; one that fails says nothing, and is named."""
     begun = perf_counter()
     try:
@@ -83,10 +83,10 @@ def allowed(ssn: SchedulingSession, fn: PredicateFn, task: Task, job: Job, nodes
 def needed(need: Need, task: Task) -> tuple[int, int]:
     """The column, and the least that must be there, as a number that an array can hold."""
     column, amount = need
-    return column, min(ceil(amount(task)), NO_MORE)
+    return column, min(ceil(amount(task)), MAX_AMOUNT)
 
 
-def scored(
+def call_score(
     ssn: SchedulingSession,
     fn: ScoreFn,
     task: Task,
@@ -123,14 +123,14 @@ def scored(
         ssn.timings.add(fn.plugin, begun)
 
 
-def scored_one(
+def call_score_on_node(
     ssn: SchedulingSession, fn: ScoreFn, task: Task, job: Job, state: NodeState, *, shared: bool = False
 ) -> float:
     """The same of one node."""
     begun = perf_counter()
     try:
         score = float(fn.scalar(task, job, state))
-        if not LOWEST <= score <= HIGHEST and not (shared and -MOST < score < MOST):
+        if not LOWEST <= score <= HIGHEST and not (shared and -MAX_SCORE < score < MAX_SCORE):
             score = float(_clipped(ssn, fn, np.array([score]), np.array([score]), shared=False)[0])
         return 0.0 if fn.left_out else score * fn.weight
     except Exception as error:
@@ -142,16 +142,16 @@ def scored_one(
 
 def _clipped(ssn: SchedulingSession, fn: ScoreFn, found: Floats, wrong: Floats, *, shared: bool) -> Floats:
     """Scores of which some are outside 0 to 1: clipped if they are numbers, otherwise not heard."""
-    beyond = wrong[~(np.abs(wrong) < MOST)]
+    beyond = wrong[~(np.abs(wrong) < MAX_SCORE)]
     if len(beyond):
-        ssn.leave_out(fn, float(beyond[0]))
+        ssn.disable_score(fn, float(beyond[0]))
         return found
     fn.clipped = True
     ssn.failures.clipped.setdefault(fn.plugin, float(wrong[0]))
     return found if shared else np.clip(found, 0.0, 1.0)
 
 
-def wrong_score(score: float) -> ValueError:
+def is_invalid_score(score: float) -> ValueError:
     return ValueError("a score is not a number" if isnan(score) else f"a score of {score:g} is out of bounds")
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from scheduling.placement.framework.amounts import UNIT
-from scheduling.placement.framework.cycle import Cycle, Outcome, Verdict
+from scheduling.placement.framework.cycle import Cycle, Verdict, VerdictOutcome
 from scheduling.placement.framework.explanation import clipped_text
 
 
@@ -69,7 +69,7 @@ def as_lines(cycle: Cycle) -> Iterator[str]:
         yield f"failed  {plugin:<36}  {error}"
     for plugin, score in sorted(cycle.ssn.failures.clipped.items()):
         yield f"  clip  {plugin:<36}  {clipped_text(score)}"
-    counts = dict.fromkeys(Outcome, 0)
+    counts = dict.fromkeys(VerdictOutcome, 0)
     for verdict in cycle.verdicts:
         counts[verdict.outcome] += 1
     said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)

@@ -34,21 +34,26 @@ from scheduling.placement.framework.callbacks import (  # fmt: skip
     order_key,
 )
 from scheduling.placement.framework.candidates import Candidates, candidates_for
-from scheduling.placement.framework.model import Job, Part, Queue, Snapshot, Task
-from scheduling.placement.framework.node_order import Ranking
-from scheduling.placement.framework.nodes import NodeState, NodeTable, ideal
+from scheduling.placement.framework.model import Job, JobPart, Queue, Snapshot, Task
+from scheduling.placement.framework.node_order import NodeOrder
+from scheduling.placement.framework.nodes import NodeState, NodeTable, empty_node_kinds
 from scheduling.placement.framework.plugin import Plugin
-from scheduling.placement.framework.plugin_calls import MOST, Fixed, fixed_answers, wrong_score
-from scheduling.placement.framework.statement import Statement
+from scheduling.placement.framework.plugin_calls import (
+    MAX_SCORE,
+    FixedAnswers,
+    fixed_answers,
+    is_invalid_score,
+)
+from scheduling.placement.framework.statement import PlacementStatement
 
 PrePredicate = Callable[[Task, Job], Reason | None]
 OverCapacity = Callable[[Job], Reason | None]
 VictimFilter = Callable[[Job, Sequence[Job]], Sequence[Job]]
 GpuOrder = Callable[[Task, NodeState, int], float]
-OnChange = Callable[[Job, Part], None]
+OnChange = Callable[[Job, JobPart], None]
 
 # How many rankings a node can be in, on average: with every change of it all of them are put right.
-RANKINGS = 32
+MAX_NODE_ORDERS = 32
 
 
 class SchedulingSession:
@@ -78,9 +83,9 @@ class SchedulingSession:
         self._handlers: list[EventHandler] = []
         self._shapes: list[tuple[str, ShapeOf]] = []
         self._candidates: dict[Hashable, Candidates] = {}
-        self._fixed: dict[Hashable, Fixed] = {}
-        self._alike: dict[Hashable, Fixed] = {}
-        self._rankings: dict[Hashable, Ranking] = {}
+        self._fixed: dict[Hashable, FixedAnswers] = {}
+        self._alike: dict[Hashable, FixedAnswers] = {}
+        self._rankings: dict[Hashable, NodeOrder] = {}
         self._ranked = 0
         self._plugins: list[Plugin] = []
         self._opening = ""
@@ -92,10 +97,10 @@ class SchedulingSession:
             if self._guarded(plugin.name, plugin.on_session_open, self) is not _FAILED:
                 self._plugins.append(plugin)
             else:
-                self._forget(plugin.name)
+                self._unregister(plugin.name)
         self._opening = ""
 
-    def _forget(self, plugin: str) -> None:
+    def _unregister(self, plugin: str) -> None:
         """What a plugin registered before it failed goes with it."""
         callbacks: tuple[list[Any], ...] = (self.predicates, self.scores, self.orders, self._handlers)
         for named in callbacks:
@@ -113,13 +118,13 @@ class SchedulingSession:
             self._guarded(plugin.name, plugin.on_session_close, self)
 
     @cached_property
-    def ideal(self) -> NodeTable:
+    def empty_node_kinds(self) -> NodeTable:
         """Every kind of node that is here, on its way or could be launched, with nothing on it."""
         snapshot = self.snapshot
-        return ideal((*snapshot.nodes, *snapshot.coming, *snapshot.templates))
+        return empty_node_kinds((*snapshot.nodes, *snapshot.coming, *snapshot.templates))
 
-    def statement(self) -> Statement:
-        return Statement(self)
+    def statement(self) -> PlacementStatement:
+        return PlacementStatement(self)
 
     # What plugins register.
 
@@ -162,7 +167,7 @@ class SchedulingSession:
         `fixed`: as for predicates. `ranks_by`: what of a task the order of nodes depends on; tasks for which
         it is equal have scores that differ by the same amount on every node, and share one order.
         """
-        if not abs(weight) * band < MOST:
+        if not abs(weight) * band < MAX_SCORE:
             raise ValueError(f"a weight of {weight:g} is out of bounds")
         self.scores.append(ScoreFn(self._opening, weight * band, fn, batch, fixed, ranks_by))
 
@@ -213,9 +218,9 @@ class SchedulingSession:
         """
         self._shapes.append((self._opening, lambda job: _hashable(fn, job)))
 
-    def leave_out(self, fn: ScoreFn, score: float) -> None:
+    def disable_score(self, fn: ScoreFn, score: float) -> None:
         """Go on without a score that is no number, wherever it was heard, and name whose it is."""
-        self.failures.note(fn.plugin, wrong_score(score))
+        self.failures.note(fn.plugin, is_invalid_score(score))
         if not fn.left_out:
             fn.left_out = True
             self.scores_left_out += 1
@@ -236,7 +241,7 @@ class SchedulingSession:
             found = self._candidates[shape] = candidates_for(self, task, job, fixed)
         return found
 
-    def ranking(self, task: Task, job: Job, fixed: Fixed, needs: Sequence[int]) -> Ranking | None:
+    def node_order(self, task: Task, job: Job, fixed: FixedAnswers, needs: Sequence[int]) -> NodeOrder | None:
         """The order of nodes that tasks like this share; None where there is none."""
         key: list[Hashable] = [id(fixed)]
         for fn in self.scores:
@@ -247,9 +252,9 @@ class SchedulingSession:
                     return None
                 key.append(ranked)
         found = self._rankings.get(tuple(key))
-        if found is None and self._ranked < RANKINGS * len(self.nodes):
+        if found is None and self._ranked < MAX_NODE_ORDERS * len(self.nodes):
             self._ranked += int(fixed.open_to.sum())
-            found = Ranking(self, task, job, fixed, needs)
+            found = NodeOrder(self, task, job, fixed, needs)
             if any(fn.clipped for fn in found.heard):
                 return None
             self._rankings[tuple(key)] = found
@@ -289,10 +294,10 @@ class SchedulingSession:
             tasks = tasks if found is _FAILED else found
         return tasks
 
-    def part_on(self, task: Task, number: int) -> Part:
+    def part_on(self, task: Task, number: int) -> JobPart:
         """The task on a node, with the GPUs it gets there."""
         devices = self._choose_devices(task, number) if task.request[GPU] else ()
-        return Part(self.nodes.rows[number].key, (task,), devices)
+        return JobPart(self.nodes.rows[number].key, (task,), devices)
 
     def _choose_devices(self, task: Task, number: int) -> tuple[tuple[int, int], ...]:
         """Whole GPUs first, then one with room for the rest; the highest score, then the lowest number."""
@@ -316,17 +321,17 @@ class SchedulingSession:
 
     def _gpu_score(self, order: tuple[str, GpuOrder], task: Task, state: NodeState, device: int) -> float:
         score = self._guarded(order[0], lambda: float(order[1](task, state, device)))
-        if score is _FAILED or -MOST < score < MOST:
+        if score is _FAILED or -MAX_SCORE < score < MAX_SCORE:
             return 0.0 if score is _FAILED else score
-        self.failures.note(order[0], wrong_score(score))
+        self.failures.note(order[0], is_invalid_score(score))
         return 0.0
 
-    def change(self, job: Job, part: Part, leases: int, *, taking: bool) -> None:
+    def change(self, job: Job, part: JobPart, leases: int, *, taking: bool) -> None:
         """A part comes to its node or leaves it; whoever asked to hear of it does."""
         if taking:
             number = self.nodes.take(part, leases=leases)
         else:
-            number = self.nodes.give_back(part, leases=leases)
+            number = self.nodes.release(part, leases=leases)
             self.given_back += 1
         self.changed.append(number)
         begun = perf_counter()

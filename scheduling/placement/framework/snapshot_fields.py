@@ -8,21 +8,21 @@ from typing import Any
 
 from scheduling.options import (
     REQUIRED,
-    Unusable,
+    InvalidOptions,
     choice,
     flag,
-    mistyped,
     number,
     rows,
     setting,
     suggestion,
     text,
     texts_by_name,
+    wrong_type,
 )  # fmt: skip
 from scheduling.placement.framework.amounts import NOTHING, RESOURCES, UNIT, Amounts, amounts_of, in_units
 from scheduling.placement.framework.model import Gang
 
-MOST = 1e9
+MAX_VALUE = 1e9
 SESSIONS = "sessions"
 LIMITED = (*RESOURCES, SESSIONS)
 Shares = tuple[tuple[int, int], ...]
@@ -47,12 +47,12 @@ def quota() -> Any:
     return field(default_factory=dict, metadata={"read": read})
 
 
-def whole(default: int | None, low: int, high: int) -> Any:
+def whole_number(default: int | None, low: int, high: int) -> Any:
     """A whole number within bounds; a default of None makes it one that may be left out."""
 
     def read(key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise mistyped(key, value, f"a whole number from {low} to {high}")
+            raise wrong_type(key, value, f"a whole number from {low} to {high}")
         return value
 
     return setting(default, read)
@@ -63,7 +63,7 @@ def gpus() -> Any:
 
     def read(key: str, value: Any) -> tuple[int, ...]:
         if not isinstance(value, list) or not all(_is_number(each) and 0 < each <= 1 for each in value):
-            raise mistyped(key, value, "a list with a number above 0 and up to 1 for each GPU")
+            raise wrong_type(key, value, "a list with a number above 0 and up to 1 for each GPU")
         return tuple(in_units(each) for each in value)
 
     return setting((), read)
@@ -74,29 +74,29 @@ def shares() -> Any:
 
     def read(key: str, value: Any) -> Shares:
         if not isinstance(value, list) or not all(_is_share(each) for each in value):
-            raise mistyped(key, value, "a list of pairs: the place of a GPU, how much of it")
+            raise wrong_type(key, value, "a list of pairs: the place of a GPU, how much of it")
         return tuple((place, in_units(amount)) for place, amount in value)
 
     return setting((), read)
 
 
-def moment() -> Any:
+def timestamp() -> Any:
     """Seconds since the epoch; left out where there is none."""
     return number(None, -1e12, 1e12)
 
 
 def _numbers(key: str, value: Any, known: tuple[str, ...]) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        raise mistyped(key, value, "an object of names and numbers")
+        raise wrong_type(key, value, "an object of names and numbers")
     problems = {}
     for name, each in value.items():
         path = f"{key}.{name}"
         if name not in known:
             problems[path] = f"“{path}” is no resource{suggestion(name, known)}"
-        elif not _is_number(each) or not 0 <= each < MOST:
-            problems |= mistyped(path, each, "a number of zero or more").problems
+        elif not _is_number(each) or not 0 <= each < MAX_VALUE:
+            problems |= wrong_type(path, each, "a number of zero or more").problems
     if problems:
-        raise Unusable(problems)
+        raise InvalidOptions(problems)
     return dict(value)
 
 
@@ -127,13 +127,13 @@ class NodeRow:
     labels: Mapping[str, str] = texts_by_name()
     spot: bool = flag(False)
     cordoned: bool = flag(False)
-    until: float | None = moment()
-    max_leases: int = whole(1_000, 0, 1_000_000)
-    ports: int = whole(6_000, 0, 65_536)
-    leaked: int = whole(0, 0, 65_536)
+    until: float | None = timestamp()
+    max_leases: int = whole_number(1_000, 0, 1_000_000)
+    ports: int = whole_number(6_000, 0, 65_536)
+    leaked: int = whole_number(0, 0, 65_536)
     devices: tuple[int, ...] = gpus()
     taken: tuple[int, int, int, int] = amounts()
-    taken_leases: int = whole(0, 0, 1_000_000)
+    taken_leases: int = whole_number(0, 0, 1_000_000)
     taken_devices: tuple[tuple[int, int], ...] = shares()
 
 
@@ -143,8 +143,8 @@ class QueueRow:
 
     name: str = text()
     parent: str = text("")
-    weight: float = number(1, 0, MOST)
-    factor: float = number(1, 0, MOST)
+    weight: float = number(1, 0, MAX_VALUE)
+    factor: float = number(1, 0, MAX_VALUE)
     quota: Mapping[str, int] = quota()
     joins: bool = flag(False)
 
@@ -155,7 +155,7 @@ class TaskRow:
 
     request: tuple[int, int, int, int] = amounts(REQUIRED)
     name: str = text("")
-    ports: int = whole(0, 0, 65_536)
+    ports: int = whole_number(0, 0, 65_536)
     node: str = text("")
     devices: tuple[tuple[int, int], ...] = shares()
 
@@ -169,14 +169,14 @@ class JobRow:
     tasks: tuple[TaskRow, ...] = rows(TaskRow)
     owner: str = text("")
     name: str = text("")
-    priority: int = whole(50, -1_000_000, 1_000_000)
+    priority: int = whole_number(50, -1_000_000, 1_000_000)
     preemptible: bool = flag(False)
     created: float = number(0, -1e12, 1e12)
     gang: Gang = choice(Gang, Gang.TOGETHER)  # noqa: RUF009 - it makes a field
     system: str = text("")
     labels: Mapping[str, str] = texts_by_name()
     starts: float = number(0, -1e12, 1e12)
-    ends: float | None = moment()
+    ends: float | None = timestamp()
     held_on: str = text("")
     verdict: str = text("")
     leaving: bool = flag(False)

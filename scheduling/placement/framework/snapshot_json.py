@@ -7,9 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
-from scheduling.options import REQUIRED, Unusable, number, read_options, rows, setting, suggestion, text
+from scheduling.options import REQUIRED, InvalidOptions, number, read_options, rows, setting, suggestion, text
 from scheduling.placement.framework.amounts import GPU, UNIT, Amounts, as_numbers
-from scheduling.placement.framework.model import FOREVER, ROOT, Gang, Job, Node, Part, Queue, Snapshot, Task
+from scheduling.placement.framework.model import (
+    FOREVER,
+    ROOT,
+    Gang,
+    Job,
+    JobPart,
+    Node,
+    Queue,
+    Snapshot,
+    Task,
+)
 from scheduling.placement.framework.snapshot_fields import (  # fmt: skip
     SESSIONS,
     JobRow,
@@ -18,14 +28,14 @@ from scheduling.placement.framework.snapshot_fields import (  # fmt: skip
     Shares,
     TaskRow,
     gpu_sum,
-    whole,
+    whole_number,
 )
 
 FORMAT = 1
 Problems = Iterator[tuple[str, str]]
 
 
-class WrongSnapshot(Exception):
+class InvalidSnapshot(Exception):
     """What is wrong with a document: where, and a sentence each."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
@@ -38,16 +48,16 @@ def read_snapshot(document: str | bytes) -> Snapshot:
     try:
         values = json.loads(document, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise WrongSnapshot({"": f"This is not JSON: {error}."}) from error
+        raise InvalidSnapshot({"": f"This is not JSON: {error}."}) from error
     return snapshot_from(values)
 
 
 def snapshot_from(values: Any) -> Snapshot:
     """The same from plain values."""
     try:
-        return _snapshot(read_options(_Document, values))
-    except Unusable as error:
-        raise WrongSnapshot(error.problems) from error
+        return _snapshot(read_options(_SnapshotDocument, values))
+    except InvalidOptions as error:
+        raise InvalidSnapshot(error.problems) from error
 
 
 def write_snapshot(snapshot: Snapshot) -> str:
@@ -75,14 +85,14 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
 def _version() -> Any:
     def read(key: str, value: Any) -> int:
         if value != FORMAT:
-            raise Unusable({key: f"“format” is {json.dumps(value)}; only {FORMAT} can be read."})
+            raise InvalidOptions({key: f"“format” is {json.dumps(value)}; only {FORMAT} can be read."})
         return FORMAT
 
     return setting(REQUIRED, read)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Document:
+class _SnapshotDocument:
     """The whole of it, and what must hold between its parts."""
 
     format: int = _version()
@@ -90,7 +100,7 @@ class _Document:
     pool: str = text("")
     templates: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     coming: tuple[NodeRow, ...] = rows(NodeRow, required=False)
-    max_nodes: int | None = whole(None, 0, 1_000_000)
+    max_nodes: int | None = whole_number(None, 0, 1_000_000)
     nodes: tuple[NodeRow, ...] = rows(NodeRow, required=False)
     queues: tuple[QueueRow, ...] = rows(QueueRow, required=False)
     jobs: tuple[JobRow, ...] = rows(JobRow, required=False)
@@ -130,7 +140,7 @@ class _Document:
             if queue.parent != ROOT and queue.parent not in parents:
                 path = f"queues[{index}].parent"
                 yield path, f"There is no queue “{queue.parent}”{suggestion(queue.parent, parents)}"
-            elif way := _round(queue.name, parents):
+            elif way := _find_cycle(queue.name, parents):
                 yield f"queues[{index}].parent", f"The queues go round in a circle: {' → '.join(way)}."
 
     def _wrong_jobs(self) -> Problems:
@@ -144,7 +154,7 @@ class _Document:
             yield from _wrong_tasks(path, job, nodes)
 
 
-def _round(name: str, parents: Mapping[str, str]) -> list[str]:
+def _find_cycle(name: str, parents: Mapping[str, str]) -> list[str]:
     """The way from a queue back to itself, where there is one."""
     way = [name]
     while (above := parents.get(way[-1], ROOT)) != ROOT:
@@ -178,7 +188,7 @@ def _beyond(path: str, held: Shares, node: Node) -> Problems:
             yield path, f"{node.name} has {gpus}; there is none at {place}."
 
 
-def _snapshot(document: _Document) -> Snapshot:
+def _snapshot(document: _SnapshotDocument) -> Snapshot:
     return Snapshot(
         now=document.now,
         nodes=[_node(row) for row in document.nodes],
@@ -206,14 +216,14 @@ def _task(row: TaskRow) -> Task:
     return Task(row.name, row.request, row.ports)
 
 
-def _parts(tasks: Iterable[TaskRow]) -> tuple[Part, ...]:
+def _parts(tasks: Iterable[TaskRow]) -> tuple[JobPart, ...]:
     """One part a node, with what its tasks hold of each GPU."""
     by_node: dict[str, list[TaskRow]] = {}
     for task in tasks:
         if task.node:
             by_node.setdefault(task.node, []).append(task)
     return tuple(
-        Part(node, tuple(_task(task) for task in here), _held(here)) for node, here in by_node.items()
+        JobPart(node, tuple(_task(task) for task in here), _held(here)) for node, here in by_node.items()
     )
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from scheduling.placement.framework.model import Job, Part
+from scheduling.placement.framework.model import Job, JobPart
 
 if TYPE_CHECKING:
     from scheduling.placement.framework.session import SchedulingSession
 
 
-class Kind(StrEnum):
+class OperationKind(StrEnum):
     ALLOCATE = "allocate"
     EVICT = "evict"
 
@@ -21,28 +21,28 @@ class Kind(StrEnum):
 class Operation:
     """One virtual change: a part of a job comes to a node, or leaves it."""
 
-    kind: Kind
+    kind: OperationKind
     job: Job
-    part: Part
+    part: JobPart
     leases: int
 
 
-class Statement:
+class PlacementStatement:
     """An operation log over a session; nothing outside the session changes before commit."""
 
     def __init__(self, ssn: SchedulingSession) -> None:
         self._ssn = ssn
         self.operations: list[Operation] = []
 
-    def allocate(self, job: Job, part: Part, *, leases: int = 1) -> None:
+    def allocate(self, job: Job, part: JobPart, *, leases: int = 1) -> None:
         """Put a part of a job onto its node."""
-        self._do(Operation(Kind.ALLOCATE, job, part, leases))
+        self._do(Operation(OperationKind.ALLOCATE, job, part, leases))
 
     def evict(self, job: Job) -> None:
         """Take a running job off all its nodes."""
         for part in job.parts:
             if part.node in self._ssn.nodes.index:
-                self._do(Operation(Kind.EVICT, job, part, 1))
+                self._do(Operation(OperationKind.EVICT, job, part, 1))
 
     def checkpoint(self) -> int:
         return len(self.operations)
@@ -51,7 +51,7 @@ class Statement:
         """Undo everything since the checkpoint, the newest first."""
         while len(self.operations) > checkpoint:
             operation = self.operations.pop()
-            taking = operation.kind is Kind.EVICT
+            taking = operation.kind is OperationKind.EVICT
             self._ssn.change(operation.job, operation.part, operation.leases, taking=taking)
 
     def discard(self) -> None:
@@ -64,5 +64,5 @@ class Statement:
 
     def _do(self, operation: Operation) -> None:
         self.operations.append(operation)
-        taking = operation.kind is Kind.ALLOCATE
+        taking = operation.kind is OperationKind.ALLOCATE
         self._ssn.change(operation.job, operation.part, operation.leases, taking=taking)

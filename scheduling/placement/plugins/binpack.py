@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from scheduling.options import number
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
-from scheduling.placement.plugins.fill_level import Filling
+from scheduling.placement.plugins.fill_level import FillLevel
 
 
 @register_plugin("binpack")
@@ -22,5 +22,5 @@ class BinpackPlugin(Plugin):
     gpu: float = number(0, 0, 100)
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        filling = Filling(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
+        filling = FillLevel(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
         ssn.add_node_order_fn(filling.of, batch=filling.of_all, weight=self.weight, ranks_by=filling.ranks_by)

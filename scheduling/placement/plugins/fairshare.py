@@ -8,7 +8,7 @@ from functools import cached_property
 
 from scheduling.options import number
 from scheduling.placement.framework.amounts import NOTHING, Amounts, add, negative
-from scheduling.placement.framework.model import ROOT, Job, Part, Queue, competes_below
+from scheduling.placement.framework.model import ROOT, Job, JobPart, Queue, effective_parent
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -29,7 +29,7 @@ class FairSharePlugin(Plugin):
     charge: float = number(1, 0, 100)
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        standing = _Standing(ssn, self.charge)
+        standing = _CycleFactors(ssn, self.charge)
         ssn.add_queue_order_fn(standing.compare, key=standing.key)
         ssn.add_event_handler(allocate=standing.charge, deallocate=standing.refund)
         ssn.add_reclaimable_fn(standing.reclaimable)
@@ -47,7 +47,7 @@ class _Account:
         self.share = 1.0
 
 
-class _Standing:
+class _CycleFactors:
     """The factors of a cycle, with what was placed in it charged provisionally."""
 
     def __init__(self, ssn: SchedulingSession, rate: float) -> None:
@@ -62,7 +62,7 @@ class _Standing:
         self._held: dict[str, Amounts] = {}
         # What happened that is not in `_held` yet: only reclaim asks for it.
         # Who was asked to stop holds nothing any more.
-        self._log: list[tuple[Job, Part, int]] = [
+        self._log: list[tuple[Job, JobPart, int]] = [
             (job, part, 1) for job in ssn.snapshot.running if not job.leaving for part in job.parts
         ]
 
@@ -73,13 +73,13 @@ class _Standing:
         ours, theirs = self.key(left), self.key(right)
         return (ours > theirs) - (ours < theirs)
 
-    def charge(self, job: Job, part: Part) -> None:
+    def charge(self, job: Job, part: JobPart) -> None:
         self._change(job, part, 1)
 
-    def refund(self, job: Job, part: Part) -> None:
+    def refund(self, job: Job, part: JobPart) -> None:
         self._change(job, part, -1)
 
-    def _change(self, job: Job, part: Part, sign: int) -> None:
+    def _change(self, job: Job, part: JobPart, sign: int) -> None:
         leaf, request = job.leaf, part.request
         amount = sign * (self._costs.get(request) or self._cost_of(request))
         for account in self._charged.get(leaf) or self._accounts_of(leaf):
@@ -126,7 +126,7 @@ class _Standing:
         sums: dict[str, float] = {}
         for queue in self._queues.values():
             if not queue.joins:
-                above = competes_below(queue.name, self._queues)
+                above = effective_parent(queue.name, self._queues)
                 sums[above] = sums.get(above, 0.0) + queue.weight
         found: dict[str, float] = {}
         for name in self._queues:
@@ -134,7 +134,7 @@ class _Standing:
             for part in self._path(name):
                 queue = self._queues[part]
                 if not queue.joins:
-                    among = sums[competes_below(part, self._queues)]
+                    among = sums[effective_parent(part, self._queues)]
                     share *= queue.weight / among if queue.weight else 0.0
             found[name] = share
         return found
@@ -167,6 +167,6 @@ class _Standing:
             names, name = [], leaf
             while name != ROOT and name in self._queues:
                 names.append(name)
-                name = competes_below(name, self._queues)
+                name = effective_parent(name, self._queues)
             found = self._paths[leaf] = tuple(names)
         return found

@@ -11,7 +11,7 @@ from scheduling.placement.framework.nodes import Floats, Nodes, NodeState
 from scheduling.placement.framework.session import SchedulingSession
 
 
-class Filling:
+class FillLevel:
     """The weighted mean of used ÷ capacity over the resources, with the task on the slot; from 0 to 1.
 
     A resource that a slot does not have counts as unused.

@@ -12,12 +12,12 @@ from scheduling.placement.framework.nodes import Floats, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.plugins.gpus import (
-    asks_for_gpus,
     device_in_use,
     in_use,
-    in_use_all,
-    without,
-    without_all,
+    in_use_batch,
+    requests_gpus,
+    score_without_gpus,
+    score_without_gpus_batch,
 )
 
 
@@ -32,17 +32,17 @@ class GpuPackPlugin(Plugin):
         if not any(node.capacity[GPU] for node in ssn.snapshot.nodes):
             return
         ssn.add_node_order_fn(
-            score, batch=score_batch, band=Band.RESOURCE_TYPE, weight=self.weight, ranks_by=asks_for_gpus
+            score, batch=score_batch, band=Band.RESOURCE_TYPE, weight=self.weight, ranks_by=requests_gpus
         )
         ssn.add_gpu_order_fn(device_score)
 
 
 def score(task: Task, job: Job, node: NodeState) -> float:
-    return in_use(node) if task.request[GPU] else without(task, node)
+    return in_use(node) if task.request[GPU] else score_without_gpus(task, node)
 
 
 def score_batch(task: Task, job: Job, nodes: Nodes) -> Floats:
-    return in_use_all(nodes) if task.request[GPU] else without_all(task, nodes)
+    return in_use_batch(nodes) if task.request[GPU] else score_without_gpus_batch(task, nodes)
 
 
 def device_score(task: Task, node: NodeState, device: int) -> float:

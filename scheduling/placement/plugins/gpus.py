@@ -15,24 +15,24 @@ def in_use(node: NodeState) -> float:
     return min(max(1 - node.free[GPU] / capacity, 0.0), 1.0) if capacity else 0.0
 
 
-def in_use_all(nodes: Nodes) -> Floats:
+def in_use_batch(nodes: Nodes) -> Floats:
     capacity = nodes.capacity[:, GPU]
     shares = 1 - nodes.free[:, GPU] / np.maximum(capacity, 1)
     return np.where(capacity > 0, np.minimum(np.maximum(shares, 0.0), 1.0), 0.0)
 
 
-def without(task: Task, node: NodeState) -> float:
+def score_without_gpus(task: Task, node: NodeState) -> float:
     """Work without GPUs keeps off slots that have some: half of the score, before how they are used."""
     return 1.0 if not task.request[GPU] and not node.capacity[GPU] else 0.0
 
 
-def without_all(task: Task, nodes: Nodes) -> Floats:
+def score_without_gpus_batch(task: Task, nodes: Nodes) -> Floats:
     if task.request[GPU]:
         return np.zeros(len(nodes))
     return np.where(nodes.capacity[:, GPU] > 0, 0.0, 1.0)
 
 
-def asks_for_gpus(task: Task) -> bool:
+def requests_gpus(task: Task) -> bool:
     return task.request[GPU] > 0
 
 

@@ -19,7 +19,7 @@ class LabelsPlugin(Plugin):
     """Every label of the job must be on the slot with that value."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(matches, batch=matches_batch, code="labels", summary=others, fixed=True)
+        ssn.add_predicate_fn(matches, batch=matches_batch, code="labels", summary=mismatch_text, fixed=True)
 
 
 def matches(task: Task, job: Job, node: NodeState) -> Reason | None:
@@ -36,6 +36,6 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
     )
 
 
-def others(task: Task, job: Job, nodes: Nodes) -> str:
+def mismatch_text(task: Task, job: Job, nodes: Nodes) -> str:
     wanted = ", ".join(f"{key}={value}" for key, value in job.labels)
     return f"{verb_for(nodes, 'is', 'are')} not labelled {wanted}"

@@ -17,15 +17,15 @@ class LeasesPlugin(Plugin):
     """One lease a job and slot."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(one_left, need=(LEASES, lambda _: 1), code="leases", summary=none_left)
+        ssn.add_predicate_fn(has_free_lease, need=(LEASES, lambda _: 1), code="leases", summary=no_lease_text)
 
 
-def one_left(task: Task, job: Job, node: NodeState) -> Reason | None:
+def has_free_lease(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.free_leases >= 1:
         return None
     most = node.node.max_leases
     return Reason("leases", "its only lease is taken" if most == 1 else f"all {most} leases are taken")
 
 
-def none_left(task: Task, job: Job, nodes: Nodes) -> str:
+def no_lease_text(task: Task, job: Job, nodes: Nodes) -> str:
     return f"{verb_for(nodes, 'has', 'have')} no lease left"

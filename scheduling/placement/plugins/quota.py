@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduling.options import Unusable, mistyped, suggestion
-from scheduling.placement.framework.amounts import RESOURCES, UNIT, UNITS, WORDS, in_units, said
+from scheduling.options import InvalidOptions, suggestion, wrong_type
+from scheduling.placement.framework.amounts import RESOURCES, UNIT, UNITS, WORDS, amount_text, in_units
 from scheduling.placement.framework.callbacks import Reason
-from scheduling.placement.framework.model import ROOT, Job, Part
+from scheduling.placement.framework.model import ROOT, Job, JobPart
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
 
@@ -22,7 +22,7 @@ def limits() -> Any:
 
     def read(key: str, value: Any) -> Mapping[str, Mapping[str, int]]:
         if not isinstance(value, Mapping) or not all(isinstance(each, Mapping) for each in value.values()):
-            raise mistyped(key, value, "an object of queues, each with its limits")
+            raise wrong_type(key, value, "an object of queues, each with its limits")
         return {str(queue): _limit(f"{key}.{queue}", amounts) for queue, amounts in value.items()}
 
     return field(default_factory=dict, metadata={"read": read})
@@ -31,11 +31,11 @@ def limits() -> Any:
 def _limit(key: str, amounts: Mapping[str, Any]) -> dict[str, int]:
     for name, value in amounts.items():
         if name not in LIMITED:
-            raise Unusable({f"{key}.{name}": f"“{name}” cannot be limited{suggestion(name, LIMITED)}"})
+            raise InvalidOptions({f"{key}.{name}": f"“{name}” cannot be limited{suggestion(name, LIMITED)}"})
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-            raise mistyped(f"{key}.{name}", value, "zero or more")
+            raise wrong_type(f"{key}.{name}", value, "zero or more")
         if name == SESSIONS and value != int(value):
-            raise mistyped(f"{key}.{name}", value, "a whole number")
+            raise wrong_type(f"{key}.{name}", value, "a whole number")
     return {name: int(value) if name == SESSIONS else in_units(value) for name, value in amounts.items()}
 
 
@@ -78,13 +78,13 @@ class _Held:
                     return Reason("quota", _said(queue, name, held, asked[name], limit))
         return None
 
-    def add(self, job: Job, part: Part) -> None:
+    def add(self, job: Job, part: JobPart) -> None:
         self._change(job, part, 1)
 
-    def remove(self, job: Job, part: Part) -> None:
+    def remove(self, job: Job, part: JobPart) -> None:
         self._change(job, part, -1)
 
-    def _change(self, job: Job, part: Part, sign: int) -> None:
+    def _change(self, job: Job, part: JobPart, sign: int) -> None:
         before = self._jobs.get(job.id, 0)
         self._jobs[job.id] = after = before + sign
         # A job counts once, however many parts it has.
@@ -114,4 +114,5 @@ def _said(queue: str, name: str, held: int, asked: int, limit: int) -> str:
     if name == SESSIONS:
         return f"{queue} {_of_sessions(held, limit)}."
     of = f" of {WORDS[name]}" if UNITS[name] == "GB" else ""
-    return f"{queue} may hold {said(limit, name)}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."
+    most = amount_text(limit, name)
+    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {asked / UNIT:g} more asked."

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from scheduling.placement.framework.amounts import CPU, GPU, MEMORY, RESOURCES, STORAGE, UNIT, WORDS, said
+from scheduling.placement.framework.amounts import (
+    CPU,
+    GPU,
+    MEMORY,
+    RESOURCES,
+    STORAGE,
+    UNIT,
+    WORDS,
+    amount_text,
+)
 from scheduling.placement.framework.callbacks import Reason
 from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Flags, Nodes, NodeState, at_least, fits_devices, verb_for
@@ -22,12 +31,12 @@ class ResourcesPlugin(Plugin):
         for which in (CPU, MEMORY, STORAGE):
             ssn.add_predicate_fn(
                 partial(enough, which),
-                need=(which, partial(asked_of, which)),
+                need=(which, partial(requested_amount, which)),
                 code=RESOURCES[which],
                 summary=partial(lacking, which),
             )
         ssn.add_predicate_fn(
-            enough_gpus, batch=enough_gpus_batch, code="gpu", summary=lacking_gpus, when=asks_for_gpus
+            enough_gpus, batch=enough_gpus_batch, code="gpu", summary=lacking_gpus, when=requests_gpus
         )
         ssn.add_task_order_fn(key=biggest_first)
 
@@ -37,22 +46,24 @@ def enough(which: int, task: Task, job: Job, node: NodeState) -> Reason | None:
     if not asked or asked <= free:
         return None
     name = RESOURCES[which]
-    return Reason(name, f"{WORDS[name]}: {said(asked, name)} asked, {said(max(free, 0), name)} free")
+    return Reason(
+        name, f"{WORDS[name]}: {amount_text(asked, name)} asked, {amount_text(max(free, 0), name)} free"
+    )
 
 
-def asked_of(which: int, task: Task) -> int:
+def requested_amount(which: int, task: Task) -> int:
     return at_least(task.request[which])
 
 
-def asks_for_gpus(task: Task, job: Job) -> bool:
+def requests_gpus(task: Task, job: Job) -> bool:
     return task.request[GPU] > 0
 
 
 def lacking(which: int, task: Task, job: Job, nodes: Nodes) -> str:
     name = RESOURCES[which]
     most = max(int(nodes.free[:, which].max()), 0)
-    asked, lack = said(task.request[which], name), verb_for(nodes, "lacks", "lack")
-    return f"{lack} {WORDS[name]}: {asked} asked, at most {said(most, name)} free"
+    asked, lack = amount_text(task.request[which], name), verb_for(nodes, "lacks", "lack")
+    return f"{lack} {WORDS[name]}: {asked} asked, at most {amount_text(most, name)} free"
 
 
 def enough_gpus(task: Task, job: Job, node: NodeState) -> Reason | None:

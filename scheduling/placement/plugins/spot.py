@@ -19,7 +19,7 @@ class SpotPlugin(Plugin):
     """Keep work that cannot be interrupted off spot slots, and prefer other slots for the rest."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(allows, batch=allows_batch, code="spot", summary=can_go, fixed=True)
+        ssn.add_predicate_fn(allows, batch=allows_batch, code="spot", summary=spot_text, fixed=True)
         ssn.add_node_order_fn(score, batch=score_batch, band=Band.SPOT, fixed=True)
 
 
@@ -29,7 +29,7 @@ def allows(task: Task, job: Job, node: NodeState) -> Reason | None:
     return Reason("spot", "a spot slot, and this session cannot be interrupted")
 
 
-def can_go(task: Task, job: Job, nodes: Nodes) -> str:
+def spot_text(task: Task, job: Job, nodes: Nodes) -> str:
     return f"{verb_for(nodes, 'is a spot slot', 'are spot slots')}, and it cannot be interrupted"
 
 

@@ -9,7 +9,7 @@ from scheduling.placement.framework.model import Job, Task
 from scheduling.placement.framework.nodes import Floats, Nodes, NodeState
 from scheduling.placement.framework.plugin import Plugin, register_plugin
 from scheduling.placement.framework.session import SchedulingSession
-from scheduling.placement.plugins.fill_level import Filling
+from scheduling.placement.plugins.fill_level import FillLevel
 
 
 @register_plugin("spread")
@@ -24,7 +24,7 @@ class SpreadPlugin(Plugin):
     gpu: float = number(0, 0, 100)
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        filling = Filling(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
+        filling = FillLevel(ssn, (self.cpu_cores, self.memory_gb, self.storage_gb, self.gpu))
 
         def score(task: Task, job: Job, node: NodeState) -> float:
             return 1.0 - filling.of(task, job, node)

@@ -19,7 +19,7 @@ class SystemPlugin(Plugin):
     """A job that names a system goes only to slots of that system."""
 
     def on_session_open(self, ssn: SchedulingSession) -> None:
-        ssn.add_predicate_fn(matches, batch=matches_batch, code="system", summary=others, fixed=True)
+        ssn.add_predicate_fn(matches, batch=matches_batch, code="system", summary=mismatch_text, fixed=True)
 
 
 def matches(task: Task, job: Job, node: NodeState) -> Reason | None:
@@ -34,5 +34,5 @@ def matches_batch(task: Task, job: Job, nodes: Nodes) -> Flags:
     return np.array([node.system == job.system for node in nodes.rows], np.bool_)
 
 
-def others(task: Task, job: Job, nodes: Nodes) -> str:
+def mismatch_text(task: Task, job: Job, nodes: Nodes) -> str:
     return f"{verb_for(nodes, 'does', 'do')} not run {job.system}"

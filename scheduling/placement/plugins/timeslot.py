@@ -44,16 +44,18 @@ class TimeslotPlugin(Plugin):
         limits = sorted({node.until for node in ssn.snapshot.nodes if node.until != FOREVER})
         if limits:
             ssn.add_shape_fn(lambda job: sum(1 for limit in limits if limit < job.ends))
-            ssn.add_predicate_fn(stays, batch=stays_batch, code="timeslot", summary=goes, fixed=True)
+            ssn.add_predicate_fn(
+                stays_until_end, batch=stays_batch, code="timeslot", summary=leaves_early_text, fixed=True
+            )
 
 
-def stays(task: Task, job: Job, node: NodeState) -> Reason | None:
+def stays_until_end(task: Task, job: Job, node: NodeState) -> Reason | None:
     if node.node.until >= job.ends:
         return None
     return Reason("timeslot", f"goes at {_clock(node.node.until)}, before the end of the timeslot")
 
 
-def goes(task: Task, job: Job, nodes: Nodes) -> str:
+def leaves_early_text(task: Task, job: Job, nodes: Nodes) -> str:
     return f"{verb_for(nodes, 'goes', 'go')} before its end"
 
 

@@ -1,6 +1,6 @@
 """The calls of the simulated API, by what they are about."""
 
 from lcm.cml.simulator.calls import labs, nodes, system
-from lcm.cml.simulator.calls.routing import answer
+from lcm.cml.simulator.calls.routing import respond
 
-__all__ = ["answer", "labs", "nodes", "system"]
+__all__ = ["labs", "nodes", "respond", "system"]

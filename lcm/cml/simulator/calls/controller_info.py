@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lcm.cml.simulator.controller import SimulatedController
-from lcm.cml.simulator.seeded_random import made_uuid, wave
+from lcm.cml.simulator.seeded_random import random_uuid, wave
 
 MB = 1024 * 1024
 GB = 1024 * MB
@@ -91,7 +91,7 @@ def health(controller: SimulatedController) -> dict[str, Any]:
 def resource_pool(controller: SimulatedController) -> dict[str, Any]:
     """The one pool that all nodes are in."""
     return {
-        "id": made_uuid(controller.options.seed, controller.name, "pool"),
+        "id": random_uuid(controller.options.seed, controller.name, "pool"),
         "label": "pool",
         "description": None,
         "template": None,
@@ -110,7 +110,7 @@ def resource_pool_usage(controller: SimulatedController) -> dict[str, Any]:
     pool, nodes = resource_pool(controller), controller.running_nodes()
     limits = {key: pool[key] for key in ("licenses", "ram", "cpus", "disk_space", "external_connectors")}
     usage = {
-        "licenses": sum(not node.is_weightless for node in nodes),
+        "licenses": sum(not node.has_no_vm for node in nodes),
         "ram": sum(node.ram for node in nodes),
         "cpus": sum(node.cpus * node.cpu_limit for node in nodes),
         "disk_space": sum(node.boot_disk_size + node.data_volume for node in nodes),

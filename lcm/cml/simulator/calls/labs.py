@@ -102,7 +102,7 @@ def simulation_stats(call: Context) -> Reply:
 @route("GET", "/labs/{lab}/layer3_addresses")
 def layer3_addresses(call: Context) -> Reply:
     lab = call.lab
-    return Reply.of({node.id: api_json.addresses_shape(lab, node, call.now) for node in lab.nodes.values()})
+    return Reply.of({node.id: api_json.addresses_json(lab, node, call.now) for node in lab.nodes.values()})
 
 
 @route("GET", "/labs/{lab}/resource_pools")
@@ -116,12 +116,12 @@ def topology(call: Context) -> Reply:
     lab = call.lab
     owner = call.controller.users.user(lab.owner).id
     configurations = not call.request.flag("exclude_configurations")
-    return Reply.of(api_json.topology_shape(lab, owner, configurations=configurations))
+    return Reply.of(api_json.topology_json(lab, owner, configurations=configurations))
 
 
 @route("GET", "/labs/{lab}/download")
 def download(call: Context) -> Reply:
-    shape = api_json.topology_shape(call.lab, "", configurations=True)
+    shape = api_json.topology_json(call.lab, "", configurations=True)
     return Reply.text(yaml.safe_dump(shape, sort_keys=False), "text/plain")
 
 
@@ -130,7 +130,7 @@ def interfaces(call: Context) -> Reply:
     lab = call.lab
     if not call.options.is_modern:
         raise ApiError(405, f"Method Not Allowed: GET {call.request.path}")
-    shown = [api_json.interface_shape(lab, each, call.now, operational=True) for each in lab.interfaces()]
+    shown = [api_json.interface_json(lab, each, call.now, operational=True) for each in lab.interfaces()]
     return Reply.of(shown)
 
 
@@ -141,7 +141,7 @@ def interface(call: Context) -> Reply:
     if found is None:
         raise ApiError(404, f"Interface not found: {interface_id}")
     live = call.request.flag("operational")
-    return Reply.of(api_json.interface_shape(lab, found, call.now, operational=live))
+    return Reply.of(api_json.interface_json(lab, found, call.now, operational=live))
 
 
 @route("GET", "/labs/{lab}/links/{link}")
@@ -149,8 +149,8 @@ def link(call: Context) -> Reply:
     lab, link_id = call.lab, call.ids["link"]
     if link_id not in lab.links:
         raise ApiError(404, f"Link not found: {link_id}")
-    return Reply.of(api_json.link_shape(lab, lab.links[link_id], call.now))
+    return Reply.of(api_json.link_json(lab, lab.links[link_id], call.now))
 
 
 def _shape(call: Context, lab: SimLab) -> dict[str, Any]:
-    return api_json.lab_shape(lab, call.controller.users.user(lab.owner).id, call.now)
+    return api_json.lab_json(lab, call.controller.users.user(lab.owner).id, call.now)

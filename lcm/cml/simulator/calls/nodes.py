@@ -7,7 +7,7 @@ from typing import Any
 from lcm.cml.simulator import api_json
 from lcm.cml.simulator.calls.routing import Context, route
 from lcm.cml.simulator.http_messages import ApiError, Reply
-from lcm.cml.simulator.lab_import import Maker
+from lcm.cml.simulator.lab_import import LabBuilder
 from lcm.cml.simulator.labs import CONFIGURABLE, SimNode
 from lcm.cml.simulator.node_lifecycle import DEFINED
 
@@ -27,7 +27,7 @@ def add(call: Context) -> Reply:
     definition = values.get("node_definition") if isinstance(values, dict) else None
     if not isinstance(label, str) or not isinstance(definition, str):
         raise ApiError(400, "Bad Request: label and node_definition are required.")
-    maker = Maker(call.options, f"{lab.id} {len(lab.nodes)}")
+    maker = LabBuilder(call.options, f"{lab.id} {len(lab.nodes)}")
     node = SimNode(maker.uuid("node", label), label, definition, maker.life(label, definition))
     _change(node, values)
     node.interfaces.append(maker.interface(node.id, "eth0", 0, "physical", None))
@@ -90,17 +90,17 @@ def interfaces(call: Context) -> Reply:
     if not call.request.flag("data"):
         return Reply.of([each.id for each in node.interfaces])
     live = call.request.flag("operational")
-    shown = [api_json.interface_shape(lab, each, call.now, operational=live) for each in node.interfaces]
+    shown = [api_json.interface_json(lab, each, call.now, operational=live) for each in node.interfaces]
     return Reply.of(shown)
 
 
 @route("GET", "/labs/{lab}/nodes/{node}/layer3_addresses")
 def layer3_addresses(call: Context) -> Reply:
-    return Reply.of(api_json.addresses_shape(call.lab, call.node, call.now))
+    return Reply.of(api_json.addresses_json(call.lab, call.node, call.now))
 
 
 def _shape(call: Context, node: SimNode) -> dict[str, Any]:
-    return api_json.node_shape(
+    return api_json.node_json(
         call.lab,
         node,
         call.now,

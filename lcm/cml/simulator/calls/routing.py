@@ -10,7 +10,7 @@ from lcm.cml.simulator.controller import SimulatedController
 from lcm.cml.simulator.http_messages import ApiError, Reply, Request
 from lcm.cml.simulator.labs import SimLab, SimNode
 from lcm.cml.simulator.options import ControllerOptions
-from lcm.cml.simulator.users import User
+from lcm.cml.simulator.users import SimulatedUser
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Context:
 
     controller: SimulatedController
     request: Request
-    user: User | None
+    user: SimulatedUser | None
     ids: dict[str, str]
     now: float
 
@@ -28,7 +28,7 @@ class Context:
         return self.controller.options
 
     @property
-    def caller(self) -> User:
+    def caller(self) -> SimulatedUser:
         if self.user is None:
             raise ApiError(401, "Not authenticated: 401 Unauthorized: No authorization token provided.")
         return self.user
@@ -72,7 +72,7 @@ def route(method: str, path: str, *, is_open: bool = False) -> Callable[[Handler
     return register
 
 
-def answer(controller: SimulatedController, request: Request) -> Reply:
+def respond(controller: SimulatedController, request: Request) -> Reply:
     """What CML answers; everything it refuses is {code, description}."""
     try:
         return _answer(controller, request)

@@ -1,0 +1,113 @@
+"""A real Chromium on a real control plane with the demo fleet, shared by all browser tests of a worker."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.support.control_plane import ControlPlane, control_plane, free_address
+from tests.support.page_list import FLAGS, log_in
+
+# Milliseconds. What comes at all comes in one; a busy machine is no reason to fail.
+PATIENCE = 30_000
+expect.set_options(timeout=PATIENCE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules say `xdist_group("browser")` themselves: all are on one worker and share a control plane."""
+    for item in items:
+        if "/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(autouse=True)
+def plain_settings() -> None:
+    """The server under test is another process: nothing of Django is changed in this one."""
+
+
+@pytest.fixture(scope="package")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """LCM as in production (no DEBUG), with the demo fleet."""
+    folder: Path = tmp_path_factory.mktemp("plane")
+    settings = {"DEMO_LIVE": "false", "API_RATE": "10000/min"}
+    with control_plane(folder / "data", free_address(), **settings) as made:
+        made.load_demo()
+        made.start_and_wait()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Ends with the module: while it lives, no other test of this worker could start an event loop."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser's console said: errors and violations of the content policy."""
+    return []
+
+
+@pytest.fixture(scope="package")
+def logged_in() -> dict[str | None, list[Any]]:
+    """The cookies of everyone who has logged in, for the next browser."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def spare() -> dict[str, list[BrowserContext]]:
+    """Contexts that no test uses any more, by their settings; to make one costs more than most tests do."""
+    return defaultdict(list)
+
+
+@pytest.fixture
+def open_page(
+    plane: ControlPlane,
+    chromium: Browser,
+    complaints: list[str],
+    logged_in: dict[str | None, list[Any]],
+    spare: dict[str, list[BrowserContext]],
+) -> Iterator[Callable[..., Page]]:
+    """`open_page("admin", "/sessions/")`: a page without a past, logged in; fails on console errors."""
+    used: list[tuple[str, BrowserContext]] = []
+
+    def make(person: str | None, path: str = "/", **options: Any) -> Page:
+        settings: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **options}
+        context = spare[repr(settings)].pop() if spare[repr(settings)] else new_context(settings)
+        used.append((repr(settings), context))
+        context.add_cookies(logged_in.get(person, []))
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(path)
+        if person and "/login" in page.url:
+            log_in(page, person)
+            logged_in[person] = context.cookies()
+            page.goto(path)
+        return page
+
+    def new_context(settings: dict[str, Any]) -> BrowserContext:
+        context = chromium.new_context(base_url=f"http://{plane.address}", **settings)
+        context.set_default_timeout(PATIENCE)
+        # Stays open, and the window with it.
+        context.new_page()
+        return context
+
+    yield make
+    for settings, context in used:
+        for page in context.pages[1:]:
+            # One that is on its way to another page may never be closed.
+            page.wait_for_load_state()
+            page.close()
+        context.clear_cookies()
+        spare[settings].append(context)
+    assert complaints == []

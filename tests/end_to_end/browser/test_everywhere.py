@@ -1,0 +1,263 @@
+"""What holds on every page: themes, keyboard, phones, no JavaScript, accessibility, content policy."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.end_to_end.browser.accessibility import (
+    cut_off,
+    leave_one_of_each_look,
+    low_contrast,
+    repeated_ids,
+    serious,
+)
+from tests.end_to_end.browser.weight import too_heavy
+from tests.support.page_list import PAGES, PANELS, ask_for_session, filled, log_in, places, real_paths, show
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+# Each part is one test, so that none takes long.
+PARTS = 6
+
+
+@pytest.fixture(scope="module")
+def paths(plane, chromium) -> list[str]:
+    """Every page with ids of things that exist, and what comes later as pages of their own."""
+    context = chromium.new_context(base_url=f"http://{plane.address}")
+    page = context.new_page()
+    log_in(page, "admin")
+    found = real_paths(page)
+    assert len(found) == len(PAGES)
+    alone = [path for path in filled(places(page), PANELS) if "<main" in page.request.get(path).text()]
+    assert alone
+    context.close()
+    return [*found, *alone]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, open_page):
+    """One load of each for all: axe in light, contrast in dark, a phone's width, weight, the console."""
+    page = open_page("admin", color_scheme="light", reduced_motion="reduce")
+    found = {}
+    for path in paths[part::PARTS]:
+        show(page, path)
+        wrong = [*(f"{each} twice" for each in repeated_ids(page)), *too_heavy(page)]
+        is_first = path == paths[part]
+        page.set_viewport_size({"width": 390, "height": 844})
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > 390:
+            wrong.append(f"{width} px wide")
+        if is_first:
+            wrong += [f"{each} on a phone" for each in serious(page)]
+        page.set_viewport_size({"width": 1280, "height": 900})
+        wrong += [f"cut off: {each}" for each in cut_off(page)]
+        leave_one_of_each_look(page)
+        wrong += serious(page, around=is_first)
+        page.emulate_media(color_scheme="dark")
+        wrong += [f"{each} in dark" for each in low_contrast(page, around=is_first)]
+        page.emulate_media(color_scheme="light")
+        if wrong:
+            found[path] = wrong
+    assert found == {}
+
+
+def in_both_themes(page) -> list[str]:
+    """What is serious in light, and what can hardly be read in dark."""
+    page.emulate_media(color_scheme="light")
+    found = serious(page)
+    page.emulate_media(color_scheme="dark")
+    return found + [f"{each} in dark" for each in low_contrast(page, around=True)]
+
+
+def test_axe_finds_nothing_serious_before_logging_in(open_page):
+    assert in_both_themes(open_page(None, "/login", reduced_motion="reduce")) == []
+
+
+def test_axe_finds_nothing_serious_in_menus_dialogs_and_refusals(open_page, complaints):
+    page = open_page("operator", "/sessions/?status=PENDING", reduced_motion="reduce")
+    page.locator("summary", has_text="Status").click()
+    expect(page.get_by_role("checkbox", name="Scheduled")).to_be_visible()
+    assert in_both_themes(page) == []
+    page.keyboard.press("Escape")
+    page.locator("tbody .select").first.check()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Reason")).to_be_focused()
+    assert in_both_themes(page) == []
+    dialog.get_by_label("Reason").fill(" ")
+    dialog.get_by_role("button", name="Cancel 1 session").click()
+    expect(dialog.locator(".field-error")).to_be_visible()
+    assert in_both_themes(page) == []
+    assert all("422" in text for text in complaints)
+    complaints.clear()
+
+
+def test_the_keyboard_stays_in_a_dialog(open_page):
+    page = open_page("operator", "/sessions/?status=PENDING")
+    page.locator("tbody .select").first.check()
+    opener = page.locator(".bulk").get_by_role("button", name="Cancel…")
+    opener.click()
+    expect(page.get_by_role("dialog").get_by_label("Reason")).to_be_focused()
+    for _ in range(10):
+        page.keyboard.press("Tab")
+        assert page.evaluate("!document.activeElement.closest('.shell')")
+    page.keyboard.press("Escape")
+    expect(opener).to_be_focused()
+
+
+def test_the_navigation_opens_on_a_phone(open_page):
+    page = open_page("viewer", "/sessions/", viewport={"width": 390, "height": 844})
+    link = page.get_by_role("link", name="Definitions")
+    expect(link).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    link.click()
+    expect(page.get_by_role("heading", name="Definitions")).to_be_visible()
+
+
+def test_dark_mode_is_switched_and_remembered(open_page):
+    page = open_page("viewer", "/sessions/", color_scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(246, 247, 248)"
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="Dark").click()
+    assert page.evaluate(background) == "rgb(14, 16, 18)"
+    page.reload()
+    assert page.evaluate(background) == "rgb(14, 16, 18)"
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    with page.expect_response("**/theme"):
+        page.get_by_role("button", name="System").click()
+    page.reload()
+    assert page.evaluate(background) == "rgb(246, 247, 248)"
+
+
+def test_keyboard_only_from_log_in_to_a_session(open_page):
+    page = open_page(None, "/login")
+    page.keyboard.type("viewer")
+    page.keyboard.press("Tab")
+    page.keyboard.type("demo-viewer")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox", name="Search LCM")).to_be_focused()
+    page.keyboard.type("vxlan")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Sessions whose definition").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr", has_not_text="dc-vxlan-fabric")).to_have_count(0)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('td.card-title a')"):
+            break
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
+
+
+def test_everything_works_without_javascript(open_page):
+    page = open_page("operator", "/sessions/", java_script_enabled=False)
+    page.locator("summary", has_text="Status").click()
+    page.get_by_role("checkbox", name="Scheduled").check()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".chip")).to_have_text("Status: Scheduled")
+    page.get_by_role("link", name="Timeslot").click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
+    page.locator("tbody .select").first.check()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    expect(page.get_by_role("heading", name="Cancel 1 session?")).to_be_visible()
+    page.get_by_label("Reason").fill("Cancelled without JavaScript")
+    page.get_by_role("button", name="Cancel 1 session").click()
+    expect(page.locator(".toast")).to_contain_text("1 session cancelled")
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    ask_for_session(page, far_off=True)
+    page.get_by_role("link", name="Cancel…").click()
+    page.get_by_label("Reason").fill("No longer needed")
+    page.get_by_role("button", name="Cancel session").click()
+    expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
+
+
+def kind_of(path: str) -> str:
+    """An address without what differs between two of a kind."""
+    return re.sub(r"[0-9a-f-]{36}|\d+|[?].*", "*", path)
+
+
+def is_whole(text: str) -> bool:
+    """There is a title, and what htmx would load later is a link to a page of its own."""
+    later = re.findall(r'hx-get="([^"]+)" hx-trigger="load"', text)
+    return "<h1" in text and set(later) <= set(re.findall(r'href="([^"]+)"', text))
+
+
+def test_every_link_leads_to_a_page_that_needs_no_javascript_and_keeps_the_content_policy(
+    paths, open_page, complaints
+):
+    """Follow every link that the highest role can reach; each kind that is not walked above is shown once."""
+    page = open_page("admin", "/")
+    page.context.on("weberror", lambda error: complaints.append(str(error.error)))
+    walked = {kind_of(path) for path in paths}
+    waiting, kinds, wrong = ["/", *paths], set(), []
+    while waiting:
+        path = waiting.pop()
+        if kind_of(path) in kinds:
+            continue
+        kinds.add(kind_of(path))
+        answer = page.request.get(path)
+        text = answer.text()
+        if not answer.ok or not is_whole(text):
+            wrong.append(path)
+        if kind_of(path) not in walked:
+            page.goto(path)
+        links = [unescape(href) for href in re.findall(r'href="(/[^"#]*)', text)]
+        outside = ("/api", "/admin", "/logout", "/static")
+        waiting += [href for href in links if not href.startswith(outside) and "format=" not in href]
+    assert wrong == []
+    assert len(kinds) > 40
+
+
+def test_django_admin_keeps_to_the_content_policy(open_page):
+    page = open_page("admin", "/admin/")
+    expect(page.get_by_role("link", name="Back to LCM").first).to_be_visible()
+    page.goto("/admin/lcm/labletsession/")
+    page.locator("#result_list tbody th a").first.click()
+    page.locator(".field-owner .select2-selection").click()
+    page.locator(".select2-search__field").fill("ccna-spring-02")
+    expect(page.locator(".select2-results__option", has_text="ccna-spring-02")).to_be_visible()
+
+
+def test_the_api_documentation_works_under_its_policy(open_page):
+    page = open_page("viewer", "/api/docs")
+    expect(page.get_by_text("/api/lablet-sessions/", exact=True).first).to_be_visible()
+
+
+def test_errors_have_pages(open_page, complaints):
+    page = open_page("viewer", "/no/such/page")
+    expect(page.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    page.goto("/tokens/")
+    expect(page.get_by_role("heading", name="This is not for you")).to_be_visible()
+    page.goto("/sessions/")
+    page.context.clear_cookies(name="lcm_csrf")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="This form could not be trusted")).to_be_visible()
+    assert all("Failed to load resource" in text for text in complaints)
+    complaints.clear()
+
+
+def test_a_list_is_sorted_and_selected_on_a_phone_too(open_page):
+    page = open_page("operator", "/sessions/", viewport={"width": 390, "height": 844})
+    expect(page.get_by_role("link", name="Priority")).to_be_hidden()
+    page.locator(".card-tools summary").click()
+    page.locator(".card-tools").get_by_role("link", name="Priority").click()
+    expect(page).to_have_url(re.compile("sort=-?priority"))
+    page.get_by_role("checkbox", name="Select this page").check()
+    selected = page.locator("tbody .select:checked").count()
+    assert selected == page.locator("tbody .select").count()
+    expect(page.locator("[data-selected-count]")).to_have_text(f"{selected} selected")
+    page.locator("[name=all]").check()
+    expect(page.locator("[data-selected-count]")).to_have_text(re.compile(r"^All [\d,]+ match"))

@@ -1,0 +1,302 @@
+"""What people do, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from lcm.cml.topology.parser import parse_topology
+from tests.support.page_list import ask_for_session
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+TOPOLOGIES = Path(__file__).parents[3] / "lcm" / "demo" / "topologies"
+TOPOLOGY = (TOPOLOGIES / "ccna-ospf-basics.yaml").read_text()
+
+
+def fresh_name() -> str:
+    return f"lab-{uuid.uuid4().hex[:8]}"
+
+
+def import_definition(page: Page, name: str) -> None:
+    page.goto("/definitions/import")
+    page.get_by_label("Or paste it").fill(TOPOLOGY)
+    page.get_by_role("button", name="Read topology").click()
+    expect(page.get_by_text("This is what LCM understood.")).to_be_visible()
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Save definition").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+
+
+def test_a_wrong_password_is_said_at_the_form(open_page, complaints):
+    page = open_page(None, "/sessions/")
+    expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("Check the name and the password")
+
+
+def test_after_logging_in_one_is_where_one_wanted_to_go(open_page):
+    page = open_page(None, "/definitions/?q=ospf")
+    page.get_by_label("Name").fill("viewer")
+    page.get_by_label("Password").fill("demo-viewer")
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(re.compile(r"/definitions/\?q=ospf"))
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_import_a_definition(open_page):
+    page = open_page("admin")
+    name = fresh_name()
+    import_definition(page, name)
+    expect(page.get_by_text(f"{name} v1.0 imported.")).to_be_visible()
+    expect(page.get_by_role("img", name="Topology: 5 nodes and 5 links")).to_be_visible()
+    expect(page.get_by_role("cell", name="R1_serial")).to_be_visible()
+    needs = parse_topology(TOPOLOGY).requirements
+    lead = page.locator(".page-head .lead").first
+    expect(lead).to_contain_text(f"Asks for {needs.cpu_cores.normalize()} cores")
+
+
+def test_a_bad_topology_is_refused_with_the_places(open_page, complaints):
+    page = open_page("admin", "/definitions/import")
+    page.get_by_label("Or paste it").fill(
+        "nodes:\n- {id: a, label: R1}\n- {id: a, label: R1, node_definition: iosv}"
+    )
+    page.get_by_role("button", name="Read topology").click()
+    for words in ("nodes[0].node_definition", "nodes[1].label"):
+        expect(page.locator(".field-error", has_text=words)).to_be_visible()
+    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+
+
+def until_it_stands_still(page: Page) -> None:
+    """A tick that places the session while a dialog is open would have the dialog refused."""
+    for _ in range(20):
+        if page.locator(".badge", has_text="Scheduled").count():
+            return
+        page.wait_for_timeout(500)
+        page.reload()
+
+
+def test_ask_for_a_session_and_cancel_it(open_page):
+    page = open_page("operator")
+    ask_for_session(page)
+    until_it_stands_still(page)
+    page.get_by_role("link", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_label("Reason")).to_be_focused()
+    dialog.get_by_label("Reason").fill("Asked for the wrong lab")
+    dialog.get_by_role("button", name="Cancel session").click()
+    expect(page.locator(".badge", has_text="Cancelled")).to_be_visible()
+    expect(page.locator(".steps", has_text="Asked for the wrong lab").first).to_be_visible()
+
+
+def test_a_dialog_gives_the_focus_back(open_page):
+    page = open_page("operator")
+    ask_for_session(page)
+    button = page.get_by_role("link", name="Extend…")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+def test_a_service_refusal_is_shown_in_the_dialog(open_page, complaints):
+    page = open_page("operator")
+    ask_for_session(page)
+    page.get_by_role("link", name="Extend…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("New end").fill("2020-01-01T00:00")
+    dialog.get_by_role("button", name="Extend session").click()
+    expect(dialog.locator(".field-error")).to_contain_text("has to be later")
+    complaints.clear()  # Chromium reports the 422 of the form as a failed resource
+
+
+def test_suggestions_come_while_typing(open_page):
+    page = open_page("operator", "/sessions/new")
+    page.get_by_label("Definition").press_sequentially("vxlan")
+    expect(page.locator("#id_definition_names option[value^='dc-vxlan-fabric']")).to_have_count(1)
+
+
+def test_filter_search_sort_and_page(open_page):
+    page = open_page("viewer", "/sessions/")
+    page.locator("summary", has_text="Status").click()
+    page.get_by_role("checkbox", name="Terminated").check()
+    expect(page.locator(".chip")).to_have_text("Status: Terminated")
+    expect(page).to_have_url(re.compile("status=TERMINATED"))
+    expect(page.locator("tbody .status:not(:has-text('Terminated'))")).to_have_count(0)
+    first = page.locator("tbody tr .id").first.inner_text()
+    page.get_by_role("link", name="Next", exact=True).click()
+    expect(page.locator("[data-count]")).to_contain_text("26–")
+    expect(page.locator("tbody tr .id").first).not_to_have_text(first)
+    page.get_by_role("link", name="Previous", exact=True).click()
+    expect(page.locator("tbody tr .id").first).to_have_text(first)
+    page.get_by_role("link", name="Timeslot").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
+    page.get_by_role("link", name="50 rows a page").click()
+    expect(page).to_have_url(re.compile("size=50"))
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Timeslot")
+    expect(page.locator("tbody tr").nth(25)).to_be_visible()
+    page.get_by_role("link", name="Remove filter Status: Terminated").click()
+    expect(page.locator(".chip")).to_have_count(0)
+    page.get_by_label("Search sessions").fill("bgp")
+    expect(page.locator("tbody tr", has_not_text="ccnp-bgp-policy")).to_have_count(0)
+    page.go_back()
+    expect(page.locator("tbody tr", has_not_text="ccnp-bgp-policy")).not_to_have_count(0)
+
+
+def test_nothing_found_says_what_to_do(open_page):
+    page = open_page("viewer", "/sessions/?q=no-such-thing")
+    expect(page.get_by_role("heading", name="No session matches")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
+    expect(page.locator("tbody tr")).not_to_have_count(0)
+
+
+def test_bulk_cancel_of_what_is_ticked(open_page):
+    page = open_page("admin")
+    name = fresh_name()
+    import_definition(page, name)
+    for _ in range(3):
+        ask_for_session(page, name)
+    page.goto(f"/sessions/?q={name}")
+    expect(page.locator(".bulk")).to_be_hidden()
+    page.get_by_role("checkbox", name="Select this page").check()
+    expect(page.locator("[data-selected-count]")).to_have_text("3 selected")
+    page.locator("tbody .select").first.uncheck()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Cancel 2 sessions?")
+    dialog.get_by_label("Reason").fill("Course moved")
+    dialog.get_by_role("button", name="Cancel 2 sessions").click()
+    expect(page.locator(".toast")).to_contain_text("2 sessions cancelled")
+    page.goto(f"/sessions/?q={name}&status=CANCELLED")
+    expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_bulk_actions_take_all_that_match_when_asked(open_page):
+    page = open_page("operator", "/sessions/?status=TERMINATED")
+    page.locator("tbody .select").first.check()
+    page.get_by_label(re.compile("All .* matches")).check()
+    page.locator(".bulk").get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(re.compile(r"None of the [\d,]+ sessions can be cancelled"))
+    expect(dialog.get_by_role("button")).to_have_text(["Back"])
+    dialog.get_by_role("button", name="Back").click()
+    expect(dialog).to_be_hidden()
+
+
+def test_the_change_log_of_a_person_since_a_moment(open_page):
+    page = open_page("admin")
+    name = fresh_name()
+    import_definition(page, name)
+    page.goto("/changes/")
+    page.locator("summary", has_text="Person").click()
+    page.get_by_role("textbox", name="Person").fill("admin")
+    page.get_by_role("textbox", name="Person").press("Enter")
+    expect(page.locator(".chip")).to_have_text("Person: admin")
+    page.locator("summary", has_text="When").click()
+    page.get_by_label("From").fill("2020-01-01T08:30")
+    page.get_by_label("From").press("Tab")
+    expect(page.locator(".chip")).to_have_text(["Person: admin", "From: 2020-01-01 08:30"])
+    expect(page.locator("tbody tr").first).to_contain_text(name)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_export_what_the_list_shows(kind, open_page):
+    page = open_page("viewer", "/sessions/?status=TERMINATED")
+    page.locator("summary", has_text="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name=kind.upper()).click()
+    text = Path(download.value.path()).read_text()
+    rows = list(csv.DictReader(text.splitlines())) if kind == "csv" else json.loads(text)
+    assert len(rows) >= 38
+    key = "Status" if kind == "csv" else "status"
+    assert {row[key] for row in rows} == {"Terminated"}
+
+
+def test_revise_a_definition_and_go_back(open_page):
+    page = open_page("admin")
+    name = fresh_name()
+    import_definition(page, name)
+    page.get_by_role("link", name="Revise…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("CPU (cores)").fill("9")
+    dialog.get_by_label("Reason").fill("Measured more")
+    dialog.get_by_role("button", name="Apply revision").click()
+    expect(page.locator(".lead").first).to_contain_text("Asks for 9 cores")
+    page.get_by_role("link", name="Revert…").click()
+    dialog.get_by_label("Reason").fill("It was a mistake")
+    dialog.get_by_role("button", name="Revert to revision 1").click()
+    expect(page.locator(".lead").first).to_contain_text("Revision 3")
+
+
+def test_make_a_project_with_a_member(open_page):
+    page = open_page("admin", "/projects/new")
+    name = fresh_name()
+    page.get_by_label("Domain").select_option("research")
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Create project").click()
+    page.get_by_label("Log-in name").fill("viewer")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator(".member", has_text="viewer")).to_be_visible()
+    page.get_by_role("link", name="Remove viewer…").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("Joined by mistake")
+    page.get_by_role("button", name="Remove member").click()
+    expect(page.locator(".member", has_text="Nobody is a member yet")).to_be_visible()
+
+
+def test_a_token_is_shown_once(open_page):
+    page = open_page("admin", "/tokens/new")
+    name = fresh_name()
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Pools").select_option("cml-eu")
+    page.get_by_role("button", name="Create token").click()
+    key = page.get_by_label("Key").input_value()
+    assert key.startswith("lcm_")
+    answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
+    assert answer.ok
+    assert {row["pool"] for row in answer.json()["results"]} == {"cml-eu"}
+    page.get_by_role("link", name="I have copied it").click()
+    assert key not in page.content()
+    page.get_by_role("row", name=name).get_by_role("link", name="Revoke…").click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("Not needed")
+    page.get_by_role("button", name="Revoke token").click()
+    expect(page.get_by_role("row", name=name)).to_contain_text("Revoked")
+    answer = page.request.get("/api/lablet-sessions/", headers={"Authorization": f"Bearer {key}"})
+    assert answer.status == 401
+
+
+def test_a_row_stays_ticked_after_a_search(open_page):
+    page = open_page("operator", "/sessions/")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile("q=ccna"))
+    page.locator("tbody .select").first.check()
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("tbody .select:checked")).to_have_count(1)
+
+
+def test_a_sort_survives_a_filter_set_after_it(open_page):
+    page = open_page("viewer", "/sessions/")
+    page.get_by_role("link", name="Timeslot").click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile("q=ccna"))
+    expect(page.locator("th[aria-sort]")).to_contain_text("Timeslot")
+
+
+def test_an_expired_log_in_sends_the_whole_page_to_the_log_in(open_page):
+    page = open_page("viewer", "/sessions/?status=RUNNING")
+    page.context.clear_cookies(name="lcm_session")
+    page.get_by_label("Search sessions").fill("ccna")
+    expect(page).to_have_url(re.compile(r"/login\?next=/sessions/"))
+    expect(page.locator("main")).to_have_count(1)

@@ -1,0 +1,63 @@
+"""From README's first command to a flagged definition, reviewed and applied, by what README and pages say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.support.control_plane import ROOT, ControlPlane
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+README = " ".join((ROOT / "README.md").read_text().split())
+
+
+def in_readme(words: str) -> str:
+    """Words on the page that README names in italics."""
+    assert f"*{words}*" in README, words
+    return words
+
+
+def log_in_as_in_readme(page: Page, output: str) -> None:
+    """LCM prints its address, README has the names and passwords of the demo."""
+    page.goto(re.search(r"LCM runs at (\S+)", output)[1])
+    page.get_by_label("Name").fill("admin")
+    page.get_by_label("Password").fill(re.search(r"\| `admin` \| `(\S+)` \|", README)[1])
+    page.get_by_role("button", name="Log in").click()
+
+
+def choose(page: Page, choice: Locator) -> None:
+    """Press it and wait until the preview has answered."""
+    token = page.locator("#review-apply [name=token]")
+    before = token.input_value()
+    if not choice.is_checked():
+        choice.check()
+        expect(token).not_to_have_value(before)
+
+
+def test_a_newcomer_finds_a_flagged_definition_and_corrects_it(open_page, plane: ControlPlane):
+    page = open_page(None)
+    log_in_as_in_readme(page, plane.output)
+    needs = page.get_by_role("region", name=in_readme("Needs you"))
+    needs.get_by_role("link").filter(has_text=in_readme("to review")).click()
+    page.locator("tbody").get_by_role("link").first.click()
+    expect(page.locator(".badge", has_text="Needs review")).to_be_visible()
+
+    review = page.get_by_role("form", name=in_readme("Review"))
+    recommended = review.get_by_role("radio", name=f": {in_readme('Recommended')} ", disabled=False)
+    expect(recommended).not_to_have_count(0)
+    for choice in recommended.all():
+        choose(page, choice)
+    expect(page.locator("#review-impact")).to_contain_text("would have exceeded")
+    review.get_by_label(in_readme("Reason")).fill("Past sessions say so")
+    # The first one of a fresh demo; other tests may have applied some to this one.
+    in_readme("Apply as revision 2")
+    review.get_by_role("button", name="Apply as revision").click()
+    expect(page.get_by_text(re.compile(r"Revision \d+ applied\."))).to_be_visible()
+
+    revisions = page.get_by_role("region", name=in_readme("Revisions"))
+    expect(revisions.get_by_role("row").filter(has_text="Past sessions say so")).to_be_visible()
+    page.get_by_role("link", name=in_readme("Change log")).click()
+    expect(page.locator("tbody tr").filter(has_text="Past sessions say so").first).to_be_visible()

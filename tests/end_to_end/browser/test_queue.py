@@ -1,0 +1,66 @@
+"""The queue with a mouse: why a session waits, and what would help it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.page_list import ask_for_session
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def test_a_session_says_why_it_waits_and_can_be_tried_in_the_dry_run(open_page):
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
+    panel = page.locator("#panel-why")
+    expect(panel).to_contain_text("It is booked ahead; its turn comes")
+    expect(panel).to_contain_text("When its turn comes, it is placed")
+    expect(panel.get_by_role("link", name="All reasons by slot")).to_have_count(0)
+    panel.get_by_role("link", name="Try something in the dry run").click()
+    page.get_by_label("More slots").fill("1")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("status").filter(has_text="would be placed")).to_be_visible()
+
+
+def test_the_queue_is_filtered_in_place_and_shows_the_last_ticks(open_page):
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
+    page.get_by_role("link", name="Queue", exact=True).click()
+    expect(page.locator("#results")).to_contain_text("in the queue")
+    expect(page.get_by_role("heading", name="Last ticks")).to_be_visible()
+    page.get_by_label("Search reservations in the queue").fill("nobody-has-this-name")
+    expect(page.locator("#results")).not_to_contain_text("Not yet")
+    expect(page).to_have_url(re.compile("q=nobody"))
+
+
+def test_on_a_phone_the_place_in_the_queue_stands_beside_the_box(open_page):
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
+    page.goto("/queue/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    corners = page.locator("tbody tr").first.locator(".card-corner")
+    expect(corners).to_have_count(2)
+    box, place = (corners.nth(number).bounding_box() for number in (0, 1))
+    assert box["x"] + box["width"] <= place["x"]
+    assert place["x"] + place["width"] <= 390
+
+
+def test_the_queue_comes_again_unless_someone_has_ticked_a_row(open_page):
+    page = open_page("operator", "/sessions/")
+    ask_for_session(page, far_off=True)
+    page.clock.install()
+    page.goto("/queue/")
+    asked = []
+    page.on("request", lambda request: asked.append(request) if request.url.endswith("/queue/?") else None)
+    box = page.locator("tbody .select").first
+    box.check()
+    page.clock.run_for(11_000)
+    assert asked == []
+    box.uncheck()
+    page.get_by_role("heading", name="Queue", exact=True).click()
+    with page.expect_response(lambda response: response.url.endswith("/queue/?")):
+        page.clock.run_for(11_000)
+    expect(page.locator("#lead")).to_contain_text("fresh")

@@ -1,0 +1,138 @@
+"""The same pages as each role: what one may do is offered and works, the rest is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.page_list import ask_for_session, places
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+ROLES = ["admin", "operator", "viewer"]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A page, a heading that everyone reads there, and what it offers from a role on."""
+
+    path: str
+    heading: str
+    operator: tuple[str, ...] = ()
+    admin: tuple[str, ...] = ()
+
+    def offers(self, role: str) -> set[str]:
+        return {*(self.operator if role != "viewer" else ()), *(self.admin if role == "admin" else ())}
+
+    @property
+    def roles(self) -> list[str]:
+        """The least role that is offered everything, then those below it."""
+        return ROLES[ROLES.index("admin" if self.admin else "operator" if self.operator else "viewer") :]
+
+
+STOPS = (
+    Stop("/", "Needs you", admin=("People", "Tokens")),
+    Stop("/definitions/", "Definitions", admin=("Import", "Activate…", "Deprecate…")),
+    Stop(
+        "/definitions/{definition}/",
+        "Revisions",
+        operator=("New session",),
+        admin=("Edit", "Status…", "Delete…", "Revise…"),
+    ),
+    Stop("/definitions/{definition}/review", "Review", admin=("Apply as revision", "Exclude…")),
+    Stop("/sessions/", "Sessions", operator=("New session", "Cancel…")),
+    Stop("/sessions/{session}/", "Life", operator=("Extend…", "Stop…")),
+    Stop("/sessions/{session}/observed", "Planned and observed", operator=("Observe now",)),
+    Stop("/sessions/{waiting}/why", "Why is it waiting?", operator=("Try something in the dry run",)),
+    Stop("/drift/", "Port drift", operator=("Acknowledge…",)),
+    Stop("/pools/", "Capacity", admin=("New pool",)),
+    Stop("/pools/{pool}/", "Slots", admin=("Edit", "Edit scheduler")),
+    Stop("/slots/", "Slots", operator=("Cordon…", "Uncordon…", "Drain…")),
+    Stop("/slots/{slot}/", "Port map", operator=("Cordon…", "Labels…", "Drain…")),
+    Stop("/queue/", "Queue", operator=("Dry run",)),
+    Stop("/ticks/{tick}/", "Steps"),
+    Stop(
+        "/fair-share/",
+        "Shares",
+        operator=("Calculate now", "Check again"),
+        admin=("Policy", "Preview and save…"),
+    ),
+    Stop("/observers/", "Lifecycle handlers", operator=("Run now",)),
+    Stop("/controllers/", "Heartbeats", admin=("Tokens",)),
+    Stop("/projects/{project}/", "Members", admin=("Edit…", "Delete…", "Add")),
+    Stop("/changes/", "Change log"),
+)
+# What is pressed → how and where it is asked for.
+Offered = dict[str, tuple[str, str]]
+READ = """() => ({
+    headings: [...document.querySelectorAll("h1, h2")].map(each => each.textContent.trim()),
+    controls: [...document.querySelectorAll("a, button[type=submit]")].map(each => [
+        each.textContent.trim().replace(/ \\d+$/, ""),
+        each.href ? "GET" : "POST",
+        each.getAttribute("href") || each.getAttribute("formaction") || each.form.getAttribute("action"),
+    ]),
+})"""
+
+
+def offered(page: Page, stop: Stop, path: str) -> Offered:
+    """What can be pressed on a page."""
+    page.goto(path)
+    found = page.evaluate(READ)
+    assert stop.heading in found["headings"], path
+    return {name: (method, address) for name, method, address in found["controls"]}
+
+
+def is_refused(page: Page, method: str, address: str) -> bool:
+    """As a form that stayed open would ask for it: with a good token, and without the role."""
+    token = next(each["value"] for each in page.context.cookies() if each["name"] == "lcm_csrf")
+    answer = page.request.fetch(address, method=method, headers={"X-CSRFToken": token, "Referer": page.url})
+    return answer.status == 403 and "This is not for you" in answer.text()
+
+
+def test_each_role_is_offered_what_it_may_do_and_refused_the_rest(open_page):
+    """Without JavaScript, so that each panel is a page that is there at once."""
+    people = {role: open_page(role, java_script_enabled=False) for role in ROLES}
+    ask_for_session(people["operator"], far_off=True)
+    known = places(people["viewer"])
+    wrong = []
+    for stop in STOPS:
+        path = stop.path.format(**known)
+        highest, *lower = stop.roles
+        everything = offered(people[highest], stop, path)
+        asked = stop.offers(highest)
+        assert asked <= set(everything), (path, sorted(everything))
+        for role in lower:
+            shown = asked & set(offered(people[role], stop, path))
+            if shown != stop.offers(role):
+                wrong.append(f"{role} on {stop.path} is offered {sorted(shown)}")
+            wrong += [
+                f"{role} on {stop.path} is not refused {name}"
+                for name in sorted(asked - stop.offers(role))
+                if not is_refused(people[role], *everything[name])
+            ]
+    assert wrong == []
+
+
+def test_an_operator_looks_after_workers_and_observers(open_page):
+    page = open_page("operator", "/pools/")
+    known = places(page)
+    page.goto(f"/slots/{known['slot']}/")
+    for action, badges in (("Cordon", 1), ("Uncordon", 0)):
+        page.get_by_role("link", name=f"{action}…", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Reason").fill("A disk is changed")
+        dialog.get_by_role("button", name=action, exact=False).click()
+        expect(page.locator(".badge", has_text="Cordoned")).to_have_count(badges)
+    page.goto("/observers/usage-record/")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator(".toast")).to_be_visible()
+    page.goto("/fair-share/")
+    page.get_by_role("button", name="Check again").click()
+    expect(page.locator(".toast")).to_contain_text("are compared")
+    page.goto("/drift/")
+    page.get_by_role("link", name="Acknowledge…").first.click()
+    page.get_by_role("dialog").get_by_label("Reason").fill("Known")
+    page.get_by_role("dialog").get_by_role("button", name="Acknowledge").click()
+    expect(page.locator(".toast")).to_contain_text("acknowledged")

@@ -1,0 +1,182 @@
+"""At each call and each stage something fails, and always a session ends and leaves nothing behind.
+
+Each scenario has a session and a worker of its own; all scenarios of a test run side by side.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lcm.cml.simulator.faults import Fault, FaultKind
+from tests.end_to_end.controller.crowd import POOL, Crowd, alone
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
+
+# What the controller asks of CML: to bring a lab up, to look at it, to take it down.
+TO_READY = {
+    "authenticate": ("POST", r"^/authenticate"),
+    "labs": ("GET", r"^/labs$"),
+    "import": ("POST", r"^/import"),
+    "nodes": ("GET", r"/nodes$"),
+    "tags": ("PATCH", r"/nodes/"),
+    "state": ("GET", r"/state$"),
+    "start": ("PUT", r"/start$"),
+    "converged": ("GET", r"check_if_converged"),
+}
+# What says which lab is ours: the answer to the import, else the title.
+TO_FIND = {"import": TO_READY["import"], "lab": ("GET", r"^/labs/[^/]+$")}
+TO_SEE = {
+    "system_information": ("GET", r"^/system_information"),
+    "system_stats": ("GET", r"^/system_stats"),
+    "topology": ("GET", r"/topology$"),
+    "interfaces": ("GET", r"/interfaces$"),
+    "addresses": ("GET", r"layer3_addresses"),
+    "statistics": ("GET", r"simulation_stats"),
+}
+TO_THE_END = {
+    "stop": ("PUT", r"/stop$"),
+    "wipe": ("PUT", r"/wipe$"),
+    "delete": ("DELETE", r"^/labs/[^/]+$"),
+}
+CALLS = TO_READY | TO_FIND | TO_SEE | TO_THE_END
+# Calls in which a controller is killed: done and not answered yet, or not done yet.
+DEADLY = [
+    *((name, True) for name in ("import", "tags", "start", *TO_THE_END)),
+    ("import", False),
+    ("delete", False),
+]
+
+ONCE = {
+    "500": {"kind": FaultKind.STATUS, "status": 500, "times": 1},
+    # As often as the client itself tries.
+    "lost": {"kind": FaultKind.DROP, "executed": True, "times": 2},
+    "truncated": {"kind": FaultKind.TRUNCATE, "times": 1},
+}
+# Without these a lab cannot be told from others.
+NAMES = {"kind": FaultKind.MISSING_FIELDS, "fields": ["id", "lab_title"], "times": 1}
+# How a call fails for good. A call that is answered with nothing cannot be truncated.
+EMPTY = {"start", *TO_THE_END}
+FOR_GOOD = {
+    "500": {"kind": FaultKind.STATUS, "status": 500},
+    "dropped": {"kind": FaultKind.DROP},
+    "truncated": {"kind": FaultKind.TRUNCATE},
+}
+WORKERS = 42
+HELD = 8
+CALM = {
+    "HEARTBEAT_SECONDS": "20",
+    "SURVEY_SECONDS": "3",
+    "STATS_SECONDS": "3",
+    "IMPORT_SETTLE_SECONDS": str(HELD + 1),
+}
+
+
+@pytest.fixture(scope="module")
+def workers(plane):
+    with alone(plane, WORKERS):
+        yield
+
+
+@pytest.fixture
+def crowd(plane, workers):
+    made = Crowd(plane)
+    yield made
+    plane.end_controllers()
+    made.heal()
+
+
+def failing(calls, **how):
+    return [Fault(method=method, path=path, **how) for method, path in calls.values()]
+
+
+def test_each_call_fails_once_and_for_good(plane, crowd):
+    """Who meets every failure once takes longer and ends as it should; who meets one for good ends, too."""
+    for name, how in ONCE.items():
+        crowd.ask(name, *failing(CALLS, **how), seconds=300)
+    crowd.ask("nameless", *failing(TO_FIND, **NAMES), seconds=300)
+    # Which lab is ours is asked only when the import did not tell.
+    unanswered = failing({"import": CALLS["import"]}, **ONCE["lost"])
+    for how, fault in FOR_GOOD.items():
+        crowd.ask(f"blind, {how}", *failing(TO_SEE, **fault), seconds=300)
+        crowd.ask(f"lab, {how}", *unanswered, *failing({"lab": CALLS["lab"]}, **fault), seconds=40)
+        for name, call in (TO_READY | TO_THE_END).items():
+            if how != "truncated" or name not in EMPTY:
+                seconds = 300 if name in TO_THE_END else 40
+                crowd.ask(f"{name}, {how}", *failing({name: call}, **fault), seconds=seconds)
+    once = [*ONCE, "nameless"]
+    blind = [f"blind, {how}" for how in FOR_GOOD]
+    stuck = [f"{name}, {how}" for name in TO_THE_END for how in ("500", "dropped")]
+    crowd.place()
+    settings = {"BOOT_TIMEOUT_SECONDS": "40", "STOP_TIMEOUT_SECONDS": "30", "OBSERVE_SECONDS": "3"}
+    controller = plane.controller("patient", POOL, **CALM, **settings)
+    crowd.until([*once, *blind, *stuck], "RUNNING")
+    crowd.cancel([*once, *blind, *stuck])
+    ended = crowd.all_end_well()
+    for name in once:
+        assert (ended[name]["status"], ended[name]["attempt"]) == ("TERMINATED", 1), name
+    assert {ended[name]["status"] for name in blind} == {"TERMINATED"}
+    assert {ended[name]["status"] for name in stuck} == {"FAILED"}
+    assert controller.stop() == 0
+
+
+def held_in(call, *, done):
+    """Held in a call: it is not done yet, or done and not answered yet."""
+    method, path = CALLS[call]
+    return Fault(FaultKind.LATENCY, path, method, times=1, seconds=HELD, executed=done)
+
+
+def kill_controller(plane, controller):
+    controller.kill()
+    controller.start()
+
+
+def restart_lcm(plane, controller):
+    plane.restart_lcm()
+
+
+@pytest.mark.parametrize(
+    ("disturb", "held"),
+    [
+        (kill_controller, DEADLY),
+        (restart_lcm, [("import", True), ("converged", False), ("stop", True), ("delete", False)]),
+    ],
+)
+def test_disturbed_at_each_stage(plane, crowd, disturb, held):
+    """A session is held in each stage and each call that changes something; then all are disturbed."""
+    soon = (datetime.now(UTC) + timedelta(seconds=30)).isoformat()
+    crowd.ask("SCHEDULED", starts_at=soon, seconds=300)
+    crowd.ask("READY", definition=plane.known["waiting"], seconds=300)
+    crowd.ask("RUNNING", seconds=300)
+    for name in ("COLLECTING", "STOPPING"):
+        crowd.ask(name, held_in("addresses", done=False), seconds=300)
+    for call, done in held:
+        crowd.ask(f"{call} {done}", held_in(call, done=done), seconds=300)
+    ending = ["STOPPING", *(f"{call} {done}" for call, done in held if call in TO_THE_END)]
+    crowd.place()
+    controller = plane.controller("unlucky", POOL, **CALM, START_LEAD_SECONDS="0.1")
+    crowd.until(["RUNNING", "COLLECTING", *ending], "RUNNING")
+    crowd.until(["READY"], "READY")
+    crowd.cancel(ending)
+    collecting(plane, crowd.sessions["COLLECTING"])
+    crowd.until_befallen()
+    disturb(plane, controller)
+    plane.call("POST", f"lablet-sessions/{crowd.sessions['READY']}/arrive")
+    crowd.until(["SCHEDULED", "READY"], "RUNNING")
+    crowd.cancel(name for name in crowd.sessions if name not in ending)
+    for name, session in crowd.all_end_well().items():
+        assert (session["status"], session["attempt"]) == ("TERMINATED", 1), name
+    assert controller.stop() == 0
+    assert controller.spooled() == 0
+
+
+def collecting(plane, session):
+    """As a controller does that ends before it posts what it saw."""
+    body = {
+        "from_status": "RUNNING",
+        "to_status": "COLLECTING",
+        "attempt": 1,
+        "reason": "its timeslot is over",
+    }
+    key = plane.known["controllers"][POOL]
+    answer = plane.call("POST", f"internal/lablet-sessions/{session}/transitions", body, key)
+    assert answer.status_code == 200, answer.text

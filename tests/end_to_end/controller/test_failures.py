@@ -1,0 +1,95 @@
+"""What a session is told when something fails; that it ends whatever fails is in test_at_each_call."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from lcm.cml.simulator.faults import Fault, FaultKind
+from tests.support.control_plane import wait_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("controller")]
+
+
+@pytest.fixture
+def worker(plane):
+    name = plane.worker()
+    yield name
+    plane.end_controllers()
+    plane.simulator.admin.heal(name)
+
+
+def ended_well(plane, session):
+    wait_until(lambda: plane.labs(session) == [], "its lab is gone", 60, plane.logs)
+    assert plane.ports_of(session) == []
+
+
+def test_an_import_that_is_refused_is_tried_again_and_given_up(plane, worker):
+    refusal = Fault(
+        FaultKind.STATUS, r"^/import", "POST", status=400, description="Bad Request: no such image"
+    )
+    for name in plane.workers():
+        plane.simulator.admin.fail(name, refusal)
+    controller = plane.controller("refused")
+    session = plane.ask()
+    assert plane.until(session, "FAILED", "TERMINATED", "RUNNING") == "FAILED"
+    found = plane.session(session)
+    assert (found["attempt"], found["transitions"][-1]["reason"].count("no such image")) == (3, 1)
+    for name in plane.workers():
+        plane.simulator.admin.heal(name)
+    ended_well(plane, session)
+    assert controller.stop() == 0
+
+
+def test_a_lab_that_does_not_converge_is_given_up(plane, worker):
+    never = Fault(FaultKind.REPLACE, "check_if_converged", body="false")
+    for name in plane.workers():
+        plane.simulator.admin.fail(name, never)
+    controller = plane.controller("impatient", BOOT_TIMEOUT_SECONDS="2")
+    session = plane.ask()
+    plane.until(session, "INSTANTIATING")
+    wait_until(lambda: plane.session(session)["attempt"] > 1, "another attempt is made", 60, plane.logs)
+    for name in plane.workers():
+        plane.simulator.admin.heal(name)
+    plane.until(session, "RUNNING", "FAILED")
+    reasons = [step["reason"] for step in plane.session(session)["transitions"]]
+    assert any("did not converge within 2 s" in reason for reason in reasons)
+    plane.call("POST", f"lablet-sessions/{session}/cancel", {"reason": "seen"})
+    plane.until(session, "TERMINATED", "FAILED")
+    ended_well(plane, session)
+    assert controller.stop() == 0
+
+
+def test_a_lab_that_vanishes_fails_its_session(plane):
+    controller = plane.controller("observant")
+    session = plane.ask()
+    plane.until(session, "RUNNING")
+    (name,) = [each for each, found in plane.workers().items() if session in str(found["labs"])]
+    plane.simulator.admin.remove(name)
+    assert plane.until(session, "FAILED", "TERMINATED") == "FAILED"
+    assert "vanished" in plane.session(session)["transitions"][-1]["reason"]
+    ended_well(plane, session)
+    assert controller.stop() == 0
+
+
+def test_what_happens_while_lcm_is_away_is_kept_on_disk(plane, worker):
+    controller = plane.controller("archivist")
+    session = plane.run(seconds=7, left=2)
+    web = plane.lcm.processes("gunicorn")
+    for pid in web:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: controller.spooled() > 0, "the observation is kept", 60, plane.logs)
+        assert plane.labs(session)
+        controller.kill()
+        controller.start()
+        time.sleep(1)
+        assert controller.spooled() > 0
+    finally:
+        for pid in web:
+            os.kill(pid, signal.SIGCONT)
+    assert plane.until(session, "TERMINATED", "FAILED") == "TERMINATED"
+    ended_well(plane, session)
+    wait_until(lambda: controller.spooled() == 0, "everything was sent", 60, plane.logs)
+    assert controller.stop() == 0

@@ -1,0 +1,163 @@
+"""From live labs back to the definition, in a browser: a simulator, a controller, and an administrator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect, sync_playwright
+
+from tests.support.controller_plane import FINAL, Plane
+from tests.support.factories import LAB, PASSWORD
+from tests.support.page_list import FLAGS, log_in
+
+pytestmark = [pytest.mark.integration, pytest.mark.browser, pytest.mark.xdist_group("learning")]
+
+# Its node is busy with all it has: four cores, of which the definition asks for one.
+BUSY_LAB = """
+lab: {title: Route reflector, version: 0.3.0}
+nodes:
+  - {id: n0, label: rr, node_definition: csr1000v, cpus: 4, ram: 4096, boot_disk_size: 8,
+     tags: ["serial:5041", "load:1000"], interfaces: [{id: i0, label: Gi1}]}
+links: []
+"""
+ROOMY, TIGHT, CUT = "asks-too-much", "asks-too-little", "will-be-cut"
+TOPOLOGIES = {ROOMY: LAB, TIGHT: BUSY_LAB, CUT: LAB}
+ASKED = {
+    ROOMY: {"cpu_cores": "4", "memory_gb": "8", "storage_gb": "40"},
+    TIGHT: {"cpu_cores": "1", "memory_gb": "6", "storage_gb": "20"},
+    CUT: {"cpu_cores": "2", "memory_gb": "4", "storage_gb": "10"},
+}
+SECONDS = 25
+
+
+class Learning:
+    """Sessions of definitions that live and end on the simulator."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._ids = {name: self._import(name) for name in ASKED}
+
+    def _import(self, name: str) -> str:
+        body = {"name": name, "topology": TOPOLOGIES[name], "requirements": ASKED[name]}
+        answer = self._plane.call(
+            "POST", "lablet-definitions/import", body | {"pool": "cml-eu", "status": "active"}
+        )
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["definition"]["id"])
+
+    def live(self, lacking: dict[str, int], seconds: int = SECONDS) -> list[dict[str, Any]]:
+        """So many sessions of each live to their end and count; a machine too slow for that gets longer."""
+        assert seconds < 300, self._plane.logs()
+        asked = [
+            (name, self._plane.ask(seconds, definition=self._ids[name]))
+            for name, count in lacking.items()
+            for _ in range(count)
+        ]
+        for _, session in asked:
+            self._plane.until(session, *FINAL, seconds=seconds + 150)
+        counted = [(name, session) for name, session in asked if self._counts(session)]
+        lived = [self._plane.session(session) for _, session in counted]
+        short = {name: count - [each for each, _ in counted].count(name) for name, count in lacking.items()}
+        return lived + (self.live(short, seconds * 2) if any(short.values()) else [])
+
+    def _counts(self, session: str) -> bool:
+        answer = self._plane.call("GET", f"lablet-sessions/{session}/resource-observations")
+        return bool(answer.json()["counts"])
+
+
+@pytest.fixture(scope="module")
+def learning(plane: Plane) -> Iterator[Learning]:
+    controller = plane.controller("learning")
+    yield Learning(plane)
+    assert controller.stop() == 0
+
+
+@pytest.fixture
+def page(plane: Plane) -> Iterator[Page]:
+    """An administrator's."""
+    complaints: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=FLAGS)
+        page = browser.new_page(base_url=plane.url)
+        page.set_default_timeout(30_000)
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        log_in(page, "boss", PASSWORD)
+        yield page
+        browser.close()
+    assert complaints == []
+
+
+def open_definition(page: Page, name: str) -> None:
+    page.goto(f"/definitions/?q={name}")
+    page.get_by_role("link", name=name).first.click()
+    shown(page.locator("#review-form"))
+
+
+def shown(what: Locator) -> None:
+    expect(what).to_be_visible(timeout=30_000)
+
+
+def says(what: Locator, text: str) -> None:
+    expect(what).to_contain_text(text, timeout=30_000)
+
+
+def apply(page: Page, reason: str) -> None:
+    page.get_by_label("Reason").fill(reason)
+    page.get_by_role("button", name="Apply as revision 2").click()
+    shown(page.get_by_text("Revision 2 applied."))
+    shown(page.get_by_text("Revision 2 is being watched: 0 of 5 sessions within so far."))
+
+
+def test_what_live_labs_used_is_flagged_reviewed_applied_verified_and_taken_back(
+    learning: Learning, page: Page
+) -> None:
+    learning.live({ROOMY: 10, TIGHT: 5, CUT: 5})
+    page.goto("/definitions/")
+    for name, judgement in ((ROOMY, "Over"), (TIGHT, "Under")):
+        row = page.get_by_role("row").filter(has_text=name)
+        shown(row.get_by_text(judgement, exact=True))
+
+    # Too much: the preview changes with the choice.
+    open_definition(page, ROOMY)
+    answer = page.locator("#review-impact .answer").first
+    says(answer, "none of 10")
+    memory = page.get_by_label("Memory, custom value in GB")
+    memory.fill("0.5")
+    says(answer, "10 of 10")
+    # Enough for a lab that warmed up longer than these did.
+    memory.fill("3")
+    says(answer, "none of 10")
+    apply(page, "Ten labs never came near")
+
+    open_definition(page, TIGHT)
+    shown(page.get_by_text("CPU is set too low."))
+    apply(page, "It has been busy with all it had")
+
+    # Nobody recommends this one, and the preview warns.
+    open_definition(page, CUT)
+    page.get_by_label("Memory, custom value in GB").fill("0.5")
+    shown(page.locator("#review-impact").get_by_text("High", exact=True))
+    apply(page, "Let us see")
+
+    # The next sessions are placed for the new numbers, and decide.
+    lived = learning.live({ROOMY: 5, TIGHT: 5, CUT: 1})
+    assert {each["revision"] for each in lived} == {2}
+    by_name = {each["definition_name"]: each["requirements"] for each in lived}
+    assert float(by_name[ROOMY]["memory_gb"]) == 3
+    assert float(by_name[TIGHT]["cpu_cores"]) > 4
+    assert float(by_name[CUT]["memory_gb"]) == 0.5
+    for name in (ROOMY, TIGHT):
+        open_definition(page, name)
+        shown(page.get_by_text("Revision 2 is verified: 5 of 5 sessions within."))
+    page.goto("/")
+    says(page.locator("section", has=page.locator("#needs")), "regressed")
+    open_definition(page, CUT)
+    shown(page.get_by_text("Revision 2 has regressed:"))
+    page.get_by_role("link", name="Revert to revision 1…").click()
+    page.locator("dialog").get_by_label("Reason").fill("It ran out of memory")
+    page.get_by_role("button", name="Revert to revision 1").click()
+    shown(page.get_by_text("Revision 3 asks for what revision 1 did."))

@@ -1,0 +1,123 @@
+"""Real processes on PostgreSQL: two recording at once, and ones that are killed in the middle."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from fairshare.models import UsageBatch, UsageRecord
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from lcm.supervisor.child_process import die_with_parent
+from tests.support.control_plane import ROOT, wait_until
+from tests.support.environment import clean_environment
+from tests.support.fairshare_setup import Stage, check_all_charged, check_conserved, recorded
+
+pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start(mode, …)`: a worker process; whatever is left of them is killed at the end."""
+    started: list[subprocess.Popen[str]] = []
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**connection.settings_dict)
+    env = clean_environment(
+        DATABASE_URL=url, DATA_DIR=str(tmp_path), LOG_LEVEL="ERROR", DATABASE_POOL_SIZE="0"
+    )
+
+    def begin(*arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.end_to_end.fairshare.worker_process", *map(str, arguments)],
+            cwd=ROOT,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=die_with_parent,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def busy(transactional_db) -> Stage:
+    """A dozen sessions of three kernels, that began one after the other."""
+    stage = Stage()
+    for number in range(12):
+        stage.start(*(("ann", "ccna"), ("bob", "ccna"), ("cyd", "soc"))[number % 3])
+        stage.clock.advance(seconds=77)
+    return stage
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, int]:
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    found: dict[str, int] = json.loads(out.splitlines()[-1])
+    return found
+
+
+def test_two_workers_that_overlap_count_nothing_twice(busy, start):
+    """Both record and aggregate at once, without leases between them, while sessions end and start."""
+    workers = [start("work", 6, busy.clock().isoformat()) for _ in range(2)]
+    turn = 0
+    while any(worker.poll() is None for worker in workers):
+        turn += 1
+        busy.clock.advance(seconds=13)
+        session = LabletSession.objects.filter(status=S.SCHEDULED).order_by("?").first()
+        if turn % 3 and session:
+            busy.step(session, S.CANCELLED if turn % 2 else S.PENDING)
+        elif turn < 60:
+            busy.start("ann", "ccnp")
+    done = [finish(worker) for worker in workers]
+    assert sum(each.get("records", 0) for each in done) == UsageRecord.objects.count()
+    assert any(each.get("records") for each in done), done
+    check_conserved()
+    for row in UsageBatch.objects.all():
+        assert row.records.count() == row.record_count
+
+
+@pytest.mark.parametrize("point", ["in the middle of recording", "in the middle of aggregation"])
+def test_kill_9_in_the_middle_and_a_rerun_give_the_same_totals(point, busy, start, tmp_path):
+    busy.clock.advance(hours=3)
+    if point == "in the middle of aggregation":
+        busy.run("record")
+    before = recorded()
+    flag = tmp_path / "here"
+    worker = start("hang", point, flag, busy.clock().isoformat())
+    wait_until(flag.exists, f"a worker hangs {point}", details=lambda: str(worker.poll()))
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    assert recorded() == before, "half a page was kept"
+    check_conserved()
+    busy.run("record", "aggregate")
+    check_all_charged(busy)
+    busy.clock.advance(minutes=5)
+    busy.run("record", "aggregate")
+    check_all_charged(busy)
+
+
+def test_a_page_that_someone_holds_is_left_to_them(busy, start, tmp_path):
+    """A second pass does not wait for a first one that hangs; what it left out is charged later."""
+    busy.clock.advance(hours=1)
+    flag = tmp_path / "here"
+    worker = start("hang", "in the middle of recording", flag, busy.clock().isoformat())
+    wait_until(flag.exists, "a worker holds its page")
+    busy.run("record")
+    assert not UsageRecord.objects.exists()
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    busy.run("record", "aggregate")
+    check_all_charged(busy)

@@ -1,0 +1,73 @@
+"""No page is forgotten by the browser: axe, phones and pictures walk tests/support/page_list.py."""
+
+from __future__ import annotations
+
+import re
+from uuid import UUID
+
+from django.urls import Resolver404, resolve
+
+from tests.lcm.web.test_permission_matrix import PAGES
+from tests.support.page_list import LISTS, PANELS
+from tests.support.page_list import PAGES as VISITED
+
+# Loaded into a page that is visited.
+PART_OF = {"suggest": "session_create", "definition_preview": "definition_review"}
+# Forms of the same template with the same kinds of field as one that is visited.
+LOOKS_LIKE = {
+    "definition_status": "person_role",
+    "definition_delete": "session_cancel",
+    "domain_create": "project_create",
+    "domain_edit": "project_create",
+    "domain_delete": "session_cancel",
+    "project_edit": "project_create",
+    "project_delete": "session_cancel",
+    "member_remove": "session_cancel",
+    "token_revoke": "token_rotate",
+    "pool_delete": "session_cancel",
+    "slot_cordon": "slot_drain",
+    "slot_uncordon": "slot_drain",
+    "slot_retry": "slot_drain",
+    "slot_terminate": "slot_drain",
+    "reservation_cancel": "session_cancel",
+    "review_dismiss": "review_snooze",
+    "session_pool": "person_role",
+    "session_exclude": "session_cancel",
+    "session_include": "session_cancel",
+    "drift_reopen": "drift_acknowledge",
+    "usage_rebuild": "session_cancel",
+}
+NO_PAGE_OF_OURS = {
+    "login": "looked at before logging in, in tests/end_to_end/browser/test_everywhere.py",
+    "favicon": "an image",
+    "healthz": "for machines",
+    "readyz": "for machines",
+    "metrics": "for machines",
+}
+
+
+def name_of(path: str) -> str:
+    """The name of an address whose ids are still to be filled in."""
+    plain = path.partition("?")[0]
+    for key in (str(UUID(int=1)), "1"):
+        try:
+            return str(resolve(re.sub(r"{\w+}", key, plain)).url_name)
+        except Resolver404:
+            continue
+    raise AssertionError(f"{path} is no address of LCM")
+
+
+def test_every_page_is_visited_or_has_a_reason_not_to_be():
+    pages = {name for name, methods in PAGES.items() if "GET" in methods}
+    visited = {name_of(path) for path in [*VISITED, *PANELS]}
+    excused = [*PART_OF, *LOOKS_LIKE, *NO_PAGE_OF_OURS]
+    assert sorted([*visited, *excused]) == sorted(pages)
+
+
+def test_what_stands_for_another_page_is_visited():
+    visited = {name_of(path) for path in VISITED}
+    assert {*PART_OF.values(), *LOOKS_LIKE.values()} <= visited
+
+
+def test_every_id_in_the_addresses_is_looked_up():
+    assert {key for path in VISITED for key in re.findall(r"{(\w+)}", path)} == set(LISTS)

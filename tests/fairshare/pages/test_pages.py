@@ -1,0 +1,513 @@
+"""The pages of fair share and usage, as the server answers them."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from fairshare.models import (
+    FairShare,
+    FairShareOrder,
+    FairSharePolicy,
+    Normalisation,
+    UsageBucket,
+    UsageCheck,
+)
+from fairshare.selectors import shares
+from fairshare.services.calculation import calculate_pool
+from lcm.domain.errors import Unavailable
+from lcm.models import ChangeLog
+from lcm.services import task_queue
+from lcm.web.charts.columns import BOTTOM, TOP, ByDay, Series, stacked
+from lcm.web.charts.scales import format_number
+from scheduling.services import observer_runs
+from tests.support.factories import make_person
+from tests.support.fairshare_setup import Stage
+
+FAIR = "/fair-share/?pool=cml-eu"
+
+
+@pytest.fixture
+def busy(stage: Stage, time_machine) -> Stage:
+    """A morning of usage: ann in ccna three times as much as cyd in soc; calculated, and it is now."""
+    for who, project in (("ann", "ccna"), ("ann", "ccna"), ("ann", "ccna"), ("cyd", "soc")):
+        stage.start(who, project)
+    stage.clock.advance(hours=2)
+    stage.run("record", "aggregate", "calculate")
+    stage.clock.advance(minutes=1)
+    time_machine.move_to(stage.clock(), tick=False)
+    return stage
+
+
+@pytest.fixture
+def as_(client):
+    def log_in(person):
+        client.force_login(person)
+        return client
+
+    return log_in
+
+
+def weight_name(stage, project):
+    found = stage.projects[project]
+    return f"w:project:{found.pk}:{found.domain_id}"
+
+
+def text_of(response):
+    plain = re.sub(r"<[^>]+>", " ", response.content.decode())
+    return re.sub(r"\s+", " ", plain)
+
+
+def test_the_page_answers_in_words_first(busy, as_, viewer):
+    text = text_of(as_(viewer).get(FAIR))
+    assert "academy is above its share , so security goes first within a priority" in text
+    assert "The largest part comes from ccna, at 3.0 times its share." in text
+    assert "core-hours in 14 days" in text
+
+
+def test_the_tree_has_share_usage_factor_and_rank(busy, as_, viewer):
+    page = as_(viewer).get(FAIR)
+    text = text_of(page)
+    assert "academy domain 1 inherited 50.0 % 75.0 % 1.50 × " in text
+    assert "Calculate now" not in text
+    assert "/fair-share/policy" not in page.content.decode()
+    assert "Rank goes by the factor of the domain first, then of the project, then of the person" in text
+
+
+def test_branches_open_and_close_by_their_address(busy, as_, viewer):
+    client = as_(viewer)
+    assert "ann" not in text_of(client.get(FAIR))
+    ccna = busy.projects["ccna"]
+    opened = client.get(f"{FAIR}&open={ccna.domain_id.hex},{ccna.pk.hex}", headers={"HX-Request": "true"})
+    assert " ann " in text_of(opened)
+    assert "<html" not in opened.content.decode()
+    closed = text_of(client.get(f"{FAIR}&open="))
+    assert "ccna 1 inherited" not in closed
+    assert client.get(f"{FAIR}&open=nonsense").status_code == 200
+
+
+def test_a_search_finds_projects_and_people(busy, as_, viewer):
+    client = as_(viewer)
+    found = text_of(client.get(f"{FAIR}&q=ann"))
+    assert "ann academy / ccnp" in found
+    assert "Projects and people of that name." in found
+    assert "Nothing found" in text_of(client.get(f"{FAIR}&q=zebra"))
+
+
+def test_a_search_looks_past_accounts_in_no_project_and_says_when_there_are_more(
+    busy, as_, viewer, monkeypatch
+):
+    monkeypatch.setattr(shares, "MAX_MATCHES", 1)
+    make_person("aaa-ann")
+    client = as_(viewer)
+    found = text_of(client.get(f"{FAIR}&q=ann"))
+    assert "ann academy / ccnp" in found
+    assert "More are called like this" not in found
+    monkeypatch.setattr(shares, "MAX_SEARCH_ROWS", 1)
+    assert "More are called like this; type more of the name." in text_of(client.get(f"{FAIR}&q=ann"))
+
+
+def test_before_the_first_calculation_the_page_says_so(stage, as_, viewer):
+    text = text_of(as_(viewer).get(FAIR))
+    assert "Nothing was calculated yet." in text
+    assert "No shares yet" in text
+
+
+def test_without_usage_everybody_is_at_the_top(stage, as_, viewer):
+    calculate_pool(stage.pool, now=stage.clock())
+    assert "Nobody used anything in the window" in text_of(as_(viewer).get(FAIR))
+
+
+def test_usage_that_came_after_the_calculation_is_not_counted_yet(stage, as_, viewer, time_machine):
+    calculate_pool(stage.pool, now=stage.clock())
+    stage.start("ann", "ccna")
+    stage.clock.advance(hours=2)
+    stage.run("record", "aggregate")
+    time_machine.move_to(stage.clock(), tick=False)
+    for resource in ("cpu_cores", "gpu"):
+        assert "What was used is not counted yet." in text_of(as_(viewer).get(f"{FAIR}&resource={resource}"))
+
+
+def test_what_was_not_compared_yet_is_checked_now(stage, as_, operator):
+    assert "Check now" in text_of(as_(operator).get(FAIR))
+
+
+def test_without_a_pool_there_is_nothing_to_share(as_, viewer):
+    assert "There is no pool yet" in text_of(as_(viewer).get("/fair-share/"))
+
+
+@pytest.mark.parametrize("path", [FAIR, "/usage/?level=user"])
+def test_the_export_menu_is_that_of_the_lists(path, busy, as_, viewer):
+    body = as_(viewer).get(path).content.decode()
+    for kind in ("csv", "json"):
+        link = re.search(rf'href="(\?[^"]*format={kind})" data-export="{kind}"', body)
+        assert link is not None
+        assert as_(viewer).get(path.split("?")[0] + unescape(link[1])).status_code == 200
+
+
+def test_shares_as_csv(busy, as_, viewer):
+    body = b"".join(as_(viewer).get(f"{FAIR}&format=csv")).decode().splitlines()
+    assert body[0].startswith("Pool,Level,Name,Within,Subject id,Parent id,Weight,Used weight")
+    assert any(line.startswith("cml-eu,user,ann,ccna,") for line in body)
+
+
+@pytest.mark.parametrize(
+    "path", [FAIR, "/usage/", "/observers/", "/observers/runs/", "/observers/usage-record/"]
+)
+def test_pages_stay_within_twelve_queries(path, busy, as_, admin):
+    UsageCheck.objects.create(
+        checked_at=busy.clock(),
+        first_day="2026-03-02",
+        last_day="2026-03-02",
+        record_count=1,
+        difference_count=0,
+    )
+    client = as_(admin)
+    client.get(path)
+    with CaptureQueriesContext(connection) as few:
+        assert client.get(path).status_code == 200
+    assert len(few) <= 12, [each["sql"][:120] for each in few.captured_queries]
+    for _ in range(3):
+        busy.start("bob", "ccna")
+    busy.clock.advance(hours=1)
+    busy.run("record", "aggregate", "calculate")
+    with CaptureQueriesContext(connection) as many:
+        client.get(path)
+    assert len(many) == len(few)
+
+
+# --- weights ------------------------------------------------------------------------------------------
+
+
+def test_the_bar_says_what_a_weight_would_do(busy, as_, admin):
+    response = as_(admin).post(
+        "/fair-share/weights/bar",
+        {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): ""},
+    )
+    text = text_of(response)
+    assert "1 change: ccna default → 5" in text
+    assert "up, " in text
+    assert "Who moves, save…" in text
+    assert not FairShare.objects.filter(weight__isnull=False).exists()
+
+
+def test_the_bar_is_empty_without_a_change(busy, as_, admin):
+    response = as_(admin).post("/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "soc"): ""})
+    assert "change" not in text_of(response)
+
+
+@pytest.mark.parametrize("bad", ["0.0000001", "-1", "nan", "much"])
+def test_the_bar_says_what_is_wrong(bad, busy, as_, admin):
+    response = as_(admin).post("/fair-share/weights/bar", {"pool": "cml-eu", weight_name(busy, "ccna"): bad})
+    text = text_of(response)
+    assert "ccna:" in text
+    assert "save…" not in text
+
+
+def test_weights_are_saved_with_a_reason(busy, as_, admin):
+    client = as_(admin)
+    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "5", weight_name(busy, "soc"): "2,5"}
+    asked = client.post("/fair-share/weights", typed, headers={"HX-Request": "true"})
+    assert "Save 2 weights" in text_of(asked)
+    assert client.post("/fair-share/weights", {**typed, "reason": ""}).status_code == 422
+    done = client.post("/fair-share/weights", {**typed, "reason": "new term"})
+    assert (done.status_code, done.headers["Location"]) == (302, FAIR)
+    found = dict(FairShare.objects.filter(weight__isnull=False).values_list("subject_id", "weight"))
+    assert found == {busy.projects["ccna"].pk: 5.0, busy.projects["soc"].pk: 2.5}
+    assert set(ChangeLog.objects.filter(event="fair_share_weight_set").values_list("reason", flat=True)) == {
+        "new term"
+    }
+    assert 'value="5"' in client.get(FAIR).content.decode()
+
+
+def test_a_bad_weight_saves_nothing(busy, as_, admin):
+    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "-1", weight_name(busy, "soc"): "3", "reason": "x"}
+    response = as_(admin).post("/fair-share/weights", typed)
+    assert response.status_code == 422
+    assert "must be between 0.000001 and" in text_of(response)
+    assert not FairShare.objects.filter(weight__isnull=False).exists()
+
+
+def test_weights_of_0_and_parent_are_saved_and_shown(busy, as_, admin, viewer):
+    typed = {"pool": "cml-eu", weight_name(busy, "ccna"): "parent", weight_name(busy, "soc"): "0"}
+    asked = as_(admin).post("/fair-share/weights/bar", typed)
+    assert "ccna default → parent" in text_of(asked)
+    assert as_(admin).post("/fair-share/weights", {**typed, "reason": "x"}).status_code == 302
+    assert set(FairShare.objects.filter(uses_parent=True).values_list("level", flat=True)) == {"project"}
+    page = as_(admin).get(FAIR).content.decode()
+    assert f'name="{weight_name(busy, "ccna")}" value="parent"' in page
+    assert f'name="{weight_name(busy, "soc")}" value="0"' in page
+    again = as_(admin).post("/fair-share/weights/bar", typed)
+    assert "change" not in text_of(again)
+
+
+def test_an_emptied_weight_inherits_again(busy, as_, admin):
+    client = as_(admin)
+    name = weight_name(busy, "ccna")
+    client.post("/fair-share/weights", {"pool": "cml-eu", name: "5", "reason": "x"})
+    client.post("/fair-share/weights", {"pool": "cml-eu", name: "", "reason": "y"})
+    assert not FairShare.objects.filter(weight__isnull=False).exists()
+
+
+def test_names_that_are_no_weights_are_overlooked(busy, as_, admin):
+    typed = {"pool": "cml-eu", "w:planet:1:2": "3", "w:user:x:y": "3", "w:": "1", "reason": "x"}
+    assert as_(admin).post("/fair-share/weights", typed).status_code == 302
+
+
+# --- policy -------------------------------------------------------------------------------------------
+
+POLICY = {
+    "half_life_days": "3",
+    "lookback_days": "14",
+    "dampening_factor": "5",
+    "normalisation": "relative",
+    "order": "classic",
+    "default_weight": "1",
+}
+EDIT = "/fair-share/policy?pool=cml-eu"
+
+
+def test_a_policy_is_previewed_and_saved(busy, as_, admin):
+    client = as_(admin)
+    form = text_of(client.get(EDIT))
+    assert "Usage halves every 7 days and counts for 28 days." in form
+    assert "Resource weights CPU, per core-hour" in form
+    assert 'value="7"' in client.get(EDIT).content.decode()
+    shown = client.post(EDIT, {**POLICY, "preview": "1"}, headers={"HX-Request": "true"})
+    assert "change place" in text_of(shown)
+    assert not FairSharePolicy.objects.exists()
+    bare = client.post(EDIT, POLICY)
+    assert (bare.status_code, list(bare.context["form"].errors)) == (422, ["reason"])
+    done = client.post(EDIT, {**POLICY, "gpu": "4", "reason": "shorter memory"})
+    assert done.status_code == 302
+    saved = FairSharePolicy.objects.get()
+    assert (saved.half_life_days, saved.order, saved.resource_weights) == (3.0, "classic", {"gpu": 4.0})
+    assert ChangeLog.objects.get(event="fair_share_policy_saved").reason == "shorter memory"
+
+
+def test_a_policy_is_told_in_the_same_words_on_both_pages(busy, as_, admin):
+    client = as_(admin)
+    for value in Normalisation:
+        FairSharePolicy.objects.update_or_create(pool=busy.pool, defaults={"normalisation": value})
+        assert value.label in unescape(text_of(client.get(FAIR)))
+        assert value.label in unescape(text_of(client.get(EDIT)))
+
+
+def test_rank_by_factor_alone_is_told_as_such(busy, as_, viewer):
+    FairSharePolicy.objects.create(pool=busy.pool, order=FairShareOrder.CLASSIC)
+    assert "Rank goes by factor alone" in text_of(as_(viewer).get(FAIR))
+
+
+def test_a_preview_works_without_javascript(busy, as_, admin):
+    shown = as_(admin).post(EDIT, {**POLICY, "preview": "1"})
+    assert "Fair-share policy of cml-eu" in text_of(shown)
+    assert "change place" in text_of(shown)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("half_life_days", "0", "Half-life, days"),
+        ("lookback_days", "0", "Looks back, days"),
+        ("gpu", "-1", "Resource weights"),
+        ("default_weight", "nan", "Default weight"),
+    ],
+)
+def test_a_bad_policy_is_refused_at_its_field(field, value, said, busy, as_, admin):
+    client = as_(admin)
+    assert client.post(EDIT, {**POLICY, field: value}).status_code == 422
+    shown = text_of(
+        client.post(EDIT, {**POLICY, field: value, "preview": "1"}, headers={"HX-Request": "true"})
+    )
+    assert "change place" not in shown
+    assert f"{said}: " in shown
+    assert "_" not in shown
+    assert not FairSharePolicy.objects.exists()
+
+
+def test_a_policy_of_no_pool_is_not_found(as_, admin):
+    assert as_(admin).get("/fair-share/policy?pool=nowhere").status_code == 404
+
+
+# --- usage ----------------------------------------------------------------------------------------------
+
+
+def test_the_explorer_says_who_used_most(busy, as_, viewer):
+    text = text_of(as_(viewer).get("/usage/"))
+    assert "academy / ccna used most: 24 core-hours, 75 % of all" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("level=user", "academy / ccna / ann"),
+        ("level=domain&resource=memory_gb", "academy used most: 21 GB-hours"),
+        ("first=2026-01-01&last=2026-01-31", "Nothing was used in the 31 days"),
+        ("pool=cml-us", "Nothing was used"),
+        ("resource=gpu", "Nothing was used"),
+    ],
+)
+def test_the_explorer_looks_where_it_is_told(query, words, busy, as_, viewer):
+    assert words in text_of(as_(viewer).get(f"/usage/?{query}"))
+
+
+@pytest.mark.parametrize(
+    "query", ["first=2026-03-02&last=2026-03-01", "first=1999-01-01", "first=soon", "level=planet"]
+)
+def test_the_explorer_refuses_what_it_cannot_show(query, busy, as_, viewer):
+    assert as_(viewer).get(f"/usage/?{query}").status_code == 422
+
+
+@pytest.mark.parametrize(("resource", "label"), [("cpu_cores", "CPU"), ("memory_gb", "Memory")])
+def test_parts_are_those_of_the_chosen_resource_and_none_is_muted(resource, label, busy, as_, viewer):
+    body = as_(viewer).get(f"/usage/?resource={resource}").content.decode()
+    assert f'<th scope="col" class="num">Part of {label}</th>' in body
+    assert 'data-label="GPU, GPU-hours"><span class="muted">0</span>' in body
+
+
+def test_usage_as_csv(busy, as_, viewer):
+    lines = b"".join(as_(viewer).get("/usage/?level=user&format=csv")).decode().splitlines()
+    assert lines[0] == (
+        "Day,Pool,Level,Name,Within,Subject id,Parent id,"
+        "CPU core-hours,Memory GB-hours,Storage GB-hours,GPU GPU-hours"
+    )
+    assert len(lines) == 3
+    assert any(
+        line.startswith("2026-03-02,cml-eu,user,ann,ccna,") and ",24.0,21.0," in line for line in lines
+    )
+
+
+# --- reconciliation and observers ------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_last_check(busy, as_, operator):
+    from fairshare.tasks import check_usage
+
+    check_usage()
+    text = text_of(as_(operator).get(FAIR))
+    assert "Records against buckets Equal" in text
+    assert "288 records" in text
+    UsageBucket.objects.filter(level="user").update(gpu=1)
+    check_usage()
+    text = text_of(as_(operator).get(FAIR))
+    assert "Different" in text
+    assert "gpu 1 in the bucket" in text
+
+
+def test_a_check_is_asked_for(busy, as_, operator, monkeypatch):
+    sent = []
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda name, **_: sent.append(name))
+    assert as_(operator).post("/fair-share/check").status_code == 302
+    assert sent == ["fairshare.tasks.check_usage"]
+
+
+def test_without_a_broker_the_page_says_so(as_, operator, monkeypatch):
+    def refuse(*arguments, **fields):
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(task_queue.current_app, "send_task", refuse)
+    client = as_(operator)
+    for path in ("/fair-share/check", "/observers/usage-record/run"):
+        assert "broker cannot be reached" in text_of(client.post(path, follow=True))
+
+
+def test_the_list_of_observers(busy, as_, operator):
+    text = text_of(as_(operator).get("/observers/"))
+    assert "usage-record Records what each node of a lab held" in text
+    assert (
+        "Sessions that were placed but not started in time go back to the queue, for another worker; " in text
+    )
+    assert "are late" in text
+    assert text.count("Run now") == 10
+    assert "Run now" not in text_of(as_(operator).get("/observers/no-such-one/"))
+
+
+def test_done_is_the_same_on_the_board_and_in_the_runs(busy, as_, viewer):
+    observer_runs.record_run(
+        kind="handler", name="requeue-scheduled", started_at=busy.clock(), duration_ms=3,
+        result=type("R", (), {"success_count": 1, "stale_count": 4, "failure_count": 0, "error": ""})(),
+    )  # fmt: skip
+    client = as_(viewer)
+    for path in ("/observers/", "/observers/requeue-scheduled/", "/observers/runs/"):
+        body = client.get(path).content.decode()
+        assert re.search(r'data-label="Done">\D*1\D+data-label="Stale">\D*4\D', body), path
+
+
+def test_only_observers_have_a_lag_and_without_one_they_are_up_to_date(busy, as_, viewer):
+    client = as_(viewer)
+    assert "Lag up to date" in text_of(client.get("/observers/usage-aggregation/"))
+    assert "Lag" not in text_of(client.get("/observers/end-running/"))
+
+
+def test_an_observers_page_says_first_how_it_does(busy, as_, viewer):
+    client = as_(viewer)
+    assert "It ran 1 min ago and did well." in text_of(client.get("/observers/usage-aggregation/"))
+    assert "It has not run yet. Sessions that still run" in text_of(client.get("/observers/end-running/"))
+
+
+def test_an_observer_that_failed_says_why(busy, as_, viewer):
+    observer_runs.record_run(
+        kind="observer", name="usage-record", started_at=busy.clock(), duration_ms=3,
+        result=type("R", (), {"success_count": 1, "failure_count": 2, "error": "allocation 7: no"})(),
+    )  # fmt: skip
+    client = as_(viewer)
+    assert "usage-record failed in the last run" in text_of(client.get("/observers/"))
+    assert "allocation 7: no" in text_of(client.get("/observers/usage-record/"))
+    assert client.get("/observers/stars/").status_code == 404
+
+
+def test_a_run_is_asked_for(as_, operator, monkeypatch):
+    sent = []
+    monkeypatch.setattr(task_queue.current_app, "send_task", lambda _, **fields: sent.append(fields["args"]))
+    done = as_(operator).post("/observers/usage-record/run", {"next": "/fair-share/"})
+    assert done.headers["Location"] == "/fair-share/"
+    assert sent == [("usage-record",)]
+    assert (
+        as_(operator)
+        .post("/observers/usage-record/run", {"next": "https://evil.example"})
+        .headers["Location"]
+        == "/observers/"
+    )
+    assert as_(operator).post("/observers/stars/run").status_code == 404
+
+
+def test_unavailable_is_an_error_for_people():
+    assert Unavailable("x").status == 503
+
+
+# --- charts -----------------------------------------------------------------------------------------------
+
+
+def test_a_chart_is_stacked_from_the_bottom(now):
+    day = now.date()
+    chart = stacked(ByDay([day], [Series("a", [10.0]), Series("b", [20.0])]), unit="core-hours")
+    low, high = chart.columns[0].segments
+    assert low.y + low.height == pytest.approx(BOTTOM)
+    assert high.y + high.height == pytest.approx(low.y)
+    assert high.height == pytest.approx(2 * low.height)
+    assert [text for _, text in chart.lines] == ["0", "10", "20", "30"]
+    assert chart.legend == [(1, "a", "10"), (2, "b", "20")]
+
+
+@pytest.mark.parametrize("most", [0.02, 1, 1.6, 61, 76, 91, 130, 149_000])
+def test_an_axis_ends_at_a_round_number_near_its_highest_column(now, most):
+    chart = stacked(ByDay([now.date()], [Series("a", [most])]), unit="core-hours")
+    highest, axis = chart.columns[0].segments[0].height, BOTTOM - TOP
+    assert axis / 1.61 <= highest <= axis + 0.1
+
+
+def test_a_chart_of_nothing(now):
+    chart = stacked(ByDay([now.date()], []), unit="core-hours")
+    assert chart.columns[0].segments == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.754, "0.75"), (9, "9"), (146.4, "146"), (9_100, "9,100"), (30_000, "30.0 k")],
+)
+def test_numbers_have_the_digits_that_matter(value, text):
+    assert format_number(value) == text

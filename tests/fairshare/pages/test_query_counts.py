@@ -1,0 +1,163 @@
+"""A page of fair share costs the same few queries, whatever was shared, weighted and used."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from fairshare.models import FairShare, UsageBucket, UsageCheck
+from fairshare.models.levels import ROOT, Level
+from fairshare.selectors.trees import SubjectKey
+from fairshare.services.calculation import calculate_pool
+from fairshare.services.policies import save_policy, set_weights
+from lcm.domain.actors import SYSTEM
+from lcm.models import Project, User
+from tests.support.factories import make_person, make_project
+from tests.support.fairshare_setup import Stage
+
+LIMIT = 12
+FEW, MANY = 2, 6
+HTMX = {"HX-Request": "true"}
+FAIR, USAGE = "/fair-share/?pool=cml-eu", "/usage/?pool=cml-eu"
+POLICY = "/fair-share/policy?pool=cml-eu"
+WEIGHTS = ("/fair-share/weights/bar", "/fair-share/weights")
+PREVIEW = {
+    "half_life_days": "3",
+    "lookback_days": "14",
+    "normalisation": "capacity",
+    "order": "classic",
+    "default_weight": "2",
+    "preview": "1",
+}
+
+
+class Organisation:
+    """A pool whose domains, projects and people have weights and usage, and where sessions wait."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage, self.pool, self.now = stage, stage.pool, stage.clock()
+        self.domains = 0
+        save_policy(pool=self.pool, actor=SYSTEM, reason="term", order="classic", resource_weights={"gpu": 9})
+        UsageCheck.objects.create(
+            checked_at=self.now,
+            first_day=self.now.date(),
+            last_day=self.now.date(),
+            record_count=9,
+            difference_count=2,
+            differences=["academy: cpu_cores 1 in the bucket, 2 in the records", "soc: none"],
+        )
+
+    def grow(self, count: int) -> None:
+        """So many domains of so many projects of so many people each, all of whom used something."""
+        for number in range(self.domains, self.domains + count):
+            for each in range(count):
+                people = [make_person(f"person-{number}-{each}-{n}") for n in range(count)]
+                project = make_project(f"domain-{number}", f"project-{each}", *people)
+                self._use(project, people)
+                self.stage.projects["last"], self.stage.people["last"] = project, people[-1]
+            self.stage.ask("last", "last")
+            self.stage.start("last", "last")
+        self.domains += count
+        calculate_pool(self.pool, now=self.now)
+
+    def _use(self, project: Project, people: list[User]) -> None:
+        keys = [SubjectKey(Level.USER, person.pk, project.pk) for person in people]
+        keys.append(SubjectKey(Level.PROJECT, project.pk, project.domain_id))
+        if not UsageBucket.objects.filter(subject_id=project.domain_id).exists():
+            keys.append(SubjectKey(Level.DOMAIN, project.domain_id, ROOT))
+        set_weights(pool=self.pool, weights=dict.fromkeys(keys[-2:], 2.0), actor=SYSTEM, reason="term")
+        UsageBucket.objects.bulk_create(
+            UsageBucket(
+                day=self.now.date() - timedelta(days=age), pool=self.pool.name, level=key.level,
+                subject_id=key.subject, parent_id=key.parent,
+                cpu_cores=10**11 + rank, memory_gb=10**12, storage_gb=10**12, gpu=10**10,
+            )
+            for age in range(3)
+            for rank, key in enumerate(keys)
+        )  # fmt: skip
+
+    @property
+    def opened(self) -> str:
+        project = self.stage.projects["last"]
+        return f"{FAIR}&open={project.domain_id.hex},{project.pk.hex}"
+
+    def typed(self) -> dict[str, str]:
+        """New weights for a domain, a project and a person, as the tree would post them."""
+        project, person = self.stage.projects["last"], self.stage.people["last"]
+        keys: list[tuple[str, UUID, UUID]] = [
+            ("domain", project.domain_id, ROOT),
+            ("project", project.pk, project.domain_id),
+            ("user", person.pk, project.pk),
+        ]
+        weights = {f"w:{level}:{subject}:{parent}": "7" for level, subject, parent in keys}
+        return {"pool": self.pool.name, **weights}
+
+
+@pytest.fixture
+def organisation(stage: Stage, time_machine) -> Organisation:
+    time_machine.move_to(stage.clock(), tick=False)
+    return Organisation(stage)
+
+
+def asked(organisation: Organisation, role: str) -> list[tuple[str, dict[str, str]]]:
+    """Addresses of pages and panels with what is posted to them, all that a role can see."""
+    trees = ["/fair-share/", FAIR, f"{FAIR}&open=", organisation.opened]
+    trees += [f"{FAIR}&resource=gpu", f"{FAIR}&q=person", f"{FAIR}&q=domain", f"{FAIR}&q=nobody"]
+    used = ["/usage/", USAGE, *(f"{USAGE}&level={level}&resource=memory_gb" for level in Level.values)]
+    read = [*trees, *used, "/overview/usage"]
+    found: list[tuple[str, dict[str, str]]] = [(address, {}) for address in read]
+    if role == "admin":
+        found += [(POLICY, {}), ("/fair-share/rebuild", {}), (POLICY, PREVIEW)]
+        found += [(address, organisation.typed()) for address in WEIGHTS]
+    return found
+
+
+def costs(client, organisation: Organisation, role: str) -> dict[tuple[str, str], int]:
+    """How many queries each answer takes, as a page and as the panel that htmx asks for."""
+    found = {}
+    for address, data in asked(organisation, role):
+        for kind, headers in (("page", {}), ("panel", HTMX)):
+            with CaptureQueriesContext(connection) as captured:
+                response = (
+                    client.post(address, data, headers=headers)
+                    if data
+                    else client.get(address, headers=headers)
+                )
+                assert response.status_code == 200, address
+            # What is open is another project in a larger organisation.
+            name = "opened" if address == organisation.opened else address
+            found[(name + ("preview" if data else ""), kind)] = len(captured)
+    return found
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
+def test_pages_take_at_most_twelve_however_much_is_shared_and_used(role, organisation, client, request):
+    client.force_login(request.getfixturevalue(role))
+    organisation.grow(FEW)
+    few = costs(client, organisation, role)
+    assert {page: count for page, count in few.items() if count > LIMIT} == {}
+    organisation.grow(MANY)
+    many = costs(client, organisation, role)
+    assert {page: (few[page], count) for page, count in many.items() if count > few[page]} == {}
+
+
+def test_a_branch_with_more_than_fits_costs_as_much_as_a_small_one(organisation, client, admin, monkeypatch):
+    client.force_login(admin)
+    organisation.grow(FEW)
+    small = costs(client, organisation, "viewer")
+    monkeypatch.setattr("fairshare.selectors.shares.MAX_CHILDREN", 1)
+    assert "lines are not shown" in client.get(organisation.opened).content.decode()
+    assert costs(client, organisation, "viewer") == small
+
+
+def test_usage_that_is_not_counted_yet_costs_no_more(organisation, client, viewer):
+    client.force_login(viewer)
+    organisation.grow(FEW)
+    FairShare.objects.update(usage=0)
+    assert "What was used is not counted yet." in client.get(FAIR).content.decode()
+    found = costs(client, organisation, "viewer")
+    assert {page: count for page, count in found.items() if count > LIMIT} == {}

@@ -1,0 +1,112 @@
+"""Who gets into the admin."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin as django_admin
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from lcm.domain.roles import Role
+from lcm.models import ChangeLog, User
+from tests.lcm.admin.browsing import change_url, delete_url, edit, list_url, log_of
+from tests.support.factories import PASSWORD, make_person
+
+MODELS = sorted(django_admin.site._registry, key=lambda model: model._meta.label)
+
+
+def logged_in(person):
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def test_every_model_of_lcm_is_there():
+    ours = {
+        model
+        for app in ("lcm", "scheduling", "fairshare", "observations")
+        for model in apps.get_app_config(app).get_models()
+    }
+    assert ours | {Group} == set(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("role", "is_staff"),
+    [
+        (Role.VIEWER, False),
+        (Role.OPERATOR, False),
+        (Role.ADMIN, False),
+        (Role.NONE, True),
+        (Role.VIEWER, True),
+        (Role.OPERATOR, True),
+    ],
+)
+def test_people_without_both_staff_status_and_the_role_admin_are_told_so(db, role, is_staff):
+    client = logged_in(make_person("somebody", role, is_staff=is_staff))
+    for url in (reverse("admin:index"), *map(list_url, MODELS)):
+        page = client.get(url, follow=True)
+        assert page.status_code == 403
+        assert "role Admin" in page.content.decode()
+
+
+def test_who_is_not_logged_in_is_sent_to_the_log_in_page_of_lcm(db):
+    page = Client().get(reverse("admin:index"), follow=True)
+    assert page.redirect_chain[-1][0] == "/login?next=/admin/"
+
+
+def test_who_is_closed_out_stays_out(db):
+    person = make_person("gone", Role.ADMIN, is_staff=True)
+    client = logged_in(person)
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    assert client.get(reverse("admin:index")).status_code == 302
+
+
+def test_the_way_back_after_the_log_in_stays_on_this_site(client_of_fixer):
+    login = reverse("admin:login")
+    assert client_of_fixer.get(f"{login}?next=/admin/lcm/").url == "/admin/lcm/"
+    assert client_of_fixer.get(f"{login}?next=https://evil.example/").url == "/admin/"
+
+
+@pytest.mark.parametrize("kind", ["fixer", "superuser"])
+def test_admins_on_the_staff_and_superusers_see_the_start_page(db, kind):
+    is_super = kind == "superuser"
+    person = make_person(kind, Role.NONE if is_super else Role.ADMIN, is_staff=True, is_superuser=is_super)
+    page = logged_in(person).get(reverse("admin:index"))
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert "LCM data fixes" in text
+    assert 'href="/"' in text
+    assert all(list_url(model) in text for model in MODELS)
+
+
+def test_only_superusers_make_superusers(client_of_fixer, fixer):
+    edit(client_of_fixer, fixer, is_superuser="on")
+    fixer.refresh_from_db()
+    assert not fixer.is_superuser
+
+
+def test_a_superusers_account_is_left_to_superusers(client_of_fixer):
+    boss = make_person("boss", is_superuser=True, is_staff=True)
+    password = reverse("admin:auth_user_password_change", args=[boss.pk])
+    assert client_of_fixer.get(password).status_code == 403
+    assert client_of_fixer.post(change_url(boss), {"username": "x"}).status_code == 403
+    assert client_of_fixer.get(delete_url(boss)).status_code == 403
+
+
+def test_nobody_deletes_their_own_account(client_of_fixer, fixer):
+    assert client_of_fixer.get(delete_url(fixer)).status_code == 403
+
+
+def test_the_groups_that_are_roles_stay(client_of_fixer):
+    role = Group.objects.get(name="Viewer")
+    assert client_of_fixer.post(change_url(role), {"name": "Guests"}).status_code == 403
+    assert client_of_fixer.get(delete_url(role)).status_code == 403
+
+
+def test_a_new_password_of_ones_own_is_in_the_change_log(client_of_fixer, fixer):
+    new = "another long passphrase"
+    sent = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    client_of_fixer.post(reverse("admin:password_change"), sent)
+    assert [entry.event for entry in log_of(fixer)] == ["password_changed"]
+    client_of_fixer.post(reverse("admin:password_change"), {**sent, "old_password": "wrong"})
+    assert ChangeLog.objects.count() == 1

@@ -1,0 +1,122 @@
+"""Statuses are changed by actions, and those call the services."""
+
+import re
+
+import pytest
+
+from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
+from lcm.models import DefinitionStatus, LabletSession
+from tests.lcm.admin.browsing import act, edit, list_url, log_of, said
+from tests.support.factories import make_controller, make_definition
+
+S = SessionStatus
+
+
+def status_of(session):
+    return LabletSession.objects.get(pk=session.pk).status
+
+
+def test_a_status_cannot_be_posted(client_of_fixer, session, viewer):
+    forged = {"status": "RUNNING", "attempt": 7, "status_since_0": "2020-01-01"}
+    edit(client_of_fixer, session, **forged, owner=viewer.pk)
+    fresh = LabletSession.objects.get(pk=session.pk)
+    assert (fresh.status, fresh.attempt, fresh.owner) == (S.PENDING, 1, viewer)
+    assert list(log_of(session)[-1].after) == ["owner"]
+
+
+@pytest.mark.parametrize(("action", "field"), [("cancel", "reason"), ("move", "to")])
+def test_an_action_asks_first(client_of_fixer, session, action, field):
+    page = act(client_of_fixer, action, session)
+    text = page.content.decode()
+    assert page.status_code == 200
+    assert f'name="{field}"' in text
+    assert f'value="{session.pk}"' in text
+    assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", text)
+    assert status_of(session) == S.PENDING
+
+
+@pytest.mark.parametrize("action", ["cancel", "move"])
+def test_an_action_without_a_reason_asks_again(client_of_fixer, session, action):
+    page = act(client_of_fixer, action, session, apply="yes", to="SCHEDULED", reason=" ")
+    assert "This field is required." in page.content.decode()
+    assert status_of(session) == S.PENDING
+
+
+def test_cancelling_goes_through_the_service(client_of_fixer, session, session_in):
+    running = session_in(S.RUNNING)
+    page = act(client_of_fixer, "cancel", session, running, apply="yes", reason="wrong lab")
+    assert said(page) == ["2 sessions cancelled or being stopped."]
+    assert (status_of(session), status_of(running)) == (S.CANCELLED, S.STOPPING)
+    step = session.transitions.last()
+    assert (step.to_status, step.actor, step.reason) == (S.CANCELLED, "fay", "wrong lab")
+    entry = log_of(session)[-1]
+    assert (entry.event, entry.actor, entry.reason) == ("session_transition", "fay", "wrong lab")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(old, new) for old, following in TRANSITIONS.items() for new in following]
+)
+def test_every_step_of_the_table_can_be_taken(client_of_fixer, session_in, old, new):
+    session = session_in(old)
+    page = act(client_of_fixer, "move", session, apply="yes", to=new.value, reason="stuck")
+    assert said(page) == ["1 session moved."]
+    assert status_of(session) == new
+    assert session.transitions.filter(from_status=old, to_status=new, reason="stuck").exists()
+    assert session.kernels.exists()
+
+
+def test_a_refused_step_is_told_and_the_others_go_on(client_of_fixer, session, session_in):
+    ended = session_in(S.CANCELLED)
+    page = act(client_of_fixer, "move", session, ended, apply="yes", to="SCHEDULED", reason="by hand")
+    assert sorted(said(page)) == sorted(
+        ["1 session moved.", f"{ended} is cancelled and cannot become scheduled: that is final."]
+    )
+    assert (status_of(session), status_of(ended)) == (S.SCHEDULED, S.CANCELLED)
+    assert log_of(ended)[-1].after == {"status": "CANCELLED"}
+
+
+def test_many_refusals_are_summed_up(client_of_fixer, session_in, monkeypatch):
+    monkeypatch.setattr("lcm.admin.actions.REFUSALS_SHOWN", 1)
+    ended = [session_in(S.CANCELLED) for _ in range(3)]
+    page = act(client_of_fixer, "cancel", *ended, apply="yes", reason="again")
+    assert said(page)[1:] == ["2 more were refused."]
+
+
+def test_more_than_a_page_can_tell_about_are_not_taken_at_once(
+    client_of_fixer, session, session_in, monkeypatch
+):
+    monkeypatch.setattr("lcm.admin.actions.AT_ONCE", 1)
+    page = act(client_of_fixer, "cancel", session, session_in(S.PENDING), apply="yes", reason="all")
+    assert said(page) == ["Choose 1 at most at a time; nothing has been changed."]
+    assert status_of(session) == S.PENDING
+
+
+def test_definitions_are_activated_and_deprecated(client_of_fixer, definition):
+    active = make_definition("other")
+    page = act(client_of_fixer, "activate", definition, active)
+    assert sorted(said(page)) == ["1 definition set to active.", "other v1.0 is active already."]
+    assert 'name="reason"' in act(client_of_fixer, "deprecate", definition).content.decode()
+    page = act(client_of_fixer, "deprecate", definition, apply="yes", reason="new term")
+    assert said(page) == ["1 definition set to deprecated."]
+    definition.refresh_from_db()
+    assert definition.status == DefinitionStatus.DEPRECATED
+    assert [entry.event for entry in log_of(definition)[1:]] == ["definition_status"] * 2
+    assert {entry.actor for entry in log_of(definition)[1:]} == {"fay"}
+    assert log_of(definition)[-1].reason == "new term"
+
+
+def test_tokens_are_revoked_with_a_reason(client_of_fixer, db):
+    token = make_controller("controller-eu", "pool:cml-eu").token
+    assert 'name="reason"' in act(client_of_fixer, "revoke", token).content.decode()
+    assert said(act(client_of_fixer, "revoke", token, apply="yes", reason="lost")) == ["1 token revoked."]
+    token.refresh_from_db()
+    assert token.state == "revoked"
+    assert (log_of(token)[-1].event, log_of(token)[-1].reason) == ("token_revoked", "lost")
+    again = act(client_of_fixer, "revoke", token, apply="yes", reason="lost")
+    assert said(again) == ["The token controller-eu has been revoked already."]
+
+
+def test_an_action_chosen_below_the_list_is_the_one_asked_about(client_of_fixer, session):
+    chosen = {"action": ["", "move"], "index": 1, "_selected_action": [str(session.pk)]}
+    page = client_of_fixer.post(list_url(session), chosen)
+    assert page.context["action"] == "move"

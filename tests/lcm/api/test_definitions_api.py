@@ -1,0 +1,316 @@
+"""Definitions over the API."""
+
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+
+from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
+from lcm.services.definitions import revise_definition
+from tests.support.factories import LAB
+
+DEFINITIONS = "/api/lablet-definitions/"
+IMPORT = f"{DEFINITIONS}import/"
+HOST_TWICE = LAB.replace("label: r2", "label: r1")
+LINK_TO_NOWHERE = LAB.replace("n2: n1", "n2: n9")
+
+
+@pytest.fixture
+def path(definition):
+    return f"{DEFINITIONS}{definition.pk}/"
+
+
+@pytest.fixture
+def second_revision(definition, as_admin, now):
+    return revise_definition(
+        definition=definition,
+        requirements={"cpu_cores": Decimal(8)},
+        based_on=1,
+        reason="labs were slow",
+        actor=as_admin,
+        now=now,
+    )
+
+
+def nothing_is_saved():
+    return not any(model.objects.exists() for model in (LabletDefinition, DefinitionRevision, ChangeLog))
+
+
+def test_a_dry_run_says_what_was_understood_and_saves_nothing(api, admin):
+    answer = api(admin).post(IMPORT, {"topology": LAB, "dry_run": True})
+    assert answer.status_code == 200
+    assert answer.json()["definition"] is None
+    understood = answer.json()["understood"]
+    assert (understood["title"], understood["node_count"]) == ("Branch office", 3)
+    assert [node["label"] for node in understood["nodes"]] == ["r1", "r2", "host"]
+    assert [port["name"] for port in understood["ports"]] == ["r1_serial", "host_pat"]
+    assert Decimal(understood["requirements"]["memory_gb"]) == Decimal("3.5")
+    assert nothing_is_saved()
+
+
+def test_a_dry_run_names_what_was_assumed(api, admin):
+    text = LAB.replace("ram: 512, ", "")
+    understood = api(admin).post(IMPORT, {"topology": text, "dry_run": True}).json()["understood"]
+    assert understood["assumptions"] == [
+        "host (alpine): RAM is not given, assumed 512 MB as usual for alpine",
+    ]
+
+
+def test_a_good_topology_is_saved(api, admin):
+    answer = api(admin).post(IMPORT, {"topology": LAB, "name": "branch-office", "max_duration": "04:00:00"})
+    assert answer.status_code == 201
+    made = answer.json()["definition"]
+    assert (made["name"], made["status"], made["revision"]) == ("branch-office", "draft", 1)
+    assert (made["max_duration"], made["requirements"]["cpu_cores"]) == ("04:00:00", "4.00")
+    assert LabletDefinition.objects.get().pk.hex == made["id"].replace("-", "")
+    assert ChangeLog.objects.get().actor == "ada"
+
+
+def test_requirements_may_be_given(api, admin):
+    asked = {"topology": LAB, "name": "branch-office", "requirements": {"gpu": "1.5"}}
+    assert api(admin).post(IMPORT, asked).json()["definition"]["requirements"] == {
+        "cpu_cores": "4.00",
+        "memory_gb": "3.50",
+        "storage_gb": "7.00",
+        "gpu": "1.50",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("nodes: [", "topology"),
+        ("nodes: []", "topology.nodes"),
+        ("!!python/object/apply:os.system ['true']", "topology"),
+        (HOST_TWICE, "topology.nodes[1].label"),
+        (LINK_TO_NOWHERE, "topology.links[0].n2"),
+        (LAB.replace("2022:22", "70000:22"), "topology.nodes[2].tags[0]"),
+        ("", "topology"),
+        (None, "topology"),
+        ("a: \x00", "topology"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_bad_topology_is_refused_with_the_place_of_the_fault(text, field, dry_run, api, admin):
+    answer = api(admin).post(IMPORT, {"topology": text, "name": "bad", "dry_run": dry_run})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert field in answer.json()["details"]
+    assert nothing_is_saved()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": None}, "name"),
+        ({"name": "Branch Office"}, "name"),
+        ({"status": "secret"}, "status"),
+        ({"placement": "anywhere"}, "placement"),
+        ({"max_duration": "0"}, "max_duration"),
+        ({"max_duration": "a while"}, "max_duration"),
+        ({"max_duration": "999999999 00:00:00"}, "max_duration"),
+        ({"requirements": {"cpu_cores": "-1"}}, "requirements"),
+        ({"requirements": {"cpu_cores": "NaN"}}, "requirements"),
+    ],
+)
+def test_a_bad_field_is_refused_and_nothing_is_saved(change, field, api, admin):
+    client = api(admin, raise_request_exception=False)
+    answer = client.post(IMPORT, {"topology": LAB, "name": "branch-office"} | change)
+    assert answer.status_code == 400
+    assert list(answer.json()["details"]) == [field]
+    assert nothing_is_saved()
+
+
+def test_a_name_is_needed_to_save(api, admin):
+    answer = api(admin).post(IMPORT, {"topology": LAB})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["name"])
+
+
+def test_the_detail_has_everything(api, operator, path):
+    body = api(operator).get(path).json()
+    assert body["topology_yaml"] == LAB
+    assert [len(body[each]) for each in ("nodes", "links", "port_template")] == [3, 2, 2]
+    assert body["requirements"]["storage_gb"] == "7.00"
+
+
+def test_the_list_leaves_out_the_long_parts(api, viewer, definition):
+    (row,) = api(viewer).get(DEFINITIONS).json()["results"]
+    assert row["name"] == "branch-office"
+    assert not {"topology_yaml", "nodes", "links", "port_template"} & set(row)
+
+
+def test_an_edit_changes_what_it_names(api, admin, definition, path):
+    answer = api(admin).patch(path, {"pool": "cml-us", "preemptible": True})
+    assert (answer.status_code, answer.json()["pool"]) == (200, "cml-us")
+    definition.refresh_from_db()
+    assert (definition.pool, definition.preemptible, definition.system) == ("cml-us", True, "cml")
+
+
+def test_the_reason_of_an_edit_is_kept_where_it_is_given(api, admin, path):
+    assert api(admin).patch(path, {"pool": "cml-us", "reason": "EU is full"}).status_code == 200
+    assert ChangeLog.objects.get(event="definition_edited").reason == "EU is full"
+
+
+@pytest.mark.parametrize(("field", "value"), [("max_duration", "0"), ("placement", "x"), ("pool", "p" * 64)])
+def test_an_edit_that_cannot_be(field, value, api, admin, path):
+    answer = api(admin).patch(path, {field: value})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+
+
+def test_the_status_is_changed_with_a_reason(api, admin, definition, path):
+    answer = api(admin).post(f"{path}status/", {"status": "active", "reason": "tested"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "active")
+    assert ChangeLog.objects.get(event="definition_status").reason == "tested"
+    assert api(admin).post(f"{path}status/", {"status": "active"}).status_code == 409
+    assert api(admin).post(f"{path}status/", {"status": "secret"}).status_code == 400
+    bare = api(admin).post(f"{path}status/", {"status": "deprecated"})
+    assert (bare.status_code, list(bare.json()["details"])) == (400, ["reason"])
+
+
+def test_a_change_of_requirements_is_applied(api, admin, path):
+    asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
+    answer = api(admin).post(f"{path}revise/", asked)
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["number"], body["basis"], body["actor"], body["reverts"]) == (2, "custom", "ada", None)
+    assert body["requirements"]["cpu_cores"] == "8.00"
+    assert body["before"]["requirements"]["cpu_cores"] == "4.00"
+    assert api(admin).get(path).json()["revision"] == 2
+
+
+def test_a_change_thought_out_for_an_older_revision_is_a_conflict(api, admin, path, second_revision):
+    asked = {"requirements": {"cpu_cores": "6"}, "based_on": 1, "reason": "labs were slow"}
+    answer = api(admin).post(f"{path}revise/", asked)
+    assert answer.status_code == 409
+    assert answer.json()["details"] == {"current": 2, "based_on": 1}
+
+
+@pytest.mark.parametrize("missing", ["requirements", "based_on", "reason"])
+def test_a_change_needs_all_its_parts(missing, api, admin, path):
+    asked = {"requirements": {"cpu_cores": "8"}, "based_on": 1, "reason": "labs were slow"}
+    del asked[missing]
+    answer = api(admin).post(f"{path}revise/", asked)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [missing])
+    assert DefinitionRevision.objects.count() == 1
+
+
+def test_a_change_that_changes_nothing_is_refused(api, admin, path):
+    asked = {"requirements": {"cpu_cores": "4"}, "based_on": 1, "reason": "labs were slow"}
+    answer = api(admin).post(f"{path}revise/", asked)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["requirements"])
+
+
+def test_revisions_are_listed_newest_first(api, viewer, path, second_revision):
+    rows = api(viewer).get(f"{path}revisions/").json()["results"]
+    assert [(row["number"], row["reason"]) for row in rows] == [
+        (2, "labs were slow"),
+        (1, "Estimated from the topology"),
+    ]
+
+
+def test_a_revision_is_reverted_by_a_new_one(api, admin, path, second_revision):
+    answer = api(admin).post(f"{path}revisions/1/revert/", {"based_on": 2, "reason": "too much"})
+    assert answer.status_code == 201
+    assert (answer.json()["number"], answer.json()["reverts"]) == (3, 2)
+    assert answer.json()["requirements"]["cpu_cores"] == "4.00"
+
+
+@pytest.mark.parametrize(("number", "based_on", "status"), [(7, 2, 404), (1, 1, 409), (2, 2, 400)])
+def test_a_revert_that_cannot_be(number, based_on, status, api, admin, path, second_revision):
+    answer = api(admin).post(f"{path}revisions/{number}/revert/", {"based_on": based_on, "reason": "x"})
+    assert answer.status_code == status
+    assert DefinitionRevision.objects.count() == 2
+
+
+def test_revisions_come_in_pages_newest_first(api, viewer, definition, path, now):
+    first = definition.current_revision
+    fields = {field.attname: getattr(first, field.attname) for field in first._meta.concrete_fields}
+    more = [DefinitionRevision(**fields | {"id": uuid4(), "number": number}) for number in range(2, 52)]
+    DefinitionRevision.objects.bulk_create(more)
+    page = api(viewer).get(f"{path}revisions/").json()
+    assert [row["number"] for row in page["results"]] == list(range(51, 1, -1))
+    last = api(viewer).get(page["next"]).json()
+    assert ([row["number"] for row in last["results"]], last["next"]) == ([1], None)
+
+
+def test_a_definition_without_sessions_is_deleted(api, admin, path):
+    assert api(admin).delete(path, {"reason": "never used"}).status_code == 204
+    assert not LabletDefinition.objects.exists()
+    assert api(admin).get(path).status_code == 404
+
+
+def test_a_definition_with_sessions_is_not(api, admin, session):
+    answer = api(admin).delete(f"{DEFINITIONS}{session.definition.pk}/?reason=old")
+    assert answer.status_code == 409
+    assert "1 session" in answer.json()["message"]
+    assert api(admin).get(f"{DEFINITIONS}{session.definition.pk}/").json()["revision"] == 1
+
+
+@pytest.mark.parametrize("who", ["viewer", "operator", "stranger"])
+def test_changes_are_for_admins(who, api, definition, path, request):
+    client = api(request.getfixturevalue(who))
+    answers = [
+        client.post(IMPORT, {"topology": LAB, "name": "x"}),
+        client.patch(path, {"pool": "x"}),
+        client.delete(path),
+        client.post(f"{path}status/", {"status": "active"}),
+        client.post(f"{path}revise/", {}),
+        client.post(f"{path}revisions/1/revert/", {}),
+    ]
+    assert {answer.status_code for answer in answers} == {403}
+
+
+NEW = {"name": "web-shop", "requirements": {"cpu_cores": "3", "memory_gb": "4"}}
+WEB = {"label": "web", "node_definition": "nginx"}
+PORT = {"node_label": "web", "protocol": "http", "outside": 8080, "inside": 80}
+
+
+def test_a_definition_is_created_without_a_topology(api, admin):
+    database = {"label": "db", "cpu_cores": "2"}
+    nodes = [{**WEB, "cpu_cores": "1"}, database]
+    body = {**NEW, "nodes": nodes, "port_template": [PORT], "status": "active", "system": "containers"}
+    answer = api(admin).post(DEFINITIONS, body)
+    assert answer.status_code == 201, answer.json()
+    made = answer.json()
+    assert (made["topology_yaml"], made["node_count"], made["revision"], made["links"]) == ("", 2, 1, [])
+    assert [port["name"] for port in made["port_template"]] == ["web_http"]
+    shown = [(node["label"], node["node_definition"], node["memory_mb"]) for node in made["nodes"]]
+    assert shown == [("web", "nginx", 2048), ("db", "containers", 2048)]
+    assert [Decimal(node["cpu_cores"]) for node in made["nodes"]] == [1, 2]
+    assert ChangeLog.objects.get(event="definition_created").object_id == made["id"]
+    for path in (f"{DEFINITIONS}{made['id']}/", f"/definitions/{made['id']}/"):
+        assert api(admin).get(path).status_code == 200
+
+
+def test_a_definition_without_nodes_has_one_with_its_name(api, admin):
+    made = api(admin).post(DEFINITIONS, {**NEW, "port_template": [{**PORT, "node_label": "web-shop"}]}).json()
+    assert [(node["label"], node["node_definition"]) for node in made["nodes"]] == [("web-shop", "cml")]
+    assert made["requirements"] == {
+        "cpu_cores": "3.00",
+        "memory_gb": "4.00",
+        "storage_gb": "0.00",
+        "gpu": "0.00",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "text"),
+    [
+        ({"requirements": {"cpu_cores": "3"}}, "requirements", "memory_gb"),
+        ({"requirements": {"cpu_cores": "0", "memory_gb": "4"}}, "requirements", "cpu_cores"),
+        ({"nodes": []}, "nodes", "empty"),
+        ({"nodes": [WEB, WEB]}, "nodes", "Several nodes have the label “web”."),
+        ({"port_template": [PORT]}, "port_template", "There is no node “web”."),
+        (
+            {"nodes": [WEB], "port_template": [PORT, PORT]},
+            "port_template",
+            "8080/tcp is already used by web (port 1).",
+        ),
+        ({"nodes": [WEB], "port_template": [{**PORT, "transport": "udp"}]}, "port_template", "is not of the"),
+        ({"name": "Not a name"}, "name", ""),
+    ],
+)
+def test_a_wrong_definition_without_a_topology_is_refused_by_field(change, field, text, api, admin):
+    answer = api(admin).post(DEFINITIONS, {**NEW, **change})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    assert text in str(answer.json()["details"])
+    assert nothing_is_saved()

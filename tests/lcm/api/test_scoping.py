@@ -1,0 +1,116 @@
+"""One controller cannot see another's, and controllers and people have their own ways in."""
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletSession, SessionTransition
+from tests.support.factories import make_controller
+
+INTERNAL = "/api/internal/lablet-sessions/"
+SHARED = "/api/lablet-sessions/"
+
+
+@pytest.fixture
+def eu(session_in):
+    return session_in(SessionStatus.RUNNING, pool="cml-eu")
+
+
+@pytest.fixture
+def us(session_in):
+    return session_in(SessionStatus.RUNNING, pool="cml-us")
+
+
+def listed(client, path, **filters):
+    return {row["id"] for row in client.get(path, filters).json()["results"]}
+
+
+@pytest.mark.parametrize("path", [INTERNAL, SHARED])
+def test_a_controller_lists_the_sessions_of_its_pools_only(path, api, controller, other_controller, eu, us):
+    assert listed(api(controller), path) == {str(eu.pk)}
+    assert listed(api(other_controller), path) == {str(us.pk)}
+
+
+@pytest.mark.parametrize("path", [INTERNAL, SHARED])
+def test_a_filter_does_not_widen_what_is_seen(path, api, controller, eu, us):
+    client = api(controller)
+    assert listed(client, path, pool="cml-us") == set()
+    assert listed(client, path, q=us.pk.hex[:8]) == set()
+    assert listed(client, path, owner=us.owner.pk) == {str(eu.pk)}
+
+
+def test_a_controller_of_two_pools_sees_both(api, eu, us):
+    both = make_controller("both", "pool:cml-eu", "pool:cml-us")
+    assert listed(api(both), INTERNAL) == {str(eu.pk), str(us.pk)}
+
+
+def test_a_token_of_another_kind_of_scope_is_no_controller_s(api, eu, us):
+    answer = api(make_controller("site", "site:cml-eu")).get(INTERNAL)
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
+
+
+def test_a_session_in_no_pool_is_no_controller_s(api, controller, session_in, eu):
+    LabletSession.objects.filter(pk=eu.pk).update(pool="")
+    assert listed(api(controller), INTERNAL) == set()
+
+
+@pytest.mark.parametrize("path", [INTERNAL, SHARED])
+def test_another_s_session_is_not_there(path, api, controller, other_controller, eu):
+    assert api(controller).get(f"{path}{eu.pk}/").status_code == 200
+    answer = api(other_controller).get(f"{path}{eu.pk}/")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_another_s_session_cannot_be_moved(api, other_controller, eu):
+    steps = SessionTransition.objects.count()
+    answer = api(other_controller).post(f"{INTERNAL}{eu.pk}/transitions/", {"to_status": "COLLECTING"})
+    assert answer.status_code == 404
+    eu.refresh_from_db()
+    assert (eu.status, SessionTransition.objects.count()) == ("RUNNING", steps)
+
+
+def test_a_controller_moves_its_own_and_is_named(api, controller, eu):
+    path = f"{INTERNAL}{eu.pk}/transitions/"
+    answer = api(controller).post(path, {"to_status": "COLLECTING", "reason": "timeslot over"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "COLLECTING")
+    step = eu.transitions.get(to_status="COLLECTING")
+    assert (step.actor, step.reason) == ("controller controller-eu", "timeslot over")
+    entry = ChangeLog.objects.get(reason="timeslot over")
+    assert (entry.user_id, entry.token_id) == (None, controller.token.pk)
+
+
+PEOPLES = [
+    ("get", "/api/lablet-definitions/"),
+    ("get", "/api/domains/"),
+    ("get", "/api/projects/"),
+    ("get", "/api/users/"),
+    ("get", "/api/tokens/"),
+    ("get", "/api/changes/"),
+    ("get", "/api/schema"),
+    ("post", "/api/lablet-sessions/"),
+    ("post", "/api/lablet-definitions/import/"),
+    ("post", "/api/domains/"),
+    ("post", "/api/projects/"),
+    ("post", "/api/tokens/"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), PEOPLES)
+def test_a_controller_may_not_use_what_is_for_people(method, path, api, controller):
+    assert getattr(api(controller), method)(path).status_code == 403
+
+
+@pytest.mark.parametrize("step", ["cancel", "extend"])
+def test_a_controller_may_not_cancel_or_extend(step, api, controller, eu):
+    assert api(controller).post(f"{SHARED}{eu.pk}/{step}/", {"reason": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize("who", ["viewer", "operator", "admin"])
+def test_people_may_not_use_what_is_for_controllers(who, api, eu, request):
+    client = api(request.getfixturevalue(who))
+    assert client.get(INTERNAL).status_code == 403
+    assert client.get(f"{INTERNAL}{eu.pk}/").status_code == 403
+    assert client.post(f"{INTERNAL}{eu.pk}/transitions/", {"to_status": "COLLECTING"}).status_code == 403
+
+
+def test_people_see_the_sessions_of_all_pools(api, viewer, eu, us):
+    assert listed(api(viewer), SHARED) == {str(eu.pk), str(us.pk)}

@@ -1,0 +1,242 @@
+"""Sessions over the API: asking, reading, cancelling, extending, and a controller's steps."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.lifecycle import TRANSITIONS, SessionStatus
+from lcm.models import LabletSession, SessionTransition
+from tests.support.factories import make_project
+
+S = SessionStatus
+SESSIONS = "/api/lablet-sessions/"
+INTERNAL = "/api/internal/lablet-sessions/"
+
+
+@pytest.fixture
+def asked(active_definition, project, now):
+    return {
+        "definition": str(active_definition.pk),
+        "project": str(project.pk),
+        "ends_at": (now + timedelta(hours=2)).isoformat(),
+    }
+
+
+def test_a_session_is_asked_for_by_and_for_the_caller_from_now_on(api, operator, asked, now):
+    answer = api(operator).post(SESSIONS, asked)
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["owner_name"], body["status"], body["priority"]) == ("otto", "PENDING", 50)
+    assert (body["definition_name"], body["domain_name"], body["project_name"]) == (
+        "campus",
+        "academy",
+        "ccna",
+    )
+    assert (body["revision"], body["attempt"], body["pool"]) == (1, 1, "cml-eu")
+    session = LabletSession.objects.get(pk=body["id"])
+    assert abs(session.starts_at - now) < timedelta(minutes=1)
+
+
+def test_the_answer_has_kernels_requirements_and_history(api, operator, asked):
+    body = api(operator).post(SESSIONS, asked).json()
+    assert body["requirements"]["cpu_cores"] == "4.00"
+    assert {kernel["node_label"]: kernel["cpu_cores"] for kernel in body["kernels"]} == {
+        "host": "1.00",
+        "r1": "2.00",
+        "r2": "1.00",
+    }
+    assert [(step["from_status"], step["to_status"], step["actor"]) for step in body["transitions"]] == [
+        ("", "PENDING", "otto")
+    ]
+
+
+def test_a_session_is_asked_for_someone_else_later_with_a_priority(api, operator, viewer, asked, now):
+    later = now + timedelta(days=1)
+    timeslot = {"starts_at": later.isoformat(), "ends_at": (later + timedelta(hours=1)).isoformat()}
+    body = api(operator).post(SESSIONS, asked | timeslot | {"owner": str(viewer.pk), "priority": 90}).json()
+    assert (body["owner_name"], body["priority"]) == ("vera", 90)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"definition": "nonsense"}, "definition"),
+        ({"definition": "00000000-0000-0000-0000-000000000000"}, "definition"),
+        ({"project": None}, "project"),
+        ({"owner": "vera"}, "owner"),
+        ({"ends_at": "soon"}, "ends_at"),
+        ({"ends_at": "2020-01-01T00:00:00Z"}, "ends_at"),
+        ({"ends_at": "9999-12-31T00:00:00Z"}, "ends_at"),
+        ({"starts_at": "2020-01-01T00:00:00Z"}, "starts_at"),
+        ({"priority": 51}, "priority"),
+        ({"pool": "p" * 64}, "pool"),
+        ({"pool": "a\x00b"}, "pool"),
+    ],
+)
+def test_a_request_that_cannot_be(change, field, api, operator, asked):
+    answer = api(operator).post(SESSIONS, asked | change)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])
+    assert not LabletSession.objects.exists()
+
+
+def test_the_owner_has_to_be_a_member(api, operator, asked):
+    answer = api(operator).post(SESSIONS, asked | {"project": str(make_project("academy", "ccnp").pk)})
+    assert answer.json()["details"] == {"owner": ["otto is not a member of academy / ccnp."]}
+
+
+@pytest.mark.parametrize(
+    ("who", "status"), [("viewer", 403), ("stranger", 403), ("operator", 201), ("admin", 400)]
+)
+def test_asking_is_for_operators(who, status, api, asked, request):
+    assert api(request.getfixturevalue(who)).post(SESSIONS, asked).status_code == status
+
+
+def test_a_viewer_reads(api, viewer, session):
+    client = api(viewer)
+    assert [row["id"] for row in client.get(SESSIONS).json()["results"]] == [str(session.pk)]
+    assert client.get(f"{SESSIONS}{session.pk}/").json()["id"] == str(session.pk)
+
+
+def test_a_session_is_cancelled_with_a_reason(api, operator, session):
+    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", {"reason": "course moved"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "CANCELLED")
+    assert answer.json()["transitions"][-1]["reason"] == "course moved"
+    assert {kernel["status"] for kernel in answer.json()["kernels"]} == {"TERMINATED"}
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "  "}, {"reason": "x" * 501}])
+def test_cancelling_needs_a_reason(body, api, operator, session):
+    answer = api(operator).post(f"{SESSIONS}{session.pk}/cancel/", body)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+
+
+def test_a_session_is_cancelled_once(api, operator, session):
+    path = f"{SESSIONS}{session.pk}/cancel/"
+    statuses = [api(operator).post(path, {"reason": "late"}).status_code for _ in range(2)]
+    assert statuses == [200, 409]
+
+
+def test_a_session_is_extended(api, operator, session, now):
+    later = now + timedelta(hours=5)
+    answer = api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later.isoformat()})
+    assert answer.status_code == 200
+    session.refresh_from_db()
+    assert session.ends_at == later
+
+
+@pytest.mark.parametrize(("hours", "status"), [(1, 400), (9, 400), (3, 200)])
+def test_an_extension_has_its_bounds(hours, status, api, operator, session, now):
+    later = (now + timedelta(hours=hours)).isoformat()
+    assert api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later}).status_code == status
+
+
+def test_what_has_ended_is_not_extended(api, operator, session_in, now):
+    session = session_in(S.TERMINATED)
+    later = (now + timedelta(hours=3)).isoformat()
+    assert api(operator).post(f"{SESSIONS}{session.pk}/extend/", {"ends_at": later}).status_code == 409
+
+
+@pytest.mark.parametrize("step", ["cancel", "extend"])
+@pytest.mark.parametrize("who", ["viewer", "stranger"])
+def test_changing_is_for_operators(step, who, api, session, request):
+    client = api(request.getfixturevalue(who))
+    assert client.post(f"{SESSIONS}{session.pk}/{step}/", {"reason": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", ""])
+def test_times_are_in_utc_whatever_zone_is_set(zone, api, viewer, session, settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+    viewer.time_zone = zone
+    viewer.save()
+    body = api(viewer).get(f"{SESSIONS}{session.pk}/").json()
+    assert body["starts_at"].endswith("Z")
+    assert body["transitions"][0]["at"].endswith("Z")
+
+
+def step(client, session, to, **more):
+    return client.post(f"{INTERNAL}{session.pk}/transitions/", {"to_status": to, **more})
+
+
+def test_a_controller_takes_a_session_through_its_life(api, controller, session):
+    client = api(controller)
+    for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"):
+        answer = step(client, session, status)
+        assert (answer.status_code, answer.json()["status"]) == (200, status)
+    assert session.transitions.count() == 8
+
+
+@pytest.mark.parametrize("status", S)
+def test_a_step_out_of_the_table_is_a_conflict_that_says_what_is_allowed(status, api, controller, session_in):
+    session = session_in(status)
+    steps = SessionTransition.objects.count()
+    refused = [to for to in S if to not in TRANSITIONS[status]]
+    for to in refused:
+        answer = step(api(controller), session, to)
+        assert answer.status_code == 409
+        assert answer.json()["details"] == {"status": status, "allowed": list(TRANSITIONS[status])}
+    assert SessionTransition.objects.count() == steps
+
+
+def test_a_step_from_where_the_session_is_no_more_is_a_conflict(api, controller, session_in):
+    session = session_in(S.COLLECTING)
+    answer = step(api(controller), session, "STOPPING", from_status="RUNNING")
+    assert answer.status_code == 409
+    assert answer.json()["details"] == {"status": "COLLECTING", "allowed": ["STOPPING"]}
+    session.refresh_from_db()
+    assert session.status == S.COLLECTING
+
+
+def test_a_step_decided_on_an_end_that_was_extended_is_a_conflict(api, controller, session_in):
+    session = session_in(S.RUNNING)
+    end, client = session.ends_at, api(controller)
+    LabletSession.objects.filter(pk=session.pk).update(ends_at=end + timedelta(minutes=5))
+    answer = step(client, session, "COLLECTING", ends_at=end.isoformat())
+    new_end = (end + timedelta(minutes=5)).isoformat()
+    assert (answer.status_code, answer.json()["details"]["ends_at"]) == (409, new_end)
+    assert f"its timeslot now ends at {new_end}" in answer.json()["message"]
+    shown = client.get(f"/api/internal/lablet-sessions/{session.pk}").json()
+    assert shown["status"] == "RUNNING"
+    assert step(client, session, "COLLECTING", ends_at=shown["ends_at"]).status_code == 200
+
+
+def test_a_repeated_step_has_the_end_to_the_microsecond(api, controller, session_in):
+    session = session_in(S.RUNNING)
+    LabletSession.objects.filter(pk=session.pk).update(ends_at=session.ends_at.replace(microsecond=123456))
+    address = f"{INTERNAL}{session.pk}/transitions/"
+    client = api(controller)
+    first, second = (
+        client.post(address, {"to_status": "STOPPING"}, HTTP_IDEMPOTENCY_KEY="one") for _ in range(2)
+    )
+    assert second["Idempotency-Replayed"] == "true"
+    assert second.json() == first.json()
+
+
+def test_a_refusal_does_not_offer_what_it_refuses(api, controller, session_in):
+    answer = step(api(controller), session_in(S.COLLECTING), "STOPPING", from_status="RUNNING")
+    assert "it can become stopping" not in answer.json()["message"]
+
+
+def test_a_refusal_says_where_the_session_is_not_where_it_was_believed(api, controller, session_in):
+    answer = step(api(controller), session_in(S.READY), "RUNNING", from_status="PENDING")
+    assert answer.status_code == 409
+    assert answer.json()["details"] == {"status": "READY", "allowed": ["RUNNING", "STOPPING"]}
+
+
+def test_a_step_from_where_the_session_is_goes_through(api, controller, session_in):
+    session = session_in(S.RUNNING)
+    assert step(api(controller), session, "STOPPING", from_status="RUNNING").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "to_status"),
+        ({"to_status": "LOST"}, "to_status"),
+        ({"to_status": "running"}, "to_status"),
+        ({"to_status": "READY", "from_status": "LOST"}, "from_status"),
+        ({"to_status": "SCHEDULED", "reason": "x" * 501}, "reason"),
+    ],
+)
+def test_a_step_that_cannot_be_read(body, field, api, controller, session):
+    answer = api(controller).post(f"{INTERNAL}{session.pk}/transitions/", body)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [field])

@@ -1,0 +1,115 @@
+"""The name of a controller, its leases and its scrape address belong to the token it reports with."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.models import ApiToken
+from observations.models import Presence
+from scheduling.models import Pool, ProcessLease
+from tests.support.factories import make_controller
+
+HOLD, RELEASE = "/api/internal/leases/hold", "/api/internal/leases/release"
+HIS, FORGED = "10.0.0.9:9108", "203.0.113.66:80"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def pools(active_definition):
+    return {name: Pool.objects.get(name=name) for name in ("cml-eu", "cml-us")}
+
+
+@pytest.fixture
+def held(api, controller):
+    """The controller of cml-eu serves its pool as `eu-1`."""
+    answer = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": HIS})
+    assert answer.json()[0]["held"]
+    return controller
+
+
+def addresses():
+    return dict(Presence.objects.values_list("name", "address"))
+
+
+def holders():
+    return dict(ProcessLease.objects.values_list("name", "holder"))
+
+
+@pytest.mark.parametrize("pool", ["pool:cml-us", "pool:cml-eu"])
+@pytest.mark.parametrize(("path", "body"), [(HOLD, {"metrics_address": FORGED}), (HOLD, {}), (RELEASE, {})])
+def test_a_name_that_another_token_holds_is_refused(api, held, pool, path, body):
+    answer = api(make_controller("rival", pool)).post(path, {"holder": "eu-1", **body})
+    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
+    assert "The name “eu-1” belongs to the token of another controller." in answer.json()["message"]
+    assert addresses() == {"eu-1": HIS}
+    assert holders() == {"controller:cml-eu": "eu-1"}
+
+
+def test_a_token_may_run_several_controllers(api, held):
+    answer = api(held).post(HOLD, {"holder": "eu-2", "metrics_address": "10.0.0.10:9108"})
+    assert (answer.json()[0]["held"], answer.json()[0]["holder"]) == (False, "eu-1")
+    assert addresses() == {"eu-1": HIS, "eu-2": "10.0.0.10:9108"}
+
+
+# What happened to the former token, the pool of the new one, and whether the new one gets the name.
+TAKEOVERS = [
+    ("valid", "pool:cml-eu", False),
+    ("revoked", "pool:cml-eu", True),
+    ("revoked", "pool:cml-us", True),
+    ("expired", "pool:cml-eu", True),
+    ("silent", "pool:cml-eu", True),
+    ("silent", "pool:cml-us", False),
+    ("ended", "pool:cml-eu", True),
+    ("ended", "pool:cml-us", False),
+]
+
+
+@pytest.mark.parametrize(("former", "pool", "taken"), TAKEOVERS)
+def test_a_new_token_takes_the_name_over_when_the_former_one_is_done(api, held, now, former, pool, taken):
+    changes = {"revoked": {"revoked_at": now}, "expired": {"expires_at": now - timedelta(seconds=1)}}
+    ApiToken.objects.filter(pk=held.token.pk).update(**changes.get(former, {"last_used_at": now}))
+    if former == "silent":
+        Presence.objects.update(seen_at=now - timedelta(seconds=31))
+    if former == "ended":
+        assert api(held).post(RELEASE, {"holder": "eu-1"}).status_code == 204
+    renewed = make_controller("renewed", pool)
+    answer = api(renewed).post(HOLD, {"holder": "eu-1", "metrics_address": "10.0.0.11:9108"})
+    assert (answer.status_code == 200, Presence.objects.get().token == renewed.token) == (taken, taken)
+    kept = "" if former == "ended" else HIS
+    assert addresses() == {"eu-1": "10.0.0.11:9108" if taken else kept}
+
+
+def test_a_token_whose_pools_do_not_exist_registers_nothing(api):
+    answer = api(make_controller("lost", "pool:nowhere")).post(
+        HOLD, {"holder": "lost", "metrics_address": FORGED}
+    )
+    assert (answer.status_code, answer.json()) == (200, [])
+    assert (addresses(), holders()) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("worker_1.example.org:9108", 200),
+        ("[2001:db8::9]:65535", 200),
+        ("user@10.0.0.9:9108", 400),
+        ("10.0.0.9:0", 400),
+        ("10.0.0.9:65536", 400),
+        ("10.0.0.9:9108/metrics", 400),
+        ("10.0.0.9?x=:9108", 400),
+        ("http://10.0.0.9:9108", 400),
+    ],
+)
+def test_a_metrics_address_is_a_host_and_a_port(api, controller, address, status):
+    answer = api(controller).post(HOLD, {"holder": "eu-1", "metrics_address": address})
+    assert answer.status_code == status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_tokens_that_claim_a_name_at_once_do_not_both_get_it(api, at_once, held, now):
+    Presence.objects.update(seen_at=now - timedelta(minutes=5))
+    rivals = [make_controller(name, "pool:cml-eu") for name in ("left", "right")]
+    answers = at_once(
+        *(lambda each=each: api(each).post(HOLD, {"holder": "eu-1"}).status_code for each in rivals)
+    )
+    assert sorted(answers) == [200, 409]

@@ -1,0 +1,233 @@
+"""The hub and its window: one look for all who wait, nobody missed, nobody woken for nothing."""
+
+import asyncio
+from itertools import pairwise
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.api.watch import hub as hub_module
+from lcm.api.watch import long_poll, window
+from lcm.api.watch.hub import FeedHub
+from lcm.api.watch.long_poll import watch
+from lcm.api.watch.subscription import Subscription
+from lcm.api.watch.window import FeedWindow
+from lcm.domain.access import ControllerScope
+from lcm.domain.errors import Gone
+from lcm.events.change_feed_reader import FeedBounds, FeedChange
+
+EU, US = ControllerScope(("eu",)), ControllerScope(("us",))
+
+
+def change(revision, pool="eu"):
+    return FeedChange(revision, "session", uuid4(), pool)
+
+
+class Feed:
+    """A feed in memory in place of the database."""
+
+    def __init__(self):
+        self.changes, self.forgotten, self.looks = [], 0, 0
+
+    def add(self, pool="eu"):
+        self.changes.append(change(len(self.changes) + 1, pool))
+
+    def read_after(self, revision):
+        self.looks += 1
+        reach = FeedBounds(len(self.changes), self.forgotten)
+        if revision is None or not reach.forgotten <= revision <= reach.revision:
+            return None, reach
+        return self.changes[revision:], reach
+
+    def from_database(self, since, pools, until):
+        return [each for each in self.changes[since:until] if each.pool in pools][: long_poll.MAX_CHANGES]
+
+
+@pytest.fixture
+def feed(monkeypatch, settings):
+    made = Feed()
+    settings.CONFIG["WATCH_POLL"] = 0.05
+    monkeypatch.setattr(hub_module, "QUIET_POLL", 0.05)
+    monkeypatch.setattr(hub_module, "_read_after", made.read_after)
+    monkeypatch.setattr(long_poll, "_from_database", made.from_database)
+    return made
+
+
+def run(work):
+    """In a loop of its own, with nothing left over."""
+
+    async def wrapped():
+        try:
+            return await asyncio.wait_for(work(), 10)
+        finally:
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+    return asyncio.run(wrapped())
+
+
+def test_without_a_place_the_answer_is_where_the_feed_is(feed):
+    feed.add()
+    answer = run(lambda: watch(FeedHub(), EU, None, 5))
+    assert (answer.revision, answer.changes) == (1, [])
+
+
+def test_what_is_there_is_answered_at_once(feed):
+    for pool in ("eu", "us", "eu"):
+        feed.add(pool)
+    answer = run(lambda: watch(FeedHub(), EU, 1, 5))
+    assert (answer.revision, [each.revision for each in answer.changes]) == (3, [3])
+
+
+def test_a_change_wakes_those_whom_it_concerns(feed):
+    async def scene():
+        hub = FeedHub()
+        feed.add()
+        mine = asyncio.create_task(watch(hub, EU, 1, 5))
+        other = asyncio.create_task(watch(hub, US, 1, 1.5))
+        await asyncio.sleep(0.1)
+        feed.add("eu")
+        first, second = await mine, await other
+        assert [each.revision for each in first.changes] == [2]
+        # It was not woken, and need not see that again.
+        assert (second.revision, second.changes) == (2, [])
+
+    run(scene)
+
+
+def test_nothing_is_answered_when_the_time_is_over(feed):
+    feed.add()
+    answer = run(lambda: watch(FeedHub(), EU, 1, 0.2))
+    assert (answer.revision, answer.changes) == (1, [])
+
+
+def test_many_who_wait_cost_one_look(feed):
+    async def scene():
+        hub = FeedHub()
+        feed.add()
+        await hub.look()
+        watchers = [asyncio.create_task(watch(hub, EU, 1, 5)) for _ in range(300)]
+        await asyncio.sleep(0.2)
+        feed.looks = 0
+        feed.add()
+        answers = await asyncio.gather(*watchers)
+        assert all(answer.revision == 2 for answer in answers)
+        assert feed.looks <= 5
+        assert hub.waiting == {}
+
+    run(scene)
+
+
+def test_the_first_change_of_all_wakes_too(feed):
+    async def scene():
+        hub = FeedHub()
+        mine = asyncio.create_task(watch(hub, EU, 0, 5))
+        await asyncio.sleep(0.1)
+        feed.add()
+        return await mine
+
+    assert [each.revision for each in run(scene).changes] == [1]
+
+
+@pytest.mark.parametrize(("since", "forgotten"), [(2, 3), (9, 0), (0, 1)])
+def test_a_place_that_is_not_in_the_feed_is_gone(feed, since, forgotten):
+    for _ in range(5):
+        feed.add()
+    feed.forgotten = forgotten
+    with pytest.raises(Gone):
+        run(lambda: watch(FeedHub(), EU, since, 1))
+
+
+def test_a_process_that_lags_behind_another_looks_before_it_says_gone(feed):
+    async def scene():
+        hub = FeedHub()
+        feed.add()
+        await hub.window()
+        feed.add()
+        feed.add()
+        return await watch(hub, EU, 3, 0.1)
+
+    assert run(scene).revision == 3
+
+
+def test_what_the_window_has_forgotten_is_read_from_the_database(feed, monkeypatch):
+    monkeypatch.setattr(window, "WINDOW_SIZE", 3)
+
+    async def scene():
+        hub = FeedHub()
+        feed.add()
+        await hub.look()
+        for _ in range(8):
+            feed.add()
+        await hub.look()
+        return await watch(hub, EU, 2, 1)
+
+    assert [each.revision for each in run(scene).changes] == [3, 4, 5, 6, 7, 8, 9]
+
+
+def test_an_answer_is_bounded_and_goes_on_where_it_ended(feed, monkeypatch):
+    monkeypatch.setattr(long_poll, "MAX_CHANGES", 3)
+
+    async def scene():
+        hub, since, seen = FeedHub(), 1, []
+        for _ in range(9):
+            feed.add()
+        while True:
+            answer = await watch(hub, EU, since, 0.1)
+            if not answer.changes:
+                return seen
+            assert len(answer.changes) <= 3
+            seen += [each.revision for each in answer.changes]
+            since = answer.revision
+
+    assert run(scene) == list(range(2, 10))
+
+
+def test_a_hub_that_nobody_used_looks_again(feed, monkeypatch):
+    monkeypatch.setattr(hub_module, "LINGER", 0.1)
+
+    async def scene():
+        hub = FeedHub()
+        feed.add()
+        await watch(hub, EU, 1, 0.05)
+        await asyncio.sleep(0.4)
+        feed.add()
+        return await watch(hub, EU, 1, 0.05)
+
+    assert [each.revision for each in run(scene).changes] == [2]
+
+
+def test_a_subscription_that_is_given_up_while_it_connects_ends():
+    async def scene():
+        for moment in range(30):
+            async with Subscription(lambda: None):
+                await asyncio.sleep(moment / 2000)
+
+    run(scene)
+
+
+@given(
+    pools=st.lists(st.sampled_from(["eu", "us", "jp"]), max_size=40),
+    kept=st.integers(1, 50),
+    cuts=st.lists(st.integers(0, 40), max_size=5),
+    mine=st.sets(st.sampled_from(["eu", "us"]), min_size=1),
+)
+def test_a_window_shows_what_the_feed_has_or_says_that_it_does_not_hold_it(pools, kept, cuts, mine):
+    whole = [change(number + 1, pool) for number, pool in enumerate(pools)]
+    found = FeedWindow(FeedBounds())
+    edges = sorted({0, len(whole), *(cut for cut in cuts if cut <= len(whole))})
+    original = window.WINDOW_SIZE
+    window.WINDOW_SIZE = kept
+    try:
+        for start, end in pairwise(edges):
+            found.add(whole[start:end], FeedBounds(end))
+    finally:
+        window.WINDOW_SIZE = original
+    for since in range(len(whole) + 1):
+        if found.holds(since):
+            expected = [each for each in whole[since:] if each.pool in mine]
+            assert found.after(since, mine, 1000) == expected
+        else:
+            assert since < found.start

@@ -1,0 +1,165 @@
+"""The watch over the API: who may, what is refused; and a real server with many who wait."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from redis import Redis
+
+from lcm.config.data_folder import embedded_valkey_socket
+from tests.support.control_plane import wait_until
+from tests.support.controller_plane import Plane
+
+WATCH = "/api/internal/watch"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "query", ["since=x", "since=-1", "since=" + "9" * 30, "wait=31", "wait=-1", "wait=nan"]
+)
+def test_what_cannot_be_read_is_refused(api, controller, query):
+    answer = api(controller).get(f"{WATCH}?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_people_and_strangers_may_not(api, admin):
+    assert api(None).get(WATCH).status_code == 401
+    assert api(admin).get(WATCH).status_code == 403
+
+
+@pytest.mark.django_db
+def test_only_get(api, controller):
+    answer = api(controller).post(WATCH)
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    made = Plane(Path(tmp_path_factory.mktemp("watch")))
+    yield made
+    made.close()
+
+
+class Watcher:
+    """A controller's long poll."""
+
+    def __init__(self, plane, pool="cml-eu"):
+        self.plane = plane
+        self.headers = {"Authorization": f"Bearer {plane.known['controllers'][pool]}"}
+
+    def get(self, **params):
+        return httpx.get(f"{self.plane.url}{WATCH}", params=params, headers=self.headers, timeout=40)
+
+    def revision(self):
+        return self.get().json()["revision"]
+
+    async def wait(self, client, since, wait=20):
+        begun = time.monotonic()
+        answer = await client.get(
+            f"{self.plane.url}{WATCH}",
+            params={"since": since, "wait": wait},
+            headers=self.headers,
+            timeout=40,
+        )
+        return answer, time.monotonic() - begun
+
+    async def hear(self, client, thing, since):
+        """All that is told from here on, up to the answer that tells of this thing."""
+        told = []
+        async with asyncio.timeout(30):
+            while thing not in {each["id"] for each in told}:
+                answer, _ = await self.wait(client, since)
+                told += answer.json()["changes"]
+                since = answer.json()["revision"]
+        return told
+
+
+@pytest.mark.integration
+@pytest.mark.xdist_group("watch")
+class TestRealServer:
+    def test_a_change_is_heard_at_once_by_its_pool_only(self, plane):
+        mine, other = Watcher(plane), Watcher(plane, "cml-us")
+        plane.serving("cml-eu")
+        plane.serving("cml-us")
+        settled = self.quiet(plane)
+
+        async def scene():
+            async with httpx.AsyncClient() as client:
+                heard = asyncio.create_task(mine.wait(client, settled))
+                deaf = asyncio.create_task(other.wait(client, settled, wait=4))
+                await asyncio.sleep(0.5)
+                session = await asyncio.to_thread(plane.ask)
+                (answer, woken), (silence, waited) = await heard, await deaf
+                told = answer.json()["changes"]
+                if session not in {each["id"] for each in told}:
+                    told += await mine.hear(client, session, answer.json()["revision"])
+                return told, woken, silence, waited
+
+        told, woken, silence, waited = asyncio.run(scene())
+        assert woken < 20
+        assert all(each["pool"] == "cml-eu" for each in told)
+        assert silence.json()["changes"] == []
+        assert waited >= 3.9
+
+    def test_waiting_holds_no_thread_and_no_connection(self, plane):
+        watcher = Watcher(plane)
+        settled = self.quiet(plane)
+        (web,) = [pid for pid in plane.lcm.processes("gunicorn") if pid != plane.lcm.leader("gunicorn")]
+
+        def cost():
+            threads = len(os.listdir(f"/proc/{web}/task"))
+            files = [os.readlink(f"/proc/{web}/fd/{fd}") for fd in os.listdir(f"/proc/{web}/fd")]
+            return threads, sum("sqlite3" in name for name in files)
+
+        async def scene():
+            limits = httpx.Limits(max_connections=200)
+            async with httpx.AsyncClient(limits=limits) as client:
+                polls = [asyncio.create_task(watcher.wait(client, settled, 6)) for _ in range(100)]
+                await asyncio.sleep(3)
+                during = await asyncio.to_thread(cost)
+                return during, await asyncio.gather(*polls)
+
+        (threads, files), answers = asyncio.run(scene())
+        assert all(answer.status_code == 200 for answer, _ in answers)
+        assert threads < 45
+        assert files < 45
+
+    def test_too_old_and_too_new_are_gone(self, plane):
+        watcher = Watcher(plane)
+        answer = watcher.get(since=watcher.revision() + 1000)
+        assert (answer.status_code, answer.json()["code"]) == (410, "gone")
+
+    def test_without_a_broker_it_takes_a_moment_longer(self, plane):
+        watcher = Watcher(plane)
+        self.quiet(plane)
+        Redis(unix_socket_path=str(embedded_valkey_socket(plane.lcm.data_dir))).shutdown(nosave=True)
+        slot = plane.call("GET", "slots/?pool=cml-eu").json()["results"][0]["id"]
+        before = watcher.revision()
+
+        async def scene():
+            async with httpx.AsyncClient() as client:
+                heard = asyncio.create_task(watcher.hear(client, slot, before))
+                await asyncio.sleep(0.3)
+                body = {"deadline": "2030-01-01T00:00:00Z"}
+                key = plane.known["controllers"]["cml-eu"]
+                await asyncio.to_thread(plane.call, "POST", f"internal/slots/{slot}/interruption", body, key)
+                return await heard
+
+        told = asyncio.run(scene())
+        assert {each["kind"] for each in told if each["id"] == slot} == {"slot"}
+
+    def quiet(self, plane):
+        """The revision at which nothing has happened for a while."""
+        watcher, seen = Watcher(plane), []
+
+        def still():
+            seen.append(watcher.revision())
+            time.sleep(0.3)
+            return len(seen) > 4 and len(set(seen[-4:])) == 1
+
+        wait_until(still, "the feed is quiet", 60)
+        return seen[-1]

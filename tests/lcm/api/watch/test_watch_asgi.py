@@ -1,0 +1,80 @@
+"""The watch goes its own way through Django, and only the watch."""
+
+import asyncio
+import gc
+from unittest.mock import AsyncMock
+
+import pytest
+
+from lcm.api.watch.asgi import PATH, WatchDispatcher, WatchHandler
+from lcm.web.server.asgi_handler import LcmAsgiHandler
+
+LEFT = {"type": "http.disconnect"}
+
+
+@pytest.fixture
+def ways(monkeypatch):
+    """`ways(path, …)`: which handler gets a request."""
+    taken = []
+
+    def handler(name):
+        async def handle(scope, receive, send):
+            taken.append(name)
+
+        return handle
+
+    def ask(path, kind="http", scheme="http", headers=()):
+        first = WatchDispatcher(handler("django"))
+        first._watch = handler("watch")
+        scope = {"type": kind, "path": path, "scheme": scheme, "headers": list(headers)}
+        asyncio.run(first(scope, None, None))
+        return taken[-1]
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("path", "way"),
+    [
+        (PATH, "watch"),
+        (f"{PATH}/", "watch"),
+        ("/api/internal/watches", "django"),
+        ("/api/internal/slots", "django"),
+        ("/", "django"),
+    ],
+)
+def test_only_the_watch_is_taken_out(ways, path, way):
+    assert ways(path) == way
+
+
+def test_what_is_not_http_is_django_s(ways):
+    assert ways(PATH, kind="websocket") == "django"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "headers", "way"),
+    [
+        ("http", [], "django"),
+        ("https", [], "watch"),
+        ("http", [(b"x-forwarded-proto", b"https")], "watch"),
+        ("http", [(b"x-forwarded-proto", b"http")], "django"),
+    ],
+)
+def test_where_https_is_asked_for_plain_http_is_redirected_by_django(ways, settings, scheme, headers, way):
+    settings.HTTPS = True
+    assert ways(PATH, scheme=scheme, headers=headers) == way
+
+
+@pytest.mark.parametrize("handler", [WatchHandler, LcmAsgiHandler])
+def test_who_goes_away_while_the_request_is_given_up_is_no_error(handler, caplog):
+    """The server gives up a request whose client has left: nobody asks any more what the listener saw."""
+
+    async def leave():
+        listening = asyncio.create_task(handler().listen_for_disconnect(AsyncMock(return_value=LEFT)))
+        await asyncio.wait([listening])
+
+    with caplog.at_level("DEBUG"):
+        asyncio.run(leave())
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []
+    assert "client_left" in caplog.messages

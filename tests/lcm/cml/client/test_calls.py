@@ -1,0 +1,239 @@
+"""Every call, against simulators of both versions."""
+
+import asyncio
+
+import pytest
+
+from lcm.cml.client.errors import CmlFailed, CmlNotFound, CmlRefused
+from lcm.cml.client.version import Version
+from lcm.cml.simulator import Fault, FaultKind
+from tests.support.cml_environment import TWO_ROUTERS, Worked, run, simulated, started
+from tests.support.fake_cml import Scripted, ok
+
+BOTH = pytest.mark.parametrize("version", ["2.9", "2.10"])
+
+
+def with_lab(version, ask, **options):
+    """What a client makes of a running lab."""
+
+    async def go():
+        async with Worked(simulated(version=version, **options)) as cml:
+            return await ask(cml, await started(cml))
+
+    return run(go())
+
+
+@BOTH
+def test_the_version_comes_in_numbers(version):
+    async def go():
+        async with Worked(simulated(version=version)) as cml:
+            return await cml.system_information(), await cml.version(), len(cml.records)
+
+    information, found, exchanges = run(go())
+    assert information.ready is True
+    assert found == information.version == Version.read(information.version_text)
+    assert (found >= (2, 10)) is (version == "2.10")
+    assert exchanges == 1
+
+
+@BOTH
+def test_the_life_of_a_lab(version):
+    async def go(cml, lab_id):
+        lab = await cml.lab(lab_id)
+        seen = [(lab.title, lab.owner, lab.node_count, lab.state)]
+        seen.append((await cml.lab_state(lab_id), await cml.check_if_converged(lab_id)))
+        await cml.stop_lab(lab_id)
+        seen.append(await cml.lab_state(lab_id))
+        await cml.wipe_lab(lab_id)
+        seen.append((await cml.lab_state(lab_id), await cml.labs() == (lab_id,)))
+        await cml.delete_lab(lab_id)
+        await cml.delete_lab(lab_id)
+        return [*seen, await cml.labs()]
+
+    assert with_lab(version, go) == [
+        ("a lab", "admin", 3, "STARTED"),
+        ("STARTED", True),
+        "STOPPED",
+        ("DEFINED_ON_CORE", True),
+        (),
+    ]
+
+
+@BOTH
+def test_nodes_show_what_runs(version):
+    nodes = with_lab(version, lambda cml, lab_id: cml.nodes(lab_id))
+    shown = {
+        node.label: (
+            node.state,
+            node.cpus,
+            node.cpu_limit,
+            node.ram_mb,
+            node.boot_disk_gb,
+            node.data_volume_gb,
+        )
+        for node in nodes
+    }
+    assert shown == {
+        "R1": ("BOOTED", 1, 50, 768, 2, 0),
+        "R2": ("BOOTED", 2, 100, 1024, 4, 8),
+        "out": ("BOOTED", 0, 100, 0, 0, 0),
+    }
+    assert nodes[0].tags == ("serial:5001", "pat:2022:22", "core")
+    assert nodes[0].raw["lab_id"]
+
+
+@BOTH
+def test_tags_are_replaced(version):
+    async def go(cml, lab_id):
+        node = (await cml.nodes(lab_id))[0]
+        await cml.set_node_tags(lab_id, node.id, ["serial:9001", "core"])
+        return (await cml.nodes(lab_id))[0].tags
+
+    assert with_lab(version, go) == ("serial:9001", "core")
+
+
+@pytest.mark.parametrize(("version", "calls"), [("2.9", 3), ("2.10", 1)])
+def test_interfaces_come_in_one_call_or_one_for_each_node(version, calls):
+    async def go(cml, lab_id):
+        nodes = await cml.nodes(lab_id)
+        await cml.version()
+        before = len(cml.records)
+        found = await cml.interfaces(lab_id, [node.id for node in nodes])
+        labels = {node.label: [each.label for each in found[node.id]] for node in nodes}
+        macs = {each.mac_address for entries in found.values() for each in entries if each.slot == 0}
+        return labels, macs, len(cml.records) - before
+
+    labels, macs, made = with_lab(version, go)
+    assert labels == {"R1": ["Loopback0", "Gi0/0"], "R2": ["Gi0/0"], "out": ["port"]}
+    assert len(macs) == 3
+    assert all(mac.startswith("52:54:00:") for mac in macs)
+    assert made == calls
+
+
+def test_a_version_that_cannot_be_told_is_found_out_by_trying():
+    controller = simulated(version="2.9")
+
+    async def go():
+        async with Worked(controller) as cml:
+            lab_id = await started(cml)
+            nodes = await cml.nodes(lab_id)
+            cml.version = nothing
+            found = await cml.interfaces(lab_id, [node.id for node in nodes])
+            return len(found), [call for call, _ in cml.exchanges].count("get_node_interfaces")
+
+    async def nothing():
+        return None
+
+    assert run(go()) == (3, 3)
+
+
+def test_a_lab_that_is_gone_is_not_taken_for_a_missing_call():
+    async def go():
+        async with Worked(simulated()) as cml:
+            await cml.interfaces("nowhere", ["n"])
+
+    with pytest.raises(CmlNotFound, match="Lab not found: nowhere"):
+        run(go())
+
+
+@BOTH
+def test_states_addresses_and_statistics_are_by_id(version):
+    async def go(cml, lab_id):
+        nodes = await cml.nodes(lab_id)
+        return (
+            [node.id for node in nodes],
+            await cml.lab_element_state(lab_id),
+            await cml.layer3_addresses(lab_id),
+            await cml.get_lab_simulation_stats(lab_id),
+        )
+
+    ids, states, addresses, stats = with_lab(version, go)
+    assert list(states.nodes) == list(stats.nodes) == ids
+    assert set(states.links.values()) == {"STARTED"}
+    assert len(states.interfaces) == 4
+    assert len(addresses.by_interface) == 3
+    router, connector = stats.nodes[ids[0]], stats.nodes[ids[2]]
+    assert router.cpu_percent > 0
+    assert (router.ram_percent is None) is (version == "2.9")
+    assert (connector.cpu_percent, connector.ram_percent, connector.disk_mb) == (None, None, None)
+
+
+@BOTH
+def test_what_the_controller_has_and_uses(version):
+    async def go(cml, lab_id):
+        return await cml.system_stats(), (await cml.resource_pool_usage())[0]
+
+    stats, pool = with_lab(version, go, cpus=8, memory_mb=16384)
+    assert (stats.cpu_count, stats.memory_total_mb, stats.allocated_cpus) == (8, 16384, 3)
+    assert (stats.allocated_memory_mb, stats.running_nodes) == (1792, 3)
+    assert (pool.cpus_limit, pool.cpus_used, pool.ram_used_mb) == (800, 250, 1792)
+
+
+def test_labs_are_looked_up_together_and_those_that_vanished_are_left_out():
+    async def go():
+        async with Worked(simulated()) as cml:
+            ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(12)]
+            return [lab.title for lab in await cml.lab_details([*ids, "nowhere"])]
+
+    assert run(go()) == [f"lab {number}" for number in range(12)]
+
+
+def test_one_lab_that_cannot_be_read_fails_the_look_up_with_its_error():
+    controller = simulated()
+
+    async def go():
+        async with Worked(controller) as cml:
+            ids = [await cml.import_lab(TWO_ROUTERS, title=f"lab {number}") for number in range(5)]
+            controller.fail(Fault(FaultKind.STATUS, path=ids[2], status=500))
+            with pytest.raises(CmlFailed, match="lab answered 500"):
+                await cml.lab_details(ids)
+            return len(asyncio.all_tasks())
+
+    assert run(go()) == 1
+
+
+def test_titles_with_any_characters_arrive():
+    title = "lcm/42 & ü=? #1 'x' \"y\" + 100%"
+
+    async def go():
+        async with Worked(simulated()) as cml:
+            return (await cml.lab(await cml.import_lab(TWO_ROUTERS, title=title))).title
+
+    assert run(go()) == title
+
+
+def test_capacity_is_refused_with_cmls_words():
+    with pytest.raises(CmlRefused, match="start answered 400: Bad Request: Insufficient resources"):
+        with_lab("2.10", lambda cml, lab_id: cml.lab(lab_id), cpus=2)
+
+
+def test_unknown_states_and_keys_pass_through():
+    node = {"id": "n", "label": "x", "state": "HIBERNATING", "colour": "red"}
+    worker = Scripted(nodes=[ok([node, {"label": "no id"}, 7])], state=[ok("FROZEN")])
+
+    async def go():
+        async with worker.client() as cml:
+            return await cml.nodes("l"), await cml.lab_state("l")
+
+    nodes, state = run(go())
+    assert (nodes[0].state, nodes[0].raw["colour"], state) == ("HIBERNATING", "red", "FROZEN")
+    assert nodes.unreadable == (1, 2)
+
+
+def test_figures_of_old_controllers_beside_the_rest_are_read():
+    old = {
+        "id": "n",
+        "label": "x",
+        "cpus": 1,
+        "cpu_limit": 100,
+        "ram": 128,
+        "boot_disk_size": 16,
+        "state": "BOOTED",
+    }
+
+    async def go():
+        async with Scripted(nodes=[ok([old])]).client() as cml:
+            return (await cml.nodes("l"))[0]
+
+    node = run(go())
+    assert (node.cpus, node.ram_mb, node.boot_disk_gb, node.data_volume_gb) == (1, 128, 16, None)

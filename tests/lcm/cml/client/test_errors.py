@@ -1,0 +1,134 @@
+"""Errors say the worker, the call, the status and CML's own words."""
+
+import pickle
+
+import httpx
+import pytest
+
+from lcm.cml.client import errors
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import CmlEndpoint
+from lcm.cml.client.errors import (
+    CmlError,
+    CmlFailed,
+    CmlMalformedResponse,
+    CmlNotFound,
+    CmlRefused,
+    CmlUnreachable,
+)
+from lcm.cml.client.transport import MAX_BODY
+from tests.support.cml_environment import HASTY, run
+from tests.support.fake_cml import Scripted, ok, status
+
+
+def failure(worker, ask=lambda cml: cml.labs()):
+    async def go():
+        async with worker.client() as cml:
+            await ask(cml)
+
+    with pytest.raises(CmlError) as caught:
+        run(go())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        (status(400, "Bad topology"), CmlRefused, "w1: labs answered 400: Bad topology"),
+        (status(404, "Lab not found: x"), CmlNotFound, "w1: labs answered 404: Lab not found: x"),
+        (status(500, "Oops"), CmlFailed, "w1: labs answered 500: Oops"),
+        (
+            httpx.Response(500, content=b"<html>proxy</html>"),
+            CmlFailed,
+            "w1: labs answered 500: <html>proxy</html>",
+        ),
+        (httpx.Response(500), CmlFailed, "w1: labs answered 500: no description"),
+        (httpx.Response(500, content=b"\xff\x00"), CmlFailed, "w1: labs answered 500: "),
+        (httpx.Response(400, content=b'{"description": 7}'), CmlRefused, 'answered 400: {"description": 7}'),
+        (httpx.Response(302, headers={"Location": "/"}), CmlMalformedResponse, "w1: labs answered 302"),
+        (
+            httpx.Response(200, content=b"[1"),
+            CmlMalformedResponse,
+            "answered 200: the answer is not JSON",
+        ),
+        (httpx.Response(200, content=b"[NaN]"), CmlMalformedResponse, "NaN is not JSON"),
+        (httpx.Response(200, content=b"[" * 100_000), CmlMalformedResponse, "not JSON"),
+        (httpx.Response(200, content=b"9" * 10_000), CmlMalformedResponse, "not JSON"),
+        (httpx.Response(204), CmlMalformedResponse, "w1: labs: the answer is not a list"),
+        (ok({"a": 1}), CmlMalformedResponse, "w1: labs: the answer is not a list"),
+        (ok([1] * 10_001), CmlMalformedResponse, "the list has 10,001 entries"),
+        (httpx.ConnectError("refused"), CmlUnreachable, "w1: labs: refused"),
+        (httpx.ReadError(""), CmlUnreachable, "w1: labs: ReadError"),
+    ],
+    ids=str,
+)
+def test_an_error_is_for_people(answer, kind, text):
+    error = failure(Scripted(labs=[answer]))
+    assert type(error) is kind
+    assert text in str(error)
+    assert (error.worker, error.call) == ("w1", "labs")
+
+
+def test_a_long_description_is_cut():
+    assert len(str(failure(Scripted(labs=[status(400, "x" * 100_000)])))) < 600
+
+
+def test_an_answer_that_is_too_long_is_not_read_to_its_end():
+    error = failure(Scripted(labs=[httpx.Response(200, content=b" " * (MAX_BODY + 1))]))
+    assert "longer than 16 MB" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "ask", "answer"),
+    [
+        ("state", lambda cml: cml.lab_state("l"), ok({"state": 1})),
+        ("check_if_converged", lambda cml: cml.check_if_converged("l"), ok("yes")),
+        ("import", lambda cml: cml.import_lab("x", title="t"), ok({"lab": "x"})),
+        ("system_stats", lambda cml: cml.system_stats(), ok([])),
+        ("nodes", lambda cml: cml.nodes("l"), ok({})),
+        ("lab", lambda cml: cml.lab("l"), ok({"id": "l"})),
+        ("lab", lambda cml: cml.lab("l"), ok({"id": "l", "lab_title": 7})),
+    ],
+)
+def test_another_shape_than_cml_has_is_malformed(name, ask, answer):
+    assert isinstance(failure(Scripted(**{name: [answer]}), ask), CmlMalformedResponse)
+
+
+def test_actions_need_success_only_and_no_certain_body():
+    async def go():
+        async with Scripted(start=[httpx.Response(200, content=b"Success")]).client() as cml:
+            await cml.start_lab("l")
+
+    run(go())
+
+
+def test_ids_cannot_leave_their_place_in_the_path():
+    worker = Scripted()
+    failure(worker, lambda cml: cml.lab_state("../../authenticate?x=1#y"))
+    assert worker.seen[-1][1] == "state"
+
+
+def test_errors_survive_pickling():
+    error = CmlNotFound("w1", "state", "Lab not found: x", 404)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.status) == (CmlNotFound, str(error), 404)
+
+
+def test_every_error_is_a_cml_error():
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    assert all(issubclass(kind, CmlError) for kind in kinds)
+
+
+@pytest.mark.parametrize("url", ["", "cml.example.org", "ftp://cml", "https://", "file:///etc"])
+def test_what_is_no_address_is_refused_where_it_is_given(url):
+    with pytest.raises(ValueError, match="is not the address of a worker"):
+        CmlEndpoint("w1", url, "admin", "x")
+
+
+def test_nobody_there_is_unreachable():
+    async def go():
+        async with CmlClient(CmlEndpoint("w1", "http://127.0.0.1:1", "a", "b"), patience=HASTY) as cml:
+            await cml.system_information()
+
+    with pytest.raises(CmlUnreachable, match="w1: system_information: "):
+        run(go())

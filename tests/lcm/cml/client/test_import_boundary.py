@@ -1,0 +1,81 @@
+"""The client and the observation need httpx and nothing else of ours or others."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+MODULES = ["client", "observe", "observation", "worker", "call_errors", "ports", "live_ports"]
+FORBIDDEN = ["django", "yaml", "rest_framework", "celery", "gunicorn", "redis", "prometheus_client"]
+
+
+def needed_by(name, seen):
+    """The distributions that one needs on this Python, itself included."""
+    found = distribution(name)
+    seen[re.sub(r"[-_.]+", "-", name).lower()] = found
+    for text in found.requires or ():
+        requirement = Requirement(text)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and re.sub(r"[-_.]+", "-", requirement.name).lower() not in seen:
+            needed_by(requirement.name, seen)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory):
+    """A virtual environment that has httpx, what it needs, and our sources."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for each in needed_by("httpx", {}).values():
+        for top in {Path(file.parts[0]) for file in each.files or () if ".." not in file.parts}:
+            source = Path(each.locate_file(top))
+            if source.suffix != ".dist-info" and not (site / top).exists():
+                (site / top).symlink_to(source)
+    (site / "lcm").symlink_to(Path("lcm").resolve())
+    return folder / "bin" / "python"
+
+
+def run_bare(python, code):
+    return subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_with_httpx_only(bare_python, name):
+    done = run_bare(bare_python, f"import lcm.cml.{name}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_the_environment_is_bare_indeed(bare_python, name):
+    assert "ModuleNotFoundError" in run_bare(bare_python, f"import {name}").stderr
+
+
+def test_an_observation_is_made_there(bare_python):
+    code = """
+import asyncio, httpx
+from lcm.cml.client.client import CmlClient
+from lcm.cml.observation.observer import observe_lab
+from lcm.cml.client.endpoint import CmlEndpoint
+
+def answer(request):
+    if request.url.path.endswith("/nodes"):
+        running = {"cpus": 2, "cpu_limit": 50, "ram": 512}
+        node = {"id": "n", "label": "R1", "node_definition": "iosv", "tags": ["serial:5001"]}
+        return httpx.Response(200, json=[{**node, "state": "BOOTED", "operational": running}])
+    return httpx.Response(200, json="token" if request.method == "POST" else {})
+
+async def go():
+    worker = CmlEndpoint("w", "http://x", "a", "b")
+    async with CmlClient(worker, transport=httpx.MockTransport(answer)) as cml:
+        seen = await observe_lab(cml, "lab")
+        print(seen.total_cpu_cores, seen.total_memory_mb, seen.observed_ports)
+
+asyncio.run(go())
+"""
+    done = run_bare(bare_python, code)
+    assert (done.stdout, done.stderr) == ("1.00 512 {'R1_serial': 5001}\n", "")

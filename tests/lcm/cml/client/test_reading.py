@@ -1,0 +1,80 @@
+"""Reading JSON of strangers: the right type or None, and nothing is guessed."""
+
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+from lcm.cml import json_values
+from lcm.cml.json_values import NotJson, parse_json
+from tests.lcm.cml.client.test_fuzz import anything
+
+
+@pytest.mark.parametrize(
+    ("value", "whole", "number"),
+    [
+        (0, 0, 0.0),
+        (7, 7, 7.0),
+        (7.0, 7, 7.0),
+        (7.5, None, 7.5),
+        (-1, None, None),
+        (True, None, None),
+        (False, None, None),
+        ("7", None, None),
+        (None, None, None),
+        ([], None, None),
+        (2**53, 2**53, None),
+        (2**53 + 1, None, None),
+        (10**400, None, None),
+        (1e300, None, None),
+        (float("nan"), None, None),
+        (float("inf"), None, None),
+    ],
+)
+def test_numbers(value, whole, number):
+    assert json_values.as_integer(value) == whole
+    assert json_values.as_number(value) == number
+
+
+def test_a_decimal_is_as_written():
+    assert json_values.as_decimal(0.1) == Decimal("0.1")
+    assert json_values.as_decimal("0.1") is None
+
+
+@given(anything)
+def test_every_reader_takes_anything(value):
+    text = json_values.as_text(value)
+    assert text is None or (isinstance(text, str) and text.encode() is not None)
+    number = json_values.as_number(value)
+    assert number is None or math.isfinite(number)
+    assert isinstance(json_values.as_mapping(value), dict)
+    assert isinstance(json_values.as_list(value), list)
+    assert all(isinstance(each, str) for each in json_values.as_texts(value))
+    assert json_values.as_bool(value) in (None, True, False)
+    figures = json_values.plain_numbers(json_values.as_mapping(value))
+    assert all(math.isfinite(each) for each in figures.values())
+
+
+def test_text_that_cannot_be_stored_is_mended_and_long_text_cut():
+    assert json_values.as_text("a\x00b\ud800") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    assert len(json_values.as_text("x" * 5000)) == json_values.MAX_TEXT
+
+
+def test_figures_are_kept_up_to_a_number():
+    assert len(json_values.plain_numbers({str(n): n for n in range(500)}, most=64)) == 64
+    assert json_values.plain_numbers({"a": -1.5, "b": True, "c": "1", "d": None}) == {"a": -1.5}
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"nan", b"NaN", b"[Infinity]", b"-Infinity", b"\xff", b"[" * 200_000]
+)
+def test_what_is_not_json_is_said_briefly(text):
+    with pytest.raises(NotJson) as caught:
+        parse_json(text)
+    assert len(str(caught.value)) <= 200
+
+
+@pytest.mark.parametrize(("text", "value"), [(b'"a"', "a"), (b"true", True), (b" [1, null] ", [1, None])])
+def test_bare_values_are_json(text, value):
+    assert parse_json(text) == value

@@ -1,0 +1,162 @@
+"""The client and the observation over real HTTP, with a worker that fails at each call in each way."""
+
+import asyncio
+import json
+
+import pytest
+
+from lcm.cml.client.caller import RetryPolicy
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import CmlEndpoint
+from lcm.cml.client.errors import CmlUnreachable
+from lcm.cml.observation.observer import observe_lab
+from lcm.cml.simulator import Fault, FaultKind, SimulatorProcess
+from tests.support.cml_environment import AT_ONCE, HASTY, TWO_ROUTERS, many_nodes, run, started
+
+pytestmark = pytest.mark.integration
+
+PARTS = {
+    "nodes": r"/nodes$",
+    "interfaces": r"/interfaces$",
+    "layer3_addresses": "/layer3_addresses",
+    "simulation_stats": "/simulation_stats",
+    "resource_pool_usage": "/resource_pool_usage",
+}
+FAULTS = {
+    "500": Fault(FaultKind.STATUS, status=500, description="Oops"),
+    "truncated": Fault(FaultKind.TRUNCATE),
+    "dropped": Fault(FaultKind.DROP),
+    "not json": Fault(FaultKind.REPLACE, body="<html>"),
+    "slow": Fault(FaultKind.LATENCY, seconds=30),
+}
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    with SimulatorProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def worker(simulator, request):
+    version = getattr(request, "param", "2.10")
+    name = f"w-{abs(hash(request.node.name))}"
+    url = simulator.admin.add(name, version=version, **AT_ONCE)
+    yield CmlEndpoint(name, url, "admin", "simulated")
+    simulator.admin.remove(name)
+
+
+def client(worker, patience=HASTY):
+    return CmlClient(worker, patience=patience)
+
+
+@pytest.mark.parametrize("worker", ["2.9", "2.10"], indirect=True)
+def test_a_lab_from_import_to_removal(simulator, worker):
+    async def go():
+        async with client(worker) as cml:
+            lab_id = await started(cml)
+            seen = await observe_lab(cml, lab_id)
+            await cml.stop_lab(lab_id)
+            await cml.wipe_lab(lab_id)
+            await cml.delete_lab(lab_id)
+            return seen
+
+    seen = run(go())
+    assert seen.is_complete
+    assert seen.observed_ports == {"R1_serial": 5001, "R1_pat": 2022, "R2_serial": 5002}
+    assert simulator.admin.controllers()[worker.name]["labs"] == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("part", PARTS)
+def test_an_observation_says_which_call_failed(simulator, worker, part, fault):
+    async def go():
+        async with client(worker) as cml:
+            lab_id = await started(cml)
+            given = Fault.from_dict({**FAULTS[fault].to_dict(), "path": PARTS[part], "method": "GET"})
+            await asyncio.to_thread(simulator.admin.fail, worker.name, given)
+            return await observe_lab(cml, lab_id, deadline=1.0)
+
+    seen = run(go())
+    assert [error.part for error in seen.errors] == [part]
+    assert seen.incomplete
+    json.dumps(seen.to_dict(), allow_nan=False)
+
+
+def test_a_broken_connection_is_bridged_for_calls_that_can_be_repeated(simulator, worker):
+    simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="^/labs$", times=2))
+
+    async def go():
+        async with client(worker) as cml:
+            return await cml.labs()
+
+    assert run(go()) == ()
+
+
+def test_an_import_whose_answer_is_lost_is_done_once_and_can_be_found(simulator, worker):
+    simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/import", times=1, executed=True))
+
+    async def go():
+        async with client(worker) as cml:
+            with pytest.raises(CmlUnreachable, match="import: "):
+                await cml.import_lab(TWO_ROUTERS, title="session 7")
+            return [lab.title for lab in await cml.lab_details(await cml.labs())]
+
+    assert run(go()) == ["session 7"]
+
+
+def test_a_start_whose_answer_is_lost_is_repeated_without_harm(simulator, worker):
+    simulator.admin.fail(worker.name, Fault(FaultKind.DROP, path="/start$", times=1, executed=True))
+
+    async def go():
+        async with client(worker) as cml:
+            return await cml.lab_state(await started(cml))
+
+    assert run(go()) == "STARTED"
+
+
+@pytest.mark.parametrize("worker", ["2.9"], indirect=True)
+def test_interfaces_of_many_nodes_are_asked_for_a_few_at_a_time(worker):
+    async def go():
+        async with client(worker) as cml:
+            lab_id = await started(cml, many_nodes(50))
+            in_flight, most = 0, 0
+            ask = cml.get_node_interfaces
+
+            async def counted(*args):
+                nonlocal in_flight, most
+                in_flight += 1
+                most = max(most, in_flight)
+                try:
+                    return await ask(*args)
+                finally:
+                    in_flight -= 1
+
+            cml.get_node_interfaces = counted
+            seen = await observe_lab(cml, lab_id)
+            return most, seen.is_complete
+
+    most, complete = run(go())
+    assert 2 <= most <= 8
+    assert complete
+
+
+def test_many_labs_are_observed_at_the_same_time(worker):
+    async def go():
+        async with client(worker, RetryPolicy()) as cml:
+            labs = [await started(cml, title=f"lab {number}") for number in range(10)]
+            return await asyncio.gather(*(observe_lab(cml, lab) for lab in labs))
+
+    assert all(seen.is_complete for seen in run(go()))
+
+
+def test_a_worker_that_is_terminated_is_gone(simulator, worker):
+    async def go():
+        async with client(worker) as cml:
+            lab_id = await started(cml)
+            await asyncio.to_thread(simulator.admin.remove, worker.name)
+            return await observe_lab(cml, lab_id)
+
+    seen = run(go())
+    assert (seen.nodes, seen.total_cpu_cores) == ((), None)
+    assert len(seen.errors) == 4

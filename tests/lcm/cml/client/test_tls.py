@@ -1,0 +1,78 @@
+"""TLS to a worker: by the authority's file, by the fingerprint, and never without."""
+
+import hashlib
+import ssl
+from pathlib import Path
+
+import pytest
+
+from lcm.cml.client.client import CmlClient
+from lcm.cml.client.endpoint import CmlEndpoint
+from lcm.cml.client.errors import CmlUnreachable
+from lcm.cml.simulator import SimulatorProcess
+from tests.support.certificates import make_certificate
+from tests.support.cml_environment import HASTY, run
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def address(certificate):
+    tls, ca = certificate
+    with SimulatorProcess(tls=tls, ca_file=ca) as process:
+        yield process.admin.add("w1")
+
+
+@pytest.fixture(scope="module")
+def fingerprint(certificate):
+    der = ssl.PEM_cert_to_DER_cert(Path(certificate[1]).read_text())
+    return hashlib.sha256(der).hexdigest()
+
+
+def asked(address, **trust):
+    async def go():
+        worker = CmlEndpoint("w1", address, "admin", "simulated", **trust)
+        async with CmlClient(worker, patience=HASTY) as cml:
+            return await cml.labs()
+
+    return run(go())
+
+
+def test_a_worker_is_trusted_by_its_authority(address, certificate):
+    assert asked(address, ca_file=certificate[1]) == ()
+
+
+def test_a_worker_is_trusted_by_its_fingerprint(address, fingerprint):
+    assert asked(address, fingerprint=fingerprint) == ()
+    pairs = ":".join(fingerprint[at : at + 2] for at in range(0, 64, 2)).upper()
+    assert asked(address, fingerprint=f"SHA256:{pairs}") == ()
+
+
+def test_the_name_does_not_count_where_the_fingerprint_does(address, fingerprint):
+    assert asked(address.replace("127.0.0.1", "localhost"), fingerprint=fingerprint) == ()
+
+
+def test_another_certificate_than_the_pinned_one_gets_no_password(address):
+    with pytest.raises(CmlUnreachable, match=r"w1: authenticate: .*fingerprint"):
+        asked(address, fingerprint="0" * 64)
+
+
+def test_a_certificate_of_nobody_we_trust_gets_no_password(address):
+    with pytest.raises(CmlUnreachable, match=r"w1: authenticate: .*certificate verify failed"):
+        asked(address)
+
+
+def test_a_certificate_file_that_is_missing_is_a_failure_of_the_call(address, tmp_path):
+    with pytest.raises(CmlUnreachable, match="No such file"):
+        asked(address, ca_file=str(tmp_path / "nowhere.pem"))
+
+
+@pytest.mark.parametrize("fingerprint", ["abc", "z" * 64, "0" * 63, "sha1:" + "0" * 40])
+def test_what_is_no_fingerprint_is_refused_where_it_is_given(fingerprint):
+    with pytest.raises(ValueError, match="SHA-256"):
+        CmlEndpoint("w1", "https://x", "a", "b", fingerprint=fingerprint)

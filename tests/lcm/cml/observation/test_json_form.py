@@ -1,0 +1,147 @@
+"""The JSON form of an observation: there and back, and refused with the place."""
+
+import copy
+import json
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.cml.observation.model import (
+    InterfaceObservation,
+    MissingPart,
+    NodeObservation,
+    ObservationMalformed,
+    PoolUsage,
+    ResourceObservation,
+)
+from tests.support.cml_lab_responses import answers, observed
+
+texts = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"), max_size=20)
+wholes = st.integers(0, 10**5)
+decimals = st.decimals(0, 10**5, places=3, allow_nan=False, allow_infinity=False)
+ports = st.dictionaries(texts.filter(bool), st.integers(1, 65_535), max_size=3)
+
+
+def maybe(strategy):
+    return st.none() | strategy
+
+
+STRATEGIES = {
+    "str": texts,
+    "str | None": maybe(texts),
+    "int | None": maybe(wholes),
+    "bool | None": maybe(st.booleans()),
+    "Decimal | None": maybe(decimals),
+    "datetime": st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5))])),
+    "tuple[str, ...]": st.lists(texts, max_size=3).map(tuple),
+    "tuple[str, ...] | None": maybe(st.lists(texts, max_size=3).map(tuple)),
+    "dict[str, int]": ports,
+    "dict[str, int] | None": maybe(ports),
+    "dict[str, object] | None": maybe(st.dictionaries(texts, wholes, max_size=3)),
+}
+
+
+def built(record):
+    """Any value of a record, by the types of its fields."""
+    known = {each.name: STRATEGIES[each.type] for each in fields(record) if each.name != "observer"}
+    if record is ResourceObservation:
+        known["observer"] = st.sampled_from(["lablet-controller", "manual"])
+    return st.builds(record, **known)
+
+
+STRATEGIES["tuple[InterfaceObservation, ...] | None"] = maybe(
+    st.lists(built(InterfaceObservation), max_size=2).map(tuple)
+)
+STRATEGIES["tuple[NodeObservation, ...]"] = st.lists(built(NodeObservation), max_size=2).map(tuple)
+STRATEGIES["tuple[PoolUsage, ...] | None"] = maybe(st.lists(built(PoolUsage), max_size=2).map(tuple))
+STRATEGIES["tuple[MissingPart, ...]"] = st.lists(built(MissingPart), max_size=2).map(tuple)
+
+
+@given(built(ResourceObservation))
+def test_there_and_back_again(observation):
+    stored = json.loads(json.dumps(observation.to_dict(), allow_nan=False))
+    assert ResourceObservation.from_dict(stored) == observation
+
+
+def test_decimals_are_text_moments_iso_and_tuples_lists():
+    form = observed(answers()).to_dict()
+    assert form["total_cpu_cores"] == "2.00"
+    assert form["observed_at"] == "2026-03-01T12:00:00+00:00"
+    assert form["nodes"][0]["interfaces"][0]["ip4"] == ["10.0.0.1"]
+    assert form["errors"] == form["incomplete"] == []
+
+
+LEAST = {"observed_at": "2026-03-01T12:00:00Z", "observer": "manual"}
+
+
+def test_only_the_time_and_the_observer_are_required():
+    seen = ResourceObservation.from_dict(LEAST)
+    assert seen == ResourceObservation(datetime(2026, 3, 1, 12, tzinfo=UTC), "manual")
+    assert (seen.total_cpu_cores, seen.nodes, seen.observed_ports) == (None, (), None)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "path"),
+    [
+        (("observed_at",), "2026-03-01T12:00:00", "observed_at"),
+        (("observed_at",), None, "observed_at"),
+        (("observed_at",), 7, "observed_at"),
+        (("observer",), None, "observer"),
+        (("lab_id",), 7, "lab_id"),
+        (("lab_id",), "x" * 1001, "lab_id"),
+        (("observer",), "eu-1", "observer"),
+        (("controller",), "a\x00", "controller"),
+        (("total_cpu_cores",), "NaN", "total_cpu_cores"),
+        (("total_cpu_cores",), "-1", "total_cpu_cores"),
+        (("total_cpu_cores",), "1e999", "total_cpu_cores"),
+        (("total_cpu_cores",), True, "total_cpu_cores"),
+        (("total_cpu_cores",), "1" * 50, "total_cpu_cores"),
+        (("total_memory_mb",), "12", "total_memory_mb"),
+        (("total_memory_mb",), -1, "total_memory_mb"),
+        (("total_memory_mb",), 2**60, "total_memory_mb"),
+        (("nodes",), {}, "nodes"),
+        (("nodes", 0), 7, "nodes.0"),
+        (("nodes", 1, "label"), None, "nodes.1.label"),
+        (("nodes", 0, "ram_mb"), 1.5, "nodes.0.ram_mb"),
+        (("nodes", 0, "ports"), {"a": "1"}, "nodes.0.ports.a"),
+        (("nodes", 0, "tags"), [1], "nodes.0.tags"),
+        (("nodes", 0, "interfaces", 0, "ip4"), "10.0.0.1", "nodes.0.interfaces.0.ip4"),
+        (("nodes", 0, "interfaces", 0, "is_connected"), 1, "nodes.0.interfaces.0.is_connected"),
+        (("colour",), "red", "colour"),
+        (("nodes", 0, "id"), "n1", "nodes.0.id"),
+        (("nodes", 0, "interfaces", 0, "speed"), None, "nodes.0.interfaces.0.speed"),
+        (("resource_pool_usage", 0, "pool_id"), None, "resource_pool_usage.0.pool_id"),
+        (("observed_ports",), [], "observed_ports"),
+        (("simulation_stats",), [], "simulation_stats"),
+        (("incomplete",), "nodes", "incomplete"),
+        (("errors",), [{"part": "x"}], "errors.0.message"),
+        (("nodes",), [{}] * 10_001, "nodes"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(place, value, path):
+    form = copy.deepcopy(observed(answers()).to_dict())
+    *outer, last = place
+    holder = form
+    for key in outer:
+        holder = holder[key]
+    holder[last] = value
+    with pytest.raises(ObservationMalformed) as caught:
+        ResourceObservation.from_dict(form)
+    assert list(caught.value.problems) == [path]
+
+
+@pytest.mark.parametrize("value", [None, [], "x", 7])
+def test_what_is_no_object_is_no_observation(value):
+    with pytest.raises(ObservationMalformed, match="must be an object"):
+        ResourceObservation.from_dict(value)
+
+
+@pytest.mark.parametrize("written", ["1.5", 1.5, "1.50"])
+def test_numbers_are_taken_as_text_or_number(written):
+    assert ResourceObservation.from_dict({**LEAST, "total_cpu_cores": written}).total_cpu_cores == Decimal(
+        "1.5"
+    )

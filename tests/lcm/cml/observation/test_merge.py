@@ -1,0 +1,64 @@
+"""Observations of several labs as one: sums of what is known, and everything that is missing."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from lcm.cml.observation.merge import merge_observations
+from lcm.cml.observation.model import MissingPart, NodeObservation, PoolUsage, ResourceObservation
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+WHY = MissingPart("nodes", "no answer")
+
+
+def lab(key, **fields):
+    return ResourceObservation(observed_at=AT, observer="manual", lab_id=key, cml_version="2.10.0", **fields)
+
+
+def test_one_is_itself():
+    alone = lab("a", total_memory_mb=5)
+    assert merge_observations([alone]) is alone
+
+
+def test_sums_and_what_is_there():
+    first = lab(
+        "a",
+        total_cpu_cores=Decimal("1.50"),
+        actual_node_count=1,
+        nodes=(NodeObservation("n1", "r1", "iosv"),),
+        node_definitions_used=("iosv",),
+        observed_ports={"r1_serial": 2001},
+        simulation_stats={"nodes": {"n1": {}}, "links": {}},
+        resource_pool_usage=(PoolUsage("p1", "pool", licenses_used=2),),
+    )
+    second = lab(
+        "b",
+        total_cpu_cores=Decimal("2.00"),
+        actual_node_count=2,
+        nodes=(NodeObservation("n2", "r2", "iosv"), NodeObservation("n3", "host", "alpine")),
+        node_definitions_used=("alpine", "iosv"),
+        observed_ports={"host_pat": 2002},
+        simulation_stats={"nodes": {"n2": {}, "n3": {}}, "links": {"l": {}}},
+    )
+    seen = merge_observations([first, second])
+    assert (seen.total_cpu_cores, seen.actual_node_count) == (Decimal("3.50"), 3)
+    assert [node.label for node in seen.nodes] == ["r1", "r2", "host"]
+    assert seen.node_definitions_used == ("alpine", "iosv")
+    assert seen.observed_ports == {"r1_serial": 2001, "host_pat": 2002}
+    assert seen.simulation_stats == {"nodes": {"n1": {}, "n2": {}, "n3": {}}, "links": {"l": {}}}
+    assert seen.resource_pool_usage == first.resource_pool_usage
+    assert (seen.lab_id, seen.is_complete) == ("a b", True)
+    assert ResourceObservation.from_dict(seen.to_dict()) == seen
+
+
+def test_what_one_does_not_know_is_missing_in_the_whole():
+    blind = lab("b", incomplete=("total_memory_mb",), errors=(WHY,))
+    seen = merge_observations([lab("a", total_memory_mb=512), blind])
+    assert (seen.total_memory_mb, seen.used_memory_mb) == (512, None)
+    assert (seen.incomplete, seen.errors) == (("total_memory_mb",), (WHY,))
+
+
+def test_a_figure_that_only_some_have_is_incomplete():
+    """An older CML does not tell what memory is used: that is not 0."""
+    newer = lab("a", total_memory_mb=512, used_memory_mb=100, observed_ports={"r1_serial": 2001})
+    seen = merge_observations([newer, lab("b", total_memory_mb=256)])
+    assert (seen.total_memory_mb, seen.incomplete) == (768, ("used_memory_mb", "observed_ports"))

@@ -1,0 +1,62 @@
+"""The ASGI application: who is asked, and what it takes."""
+
+import httpx
+import pytest
+
+from lcm.cml.simulator import ControllerOptions, SimulatedController, SimulatorApp
+from lcm.cml.simulator.app import MAX_BODY
+from tests.support.cml_environment import run
+
+
+@pytest.fixture
+def app():
+    return SimulatorApp(SimulatedController(), SimulatedController("w1", ControllerOptions(version="2.9")))
+
+
+def ask(app, method, path, **more):
+    async def go():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://sim") as client:
+            return await client.request(method, path, **more)
+
+    return run(go())
+
+
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [("/api/v0/system_information", "2.10"), ("/w1/api/v0/system_information", "2.9")],
+)
+def test_the_prefix_says_which_controller(app, path, version):
+    assert ask(app, "GET", path).json()["version"].startswith(f"{version}.")
+
+
+@pytest.mark.parametrize("path", ["/", "/w2/api/v0/labs", "/w1", "/w1/labs", "/simulator/nothing"])
+def test_where_nobody_is_there_is_a_404(app, path):
+    answer = ask(app, "GET", path)
+    assert (answer.status_code, answer.json()["code"]) == (404, 404)
+
+
+def test_a_body_beyond_reason_is_refused(app):
+    assert ask(app, "POST", "/api/v0/import", content=b"x" * (MAX_BODY + 1)).status_code == 413
+
+
+def test_log_in_with_what_is_no_json_is_a_400(app):
+    assert ask(app, "POST", "/api/v0/authenticate", content=b"{").status_code == 400
+
+
+def test_adding_and_removing(app):
+    first = app.add("w2", ControllerOptions(seed=9))
+    assert app.add("w2") is first
+    assert (app.remove("w2"), app.remove("w2")) == (True, False)
+
+
+def test_the_administration_over_asgi(app):
+    put = ask(app, "PUT", "/simulator/controllers/w3", json={"seed": 3})
+    assert (put.status_code, put.json()["path"]) == (201, "/w3")
+    assert ask(app, "PUT", "/simulator/controllers/w3").status_code == 200
+    names = [each["name"] for each in ask(app, "GET", "/simulator/controllers").json()]
+    assert names == ["", "w1", "w3"]
+    assert ask(app, "GET", "/simulator/controllers/w3").json()["options"]["seed"] == 3
+    assert ask(app, "PUT", "/simulator/controllers/w4", content=b"{").status_code == 400
+    assert ask(app, "DELETE", "/simulator/controllers/w3").status_code == 204
+    assert ask(app, "DELETE", "/simulator/controllers/w3").status_code == 404

@@ -1,0 +1,110 @@
+"""Faults on request, over ASGI and over real HTTP."""
+
+import json
+import time
+
+import httpx
+import pytest
+
+from lcm.cml.simulator import Fault, FaultKind, SimulatorApp
+from tests.support.cml_environment import TWO_ROUTERS, run, simulated
+
+BASE = "http://cml.test/api/v0/"
+
+
+def asked(controller, *calls, body=b""):
+    """The answers to calls made by someone who is logged in."""
+
+    async def go():
+        transport = httpx.ASGITransport(SimulatorApp(controller))
+        token = controller.users.log_in({"username": "admin", "password": "simulated"}, controller.now)
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(transport=transport, base_url=BASE, headers=headers) as client:
+            return [await client.request(method, path, content=body) for method, path in calls]
+
+    return run(go())
+
+
+def statuses(controller, *calls, **more):
+    return [answer.status_code for answer in asked(controller, *calls, **more)]
+
+
+def test_a_status_comes_as_often_as_it_was_asked_for_and_where():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.STATUS, path="^/labs$", method="GET", skip=1, times=2, status=502))
+    labs = ("GET", "labs")
+    assert statuses(controller, labs, labs, ("GET", "system_information"), labs, labs) == [
+        200,
+        502,
+        200,
+        502,
+        200,
+    ]
+    assert controller.faults == []
+
+
+def test_a_failed_call_is_not_done_unless_its_answer_is_what_got_lost():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.STATUS, path="/import", times=1))
+    assert statuses(controller, ("POST", "import"), body=TWO_ROUTERS.encode()) == [503]
+    assert len(controller.labs) == 0
+    controller.faults = [Fault(FaultKind.STATUS, path="/import", times=1, executed=True)]
+    assert statuses(controller, ("POST", "import"), body=TWO_ROUTERS.encode()) == [503]
+    assert len(controller.labs) == 1
+
+
+def test_a_401_in_the_middle_ends_the_token():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.UNAUTHORIZED, skip=1, times=1))
+    assert statuses(controller, *[("GET", "labs")] * 3) == [200, 401, 401]
+
+
+def test_json_is_cut_in_half():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.TRUNCATE, path="system_information"))
+    body = asked(controller, ("GET", "system_information"))[0].content
+    with pytest.raises(ValueError):
+        json.loads(body)
+
+
+def test_fields_go_missing_wherever_they_are():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.MISSING_FIELDS, fields=["total", "version"]))
+    stats, information = asked(controller, ("GET", "system_stats"), ("GET", "system_information"))
+    assert '"total"' not in stats.text
+    assert set(information.json()) == {"ready", "allow_ssh_pubkey_auth", "oui"}
+
+
+def test_an_answer_is_replaced():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.REPLACE, path="labs", body="<html>"))
+    assert asked(controller, ("GET", "labs"))[0].text == "<html>"
+
+
+def test_latency_comes_on_top_of_another_fault():
+    controller = simulated()
+    controller.fail(Fault(FaultKind.LATENCY, seconds=0.05))
+    controller.fail(Fault(FaultKind.STATUS, status=500))
+    before = time.monotonic()
+    assert statuses(controller, ("GET", "labs")) == [500]
+    assert time.monotonic() - before >= 0.05
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("executed", [False, True])
+def test_a_connection_breaks_off_in_the_middle(simulator, executed):
+    address = simulator.admin.add("dropping")
+    try:
+        simulator.admin.fail("dropping", Fault(FaultKind.DROP, path="/import", times=1, executed=executed))
+        token = httpx.post(
+            f"{address}/api/v0/authenticate", json={"username": "admin", "password": "simulated"}
+        ).json()
+        with pytest.raises(httpx.TransportError):
+            httpx.post(
+                f"{address}/api/v0/import",
+                content=TWO_ROUTERS.encode(),
+                headers={"Authorization": f"Bearer {token}"},
+            )
+        assert len(simulator.admin.controllers()["dropping"]["labs"]) == (1 if executed else 0)
+    finally:
+        simulator.admin.remove("dropping")

@@ -1,0 +1,124 @@
+"""From YAML to a lab and back."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.support.cml_environment import TWO_ROUTERS, many_nodes, simulated
+from tests.support.simulator_client import Asked, error
+
+
+@pytest.fixture
+def ask():
+    return Asked(simulated())
+
+
+def topology(ask, text, **query):
+    return ask.get(f"/labs/{ask.imported(text)}/topology", **query)
+
+
+def test_interfaces_keep_slot_type_and_address(ask):
+    text = TWO_ROUTERS.replace(
+        "label: Gi0/0, slot: 0, type: physical}\n  - id: n1", "label: Gi0/0, slot: 7}\n  - id: n1"
+    )
+    first, second = topology(ask, text)["nodes"][0]["interfaces"]
+    assert (first["type"], first["slot"]) == ("loopback", None)
+    assert (second["type"], second["slot"], second["mac_address"]) == ("physical", 7, None)
+
+
+def test_a_configured_address_is_the_one_in_use(ask):
+    text = TWO_ROUTERS.replace(
+        "{id: i0, label: port,", "{id: i0, mac_address: '02:00:00:00:00:07', label: port,"
+    )
+    lab = ask.imported(text)
+    ask("PUT", f"/labs/{lab}/start")
+    port = next(each for each in ask.get(f"/labs/{lab}/interfaces") if each["label"] == "port")
+    assert port["mac_address"] == port["operational"]["mac_address"] == "02:00:00:00:00:07"
+
+
+@pytest.mark.parametrize(
+    ("written", "files"),
+    [
+        ("hostname R1", [{"name": "Main", "content": "hostname R1"}]),
+        ("{name: a.txt, content: x}", [{"name": "a.txt", "content": "x"}]),
+        (
+            "[{name: a, content: x}, {name: b, content: y}]",
+            [{"name": n, "content": c} for n, c in ("ax", "by")],
+        ),
+        ("null", []),
+    ],
+)
+def test_configurations_come_in_all_forms(ask, written, files):
+    text = TWO_ROUTERS.replace("configuration: hostname R1", f"configuration: {written}")
+    assert topology(ask, text)["nodes"][0]["configuration"] == files
+    assert topology(ask, text, exclude_configurations="true")["nodes"][0]["configuration"] == []
+
+
+def test_what_the_file_leaves_open_stays_open(ask):
+    router = topology(ask, TWO_ROUTERS)["nodes"][0]
+    assert (router["cpus"], router["ram"], router["boot_disk_size"], router["cpu_limit"]) == (
+        None,
+        None,
+        None,
+        50,
+    )
+
+
+def test_links_lead_where_they_did(ask):
+    whole = topology(ask, TWO_ROUTERS)
+    labels = {
+        each["id"]: (node["label"], each["label"]) for node in whole["nodes"] for each in node["interfaces"]
+    }
+    (link,) = whole["links"]
+    assert {labels[link["interface_a"]], labels[link["interface_b"]]} == {("R1", "Gi0/0"), ("R2", "Gi0/0")}
+
+
+def shape(whole):
+    """A topology without its ids and times."""
+    names = {node["id"]: node["label"] for node in whole["nodes"]}
+    kept = (
+        "label",
+        "node_definition",
+        "tags",
+        "cpus",
+        "ram",
+        "cpu_limit",
+        "boot_disk_size",
+        "data_volume",
+        "x",
+        "y",
+    )
+    return (
+        [{key: node[key] for key in kept} for node in whole["nodes"]],
+        sorted(tuple(sorted((names[link["n1"]], names[link["n2"]]))) for link in whole["links"]),
+    )
+
+
+@pytest.mark.parametrize("text", [TWO_ROUTERS, many_nodes(40)], ids=["two routers", "many"])
+def test_a_download_can_be_imported_again(ask, text):
+    lab = ask.imported(text)
+    downloaded = ask("GET", f"/labs/{lab}/download")
+    assert downloaded.content_type == "text/plain"
+    assert yaml.safe_load(downloaded.body)["lab"]["version"] == "0.3.0"
+    again = ask.imported(downloaded.body.decode(), title="again")
+    assert shape(ask.get(f"/labs/{again}/topology")) == shape(ask.get(f"/labs/{lab}/topology"))
+
+
+def test_json_is_yaml_too(ask):
+    whole = topology(ask, TWO_ROUTERS)
+    again = ask.imported(json.dumps(whole))
+    assert shape(ask.get(f"/labs/{again}/topology")) == shape(whole)
+
+
+@pytest.mark.parametrize("text", ["", "- a", "{", "nodes: 7", "lab: {}\nnodes: []", "\x00", "a: &a [*a]"])
+def test_what_is_no_topology_is_a_400_that_says_why(ask, text):
+    status, description = error(ask("POST", "/import", text, title="t"))
+    assert status == 400
+    assert description.startswith("Bad Request: Invalid topology: ")
+    assert ask.get("/labs") == []
+
+
+def test_warnings_come_with_the_id(ask):
+    reply = ask("POST", "/import", TWO_ROUTERS.replace("version: 0.2.2", "version: 9.9.9"))
+    assert "9.9.9" in json.loads(reply.body)["warnings"][0]

@@ -1,0 +1,121 @@
+"""The states of nodes and labs over time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.cml.simulator.node_lifecycle import (
+    BOOTED,
+    DEFINED,
+    QUEUED,
+    RUNNING,
+    STARTED,
+    STARTING,
+    STOPPED,
+    BootPlan,
+    NodeLifecycle,
+)
+from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
+from tests.support.simulator_client import Asked
+
+MODERN = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=True)
+OLD = BootPlan(queue=1, starting=2, boot=10, stop=3, has_starting=False)
+
+
+@pytest.mark.parametrize(
+    ("plan", "seconds", "state"),
+    [
+        (MODERN, 0, QUEUED),
+        (MODERN, 1, STARTING),
+        (MODERN, 3, STARTED),
+        (MODERN, 12.9, STARTED),
+        (MODERN, 13, BOOTED),
+        (OLD, 1, QUEUED),
+        (OLD, 3, STARTED),
+        (OLD, 13, BOOTED),
+    ],
+)
+def test_a_started_node_goes_through_its_states(plan, seconds, state):
+    life = NodeLifecycle(plan)
+    life.start(100)
+    assert life.state(100 + seconds) == state
+
+
+def test_a_stopped_node_keeps_its_state_until_it_is_down():
+    life = NodeLifecycle(MODERN)
+    life.start(0)
+    life.stop(20)
+    assert [life.state(20), life.state(22.9), life.state(23)] == [BOOTED, BOOTED, STOPPED]
+    assert not life.is_settled(22)
+    assert life.is_settled(23)
+
+
+def test_starting_twice_does_not_start_anew():
+    life = NodeLifecycle(MODERN)
+    life.start(0)
+    life.start(12)
+    assert life.state(13) == BOOTED
+
+
+def test_a_stopped_node_can_start_again_and_a_wiped_one_too():
+    life = NodeLifecycle(MODERN)
+    life.start(0)
+    life.stop(20)
+    life.start(30)
+    assert life.state(30) == QUEUED
+    life.stop(50)
+    life.wipe()
+    assert life.state(60) == DEFINED
+
+
+def test_a_stuck_node_is_never_booted():
+    life = NodeLifecycle(MODERN, is_stuck=True)
+    life.start(0)
+    assert (life.state(10_000), life.is_settled(10_000)) == (STARTED, False)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["start", "stop", "wipe"]), st.floats(0, 20)), max_size=12))
+def test_whatever_happens_the_state_is_one_of_those_known(events):
+    life, now = NodeLifecycle(MODERN), 0.0
+    for event, seconds in events:
+        now += seconds
+        getattr(life, event)(*([] if event == "wipe" else [now]))
+        assert life.state(now) in RUNNING | {DEFINED, STOPPED}
+        assert life.running_for(now) >= life.booted_for(now) >= 0
+    assert life.is_settled(now + 100)
+
+
+def test_a_lab_is_started_never_booted_and_converges():
+    clock = Clock()
+    controller = simulated(clock, queue_seconds=1, starting_seconds=1, boot_seconds=10, stop_seconds=2)
+    ask = Asked(controller)
+    lab = ask.imported(TWO_ROUTERS)
+
+    def seen():
+        return ask.get(f"/labs/{lab}/state"), ask.get(f"/labs/{lab}/check_if_converged")
+
+    assert seen() == ("DEFINED_ON_CORE", True)
+    ask("PUT", f"/labs/{lab}/start")
+    assert seen() == ("STARTED", False)
+    clock.pass_seconds(30)
+    assert seen() == ("STARTED", True)
+    ask("PUT", f"/labs/{lab}/stop")
+    assert seen() == ("STARTED", False)
+    clock.pass_seconds(3)
+    assert seen() == ("STOPPED", True)
+    ask("PUT", f"/labs/{lab}/wipe")
+    assert seen() == ("DEFINED_ON_CORE", True)
+
+
+def test_nodes_boot_at_times_of_their_own():
+    clock = Clock()
+    ask = Asked(simulated(clock, boot_seconds=10))
+    lab = ask.imported(TWO_ROUTERS)
+    ask("PUT", f"/labs/{lab}/start")
+    booted = []
+    for _ in range(30):
+        clock.pass_seconds(0.5)
+        states = ask.get(f"/labs/{lab}/lab_element_state")["nodes"].values()
+        booted.append(sum(state == "BOOTED" for state in states))
+    assert booted == sorted(booted)
+    assert {1, 2, 3} <= set(booted)

@@ -1,0 +1,255 @@
+"""What CML does and refuses, in its own shapes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lcm.cml.simulator.calls import respond
+from lcm.cml.simulator.calls.routing import ROUTES
+from lcm.cml.simulator.http_messages import Request
+from tests.support.cml_environment import TWO_ROUTERS, Clock, many_nodes, simulated
+from tests.support.simulator_client import Asked, error
+
+TOPOLOGIES = sorted(Path("lcm/demo/topologies").glob("*.yaml"))
+NO_LAB = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def controller(clock):
+    return simulated(clock, users={"admin": "simulated", "teacher": "secret", "pupil": "secret"})
+
+
+@pytest.fixture
+def ask(controller):
+    return Asked(controller)
+
+
+@pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
+def test_real_topologies_are_imported_whole(ask, path):
+    lab = ask.imported(path.read_text(), title=path.stem)
+    details = ask.get(f"/labs/{lab}")
+    topology = ask.get(f"/labs/{lab}/topology")
+    assert (details["lab_title"], details["state"]) == (path.stem, "DEFINED_ON_CORE")
+    assert details["node_count"] == len(topology["nodes"]) > 0
+    assert details["link_count"] == len(topology["links"])
+
+
+def test_without_a_title_the_one_of_the_topology_counts(ask):
+    assert ask.get(f"/labs/{ask.imported(TWO_ROUTERS, title='')}")["lab_title"] == "Two routers"
+
+
+def test_a_topology_that_cannot_be_read_is_refused_with_reasons(ask, controller):
+    status, description = error(ask("POST", "/import", "nodes: [{id: n0}]"))
+    assert status == 400
+    assert "label is missing" in description
+    assert controller.labs == {}
+
+
+def test_two_imports_are_two_labs_with_ids_of_their_own(ask):
+    first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
+    ids = [{node["id"] for node in ask.get(f"/labs/{lab}/topology")["nodes"]} for lab in (first, second)]
+    assert not ids[0] & ids[1]
+
+
+def test_state_and_convergence_are_bare_json_and_actions_have_no_body(ask):
+    lab = ask.imported(TWO_ROUTERS)
+    assert ask("GET", f"/labs/{lab}/state").body == b'"DEFINED_ON_CORE"'
+    assert ask("GET", f"/labs/{lab}/check_if_converged").body == b"true"
+    for method, path in [("PUT", "start"), ("PUT", "stop"), ("PUT", "wipe")]:
+        reply = ask(method, f"/labs/{lab}/{path}")
+        assert (reply.status, reply.body) == (204, b"")
+    reply = ask("DELETE", f"/labs/{lab}")
+    assert (reply.status, reply.body) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    ("done", "method", "path", "refusal"),
+    [
+        (["start"], "PUT", "/wipe", "Lab is not stopped"),
+        (["start"], "DELETE", "", "Lab is not stopped"),
+        (["start", "stop"], "DELETE", "", "Lab is not wiped"),
+        (["start", "stop", "wipe"], "DELETE", "", None),
+        ([], "DELETE", "", None),
+        ([], "PUT", "/wipe", None),
+        ([], "PUT", "/stop", None),
+    ],
+)
+def test_wiping_and_deleting_only_in_the_right_state(ask, done, method, path, refusal):
+    lab = ask.imported(TWO_ROUTERS)
+    for action in done:
+        assert ask("PUT", f"/labs/{lab}/{action}").status == 204
+    reply = ask(method, f"/labs/{lab}{path}")
+    if refusal is None:
+        assert reply.status == 204
+    else:
+        status, description = error(reply)
+        assert (status, refusal in description) == (400, True)
+
+
+def named(route):
+    return f"{route.method} {route.pattern.pattern}"
+
+
+@pytest.mark.parametrize("route", [each for each in ROUTES if "lab" in each.pattern.groupindex], ids=named)
+def test_a_lab_that_is_not_there_is_named_in_the_404(ask, route):
+    ids = {"lab": NO_LAB, "node": "n", "link": "l", "interface": "i"}
+    path = route.pattern.pattern
+    for name, value in ids.items():
+        path = path.replace(f"(?P<{name}>[^/]+)", value)
+    assert error(ask(route.method, path, b"{}")) == (404, f"Lab not found: {NO_LAB}")
+
+
+def test_unknown_paths_and_trailing_slashes_are_404_and_not_redirected(ask):
+    assert ask("GET", "/labs/").status == 404
+    assert ask("GET", "/nothing").status == 404
+    assert error(ask("POST", "/labs"))[0] == 405
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_call_but_the_open_ones_needs_a_token(controller, route):
+    path = route.pattern.pattern.replace("(?P<", "").replace(">[^/]+)", "")
+    reply = respond(controller, Request(route.method, path, body=b"{}"))
+    if route.is_open:
+        assert reply.status != 401
+    else:
+        assert error(reply) == (
+            401,
+            "Not authenticated: 401 Unauthorized: No authorization token provided.",
+        )
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [{"username": "admin", "password": "x"}, {"username": "nobody", "password": "simulated"}, {}, [], 7],
+)
+def test_wrong_credentials_are_403(controller, credentials):
+    body = json.dumps(credentials).encode()
+    assert error(respond(controller, Request("POST", "/authenticate", body=body))) == (
+        403,
+        "Authentication failed!",
+    )
+
+
+def test_a_token_expires(clock):
+    controller = simulated(clock, token_seconds=60)
+    ask = Asked(controller)
+    assert ask.get("/labs") == []
+    clock.pass_seconds(60)
+    assert ask("GET", "/labs").status == 401
+
+
+def test_users_see_their_own_labs_and_administrators_all(controller, ask):
+    teacher, pupil = Asked(controller, "teacher", "secret"), Asked(controller, "pupil", "secret")
+    lab = teacher.imported(TWO_ROUTERS)
+    assert (teacher.get("/labs"), pupil.get("/labs", show_all="true")) == ([lab], [])
+    assert pupil("GET", f"/labs/{lab}").status == 404
+    assert (ask.get("/labs"), ask.get("/labs", show_all="true")) == ([], [lab])
+    assert ask.get(f"/labs/{lab}")["owner_username"] == "teacher"
+
+
+@pytest.mark.parametrize(
+    ("limits", "what"),
+    [({"cpus": 2}, "CPUs"), ({"memory_mb": 1024}, "MB of memory"), ({"disk_gb": 10}, "GB of disk")],
+)
+def test_what_does_not_fit_is_not_started_at_all(clock, limits, what):
+    ask = Asked(simulated(clock, **limits))
+    lab = ask.imported(TWO_ROUTERS)
+    status, description = error(ask("PUT", f"/labs/{lab}/start"))
+    assert (status, "Insufficient resources" in description, what in description) == (400, True, True)
+    assert ask.get(f"/labs/{lab}/state") == "DEFINED_ON_CORE"
+
+
+def test_a_stopped_lab_makes_room_for_another(clock):
+    ask = Asked(simulated(clock, cpus=3))
+    first, second = ask.imported(TWO_ROUTERS), ask.imported(TWO_ROUTERS)
+    assert ask("PUT", f"/labs/{first}/start").status == 204
+    assert ask("PUT", f"/labs/{first}/start").status == 204
+    assert ask("PUT", f"/labs/{second}/start").status == 400
+    ask("PUT", f"/labs/{first}/stop")
+    assert ask("PUT", f"/labs/{second}/start").status == 204
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.9", 405), ("2.10", 200)])
+def test_only_the_newer_version_has_all_interfaces_in_one_answer(version, status):
+    ask = Asked(simulated(version=version))
+    lab = ask.imported(TWO_ROUTERS)
+    assert ask("GET", f"/labs/{lab}/interfaces").status == status
+
+
+def test_nodes_show_what_runs_only_while_they_run(ask):
+    lab = ask.imported(TWO_ROUTERS)
+
+    def node():
+        nodes = ask.get(f"/labs/{lab}/nodes", data="true", operational="true", exclude_configurations="true")
+        return next(node for node in nodes if node["label"] == "R1")
+
+    assert node()["operational"] is None
+    ask("PUT", f"/labs/{lab}/start")
+    started = node()
+    assert (started["cpus"], started["ram"], started["cpu_limit"]) == (None, None, 50)
+    assert {key: started["operational"][key] for key in ("cpus", "ram", "cpu_limit", "boot_disk_size")} == {
+        "cpus": 1,
+        "ram": 768,
+        "cpu_limit": 50,
+        "boot_disk_size": 2,
+    }
+    assert started["configuration"] == []
+    assert ask.get(f"/labs/{lab}/nodes") == [n["id"] for n in ask.get(f"/labs/{lab}/nodes", data="true")]
+
+
+def test_an_external_connector_takes_nothing_and_has_no_usage(ask):
+    lab = ask.imported(TWO_ROUTERS)
+    ask("PUT", f"/labs/{lab}/start")
+    nodes = ask.get(f"/labs/{lab}/nodes", data="true", operational="true")
+    connector = next(node for node in nodes if node["label"] == "out")
+    assert (connector["operational"]["cpus"], connector["operational"]["ram"]) == (0, 0)
+    assert "cpu_usage" not in ask.get(f"/labs/{lab}/simulation_stats")["nodes"][connector["id"]]
+
+
+@pytest.mark.parametrize("body", [{"tags": "serial:1"}, {"tags": [1]}, {"ram": "much"}, [], {"cpus": 1.5}])
+def test_a_wrong_change_of_a_node_changes_nothing(ask, body):
+    lab = ask.imported(TWO_ROUTERS)
+    node = ask.get(f"/labs/{lab}/nodes")[0]
+    assert error(ask("PATCH", f"/labs/{lab}/nodes/{node}", body))[0] == 400
+    assert ask.get(f"/labs/{lab}/nodes/{node}")["tags"] == ["serial:5001", "pat:2022:22", "core"]
+
+
+def test_nodes_come_and_go(ask):
+    lab = ask.imported(TWO_ROUTERS)
+    body = {"label": "new", "node_definition": "alpine", "tags": ["vnc:5900"], "ram": 64}
+    node = json.loads(ask("POST", f"/labs/{lab}/nodes", body).body)["id"]
+    assert ask("PUT", f"/labs/{lab}/nodes/{node}/state/start").status == 204
+    assert ask.get(f"/labs/{lab}/nodes/{node}/state")["state"] == "BOOTED"
+    assert ask("DELETE", f"/labs/{lab}/nodes/{node}").status == 400
+    ask("PUT", f"/labs/{lab}/nodes/{node}/state/stop")
+    ask("PUT", f"/labs/{lab}/nodes/{node}/wipe_disks")
+    assert ask("DELETE", f"/labs/{lab}/nodes/{node}").status == 204
+    assert len(ask.get(f"/labs/{lab}/nodes")) == 3
+
+
+def test_a_removed_node_takes_its_links_along(ask):
+    lab = ask.imported(TWO_ROUTERS)
+    ask("DELETE", f"/labs/{lab}/nodes/{ask.get(f'/labs/{lab}/nodes')[0]}")
+    assert ask.get(f"/labs/{lab}/topology")["links"] == []
+
+
+def test_a_controller_that_is_not_ready_says_so_and_does_nothing_else(clock):
+    controller = simulated(clock, ready_after_seconds=30)
+    ask = Asked(controller)
+    assert ask.get("/system_information")["ready"] is False
+    assert ask("GET", "/labs").status == 502
+    clock.pass_seconds(30)
+    assert ask.get("/system_information")["ready"] is True
+    assert ask.get("/labs") == []
+
+
+def test_a_large_lab_is_answered_whole(ask):
+    lab = ask.imported(many_nodes(300))
+    ask("PUT", f"/labs/{lab}/start")
+    assert len(ask.get(f"/labs/{lab}/nodes", data="true", operational="true")) == 300

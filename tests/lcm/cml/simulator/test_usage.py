@@ -1,0 +1,91 @@
+"""Statistics that move, stay in bounds and repeat with their seed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lcm.cml.simulator.seeded_random import random_fraction, wave
+from tests.support.cml_environment import TWO_ROUTERS, Clock, simulated
+from tests.support.simulator_client import Asked
+
+
+def stats_after(seconds, topology=TWO_ROUTERS, **options):
+    clock = Clock()
+    ask = Asked(simulated(clock, **options))
+    lab = ask.imported(topology)
+    ask("PUT", f"/labs/{lab}/start")
+    clock.pass_seconds(seconds)
+    labels = {node["id"]: node["label"] for node in ask.get(f"/labs/{lab}/nodes", data="true")}
+    stats = ask.get(f"/labs/{lab}/simulation_stats")
+    return {labels[id]: node for id, node in stats["nodes"].items()}, next(iter(stats["links"].values()))
+
+
+def test_the_same_seed_gives_the_same_figures_and_another_one_others():
+    assert stats_after(100, seed=3) == stats_after(100, seed=3)
+    assert stats_after(100, seed=3) != stats_after(100, seed=4)
+
+
+def test_figures_move_and_counters_grow():
+    seen = [stats_after(seconds) for seconds in (20, 40, 60, 80)]
+    assert len({nodes["R1"]["cpu_usage"] for nodes, _ in seen}) > 1
+    for counter in ("block0_rd_bytes", "block0_wr_bytes"):
+        values = [nodes["R1"][counter] for nodes, _ in seen]
+        assert values == sorted(set(values))
+    read = [link["readbytes"] for _, link in seen]
+    assert read == sorted(set(read))
+
+
+@given(st.floats(0, 1e6), st.integers(0, 50))
+def test_usage_stays_within_what_a_node_has(seconds, seed):
+    nodes, _ = stats_after(seconds, seed=seed)
+    for label in ("R1", "R2"):
+        assert 0 < nodes[label]["cpu_usage"] <= 101
+        assert 0 < nodes[label]["ram_usage"] <= 100
+        assert nodes[label]["disk_usage"] <= 12 * 1024
+
+
+@given(st.floats(0, 1e6), st.text(max_size=5))
+def test_chance_is_bounded_and_repeats(seconds, name):
+    assert 0 <= random_fraction(name) == random_fraction(name) < 1
+    assert -1 <= wave(seconds, name) <= 1
+
+
+def test_before_2_10_there_is_no_memory_and_disk_usage():
+    old, new = stats_after(50, version="2.9")[0]["R1"], stats_after(50)[0]["R1"]
+    assert set(new) - set(old) == {"ram_usage", "disk_usage", "is_running", "cpus", "cpu_limit", "ram"}
+
+
+def test_memory_grows_while_a_node_warms_up():
+    assert stats_after(1)[0]["R1"]["ram_usage"] < stats_after(120)[0]["R1"]["ram_usage"]
+
+
+@pytest.mark.parametrize(("tag", "busier"), [("load:200", True), ("load:50", False), ("load:x", None)])
+def test_a_tag_makes_a_node_busier_or_idler(tag, busier):
+    plain = stats_after(120)[0]["R2"]["ram_usage"]
+    tagged = stats_after(120, TWO_ROUTERS.replace("'serial:5002'", f"'serial:5002', '{tag}'"))[0]["R2"]
+    assert (tagged["ram_usage"] > plain + 5) is (busier is True)
+    assert (tagged["ram_usage"] < plain - 5) is (busier is False)
+
+
+def test_a_stopped_lab_uses_nothing():
+    clock = Clock()
+    ask = Asked(simulated(clock))
+    lab = ask.imported(TWO_ROUTERS)
+    assert all("cpu_usage" not in node for node in ask.get(f"/labs/{lab}/simulation_stats")["nodes"].values())
+
+
+def test_addresses_are_snooped_on_linked_interfaces_once_a_node_is_up():
+    clock = Clock()
+    ask = Asked(simulated(clock, boot_seconds=10))
+    lab = ask.imported(TWO_ROUTERS)
+    ask("PUT", f"/labs/{lab}/start")
+
+    def addresses():
+        found = ask.get(f"/labs/{lab}/layer3_addresses").values()
+        return {node["name"]: [each["ip4"] for each in node["interfaces"].values()] for node in found}
+
+    assert addresses() == {"R1": [[]], "R2": [[]], "out": [[]]}
+    clock.pass_seconds(60)
+    seen = addresses()
+    assert seen["out"] == [[]]
+    assert seen["R1"][0][0].startswith("10.")

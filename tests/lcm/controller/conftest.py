@@ -1,0 +1,54 @@
+"""A CML simulator and a controller that tests drive step by step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lcm.cml.simulator.process import SimulatorProcess
+from tests.lcm.controller.scene import Scene
+
+INSTANT = {"boot_seconds": 0, "queue_seconds": 0, "starting_seconds": 0, "stop_seconds": 0}
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def worker(simulator: SimulatorProcess, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = f"w-{abs(hash(request.node.name)) % 10**8}"
+    simulator.admin.add(name, **INSTANT)
+    yield name
+    simulator.admin.remove(name)
+
+
+@pytest.fixture
+def play(
+    tmp_path: Path, simulator: SimulatorProcess, worker: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """`play(scene)`: run a coroutine of a Scene, with its outbox open and its lease held."""
+    monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
+
+    def run(part: Callable[[Scene], Awaitable[None]], **settings: Any) -> None:
+        async def wrapped() -> None:
+            scene = Scene(tmp_path, simulator, worker, **settings)
+            await scene.leases.renew()
+            sending = asyncio.create_task(scene.outbox.run())
+            try:
+                await asyncio.wait_for(part(scene), 60)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+                await scene.client.aclose()
+                await scene.world.aclose()
+
+        asyncio.run(wrapped())
+
+    return run

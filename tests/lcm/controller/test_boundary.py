@@ -1,0 +1,86 @@
+"""The controller runs where only httpx and prometheus-client are installed."""
+
+import subprocess
+import sys
+import venv
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.support.control_plane import ROOT
+
+NEEDED = ("httpx", "prometheus-client")
+CHECK = """
+import importlib, pkgutil, sys
+sys.path[:0] = [{packages!r}, {root!r}]
+import lcm.controller
+names = [each.name for each in pkgutil.iter_modules(lcm.controller.__path__)]
+for name in names:
+    importlib.import_module(f"lcm.controller.{{name}}")
+for name in ("client.client", "observation.observer", "observation.model", "ports"):
+    importlib.import_module(f"lcm.cml.{{name}}")
+for absent in ("django", "yaml", "celery", "redis", "rest_framework", "gunicorn"):
+    try:
+        importlib.import_module(absent)
+    except ImportError:
+        continue
+    raise SystemExit(f"{{absent}} is here: this is no bare environment")
+print(len(names), "modules")
+from lcm.controller.__main__ import main
+raise SystemExit(main(["--help"]))
+"""
+
+
+def closure(names):
+    """These distributions and what they need."""
+    found, waiting = {}, list(names)
+    while waiting:
+        name = waiting.pop().lower()
+        if name in found:
+            continue
+        found[name] = distribution(name)
+        for text in found[name].requires or ():
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                waiting.append(needed.name)
+    return found.values()
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """An environment without packages, and a folder with those that may be there."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for each in closure(NEEDED):
+        tops = {path.parts[0] for path in each.files or () if ".." not in path.parts}
+        for top in tops - {"__pycache__"}:
+            target = packages / top
+            if not target.exists():
+                target.symlink_to(Path(str(each.locate_file(top))))
+    return tmp_path / "venv" / "bin" / "python", packages
+
+
+def test_it_imports_with_httpx_and_prometheus_client_alone(bare):
+    python, packages = bare
+    check = CHECK.format(packages=str(packages), root=str(ROOT))
+    done = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "modules" in done.stdout
+    assert "--config" in done.stdout
+
+
+def test_the_console_script_is_the_controller():
+    done = subprocess.run(
+        [sys.executable, "-m", "lcm.controller", "--config", "/nowhere.toml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert "/nowhere.toml cannot be read" in done.stderr
+    (entry,) = [each for each in distribution("lcm").entry_points if each.name == "lcm-controller"]
+    assert entry.value == "lcm.controller.__main__:main"

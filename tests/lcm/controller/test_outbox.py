@@ -1,0 +1,268 @@
+"""Posts survive LCM being away and the controller being killed: in order, once each, within a bound."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcm.controller.config import Config
+from lcm.controller.lcm_client import LcmClient
+from lcm.controller.outbox import Outbox
+from lcm.controller.spool import Post, Spool, SpoolFull
+from tests.support.control_plane import ROOT
+
+
+def spool_in(folder, entries=100, size=10**6):
+    return Spool(folder, most_entries=entries, most_bytes=size)
+
+
+def post(number=1, session="s1"):
+    return Post(session, 1, f"lablet-sessions/{session}/x", {"n": number}, f"key-{session}-{number}")
+
+
+def test_what_was_written_is_there_after_a_crash_in_its_order(tmp_path):
+    first = spool_in(tmp_path)
+    numbers = [first.put(post(n)) for n in range(12)]
+    assert numbers == sorted(numbers)
+    second = spool_in(tmp_path)
+    assert [each.body["n"] for _, each in second.load()] == list(range(12))
+    second.remove(numbers[0])
+    third = spool_in(tmp_path)
+    assert third.put(post(99)) > numbers[-1]
+    assert [each.body["n"] for _, each in third.load()] == [*range(1, 12), 99]
+
+
+def test_half_a_file_and_a_broken_one_do_no_harm(tmp_path):
+    spool_in(tmp_path).put(post(1))
+    (tmp_path / "000000000002.json.new").write_text("{")
+    (tmp_path / "000000000007.new").write_text("{")
+    (tmp_path / "000000000003.json").write_text('{"session_id": "s1"')
+    (tmp_path / "000000000004.json").write_text('{"who": 1}')
+    fresh = spool_in(tmp_path)
+    assert [each.body["n"] for _, each in fresh.load()] == [1]
+    assert len(fresh) == 1
+    assert len(list(tmp_path.glob("*.bad"))) == 2
+
+
+def test_there_is_a_bound_in_number_and_size(tmp_path):
+    few = spool_in(tmp_path / "few", entries=2)
+    few.put(post(1))
+    last = few.put(post(2))
+    with pytest.raises(SpoolFull):
+        few.put(post(3))
+    few.remove(last)
+    few.put(post(4))
+    small = spool_in(tmp_path / "small", size=300)
+    small.put(post(1))
+    with pytest.raises(SpoolFull):
+        small.put(Post("s", 1, "p", {"text": "x" * 300}, "k"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=30))
+def test_whatever_is_put_and_removed_what_is_left_is_in_order(tmp_path_factory, steps):
+    folder = tmp_path_factory.mktemp("spool")
+    spool, left = spool_in(folder), []
+    for step in steps:
+        if step is None:
+            left.append((spool.put(post(len(left))), len(left)))
+        elif step < len(left):
+            number, _ = left.pop(step)
+            spool.remove(number)
+    again = spool_in(folder)
+    assert [number for number, _ in again.load()] == [number for number, _ in left]
+    assert len(again) == len(left)
+
+
+class Lcm:
+    """Answers posts as it is told, and remembers them."""
+
+    def __init__(self):
+        self.seen, self.answers = [], []
+
+    def __call__(self, request):
+        self.seen.append((request.url.path, json.loads(request.content), request.headers["Idempotency-Key"]))
+        status = self.answers.pop(0) if self.answers else 200
+        if status == "down":
+            raise httpx.ConnectError("nobody is there")
+        body = {"code": "state_conflict", "message": "no", "details": {}} if status >= 400 else {"ok": True}
+        return httpx.Response(status, json=body)
+
+
+@pytest.fixture
+def lcm(monkeypatch):
+    monkeypatch.setattr("lcm.controller.outbox.SEND_TIMEOUT", 0.3)
+    monkeypatch.setattr("lcm.controller.backoff.random.random", lambda: 0.0)
+    return Lcm()
+
+
+def with_outbox(folder, lcm, scene, news=None, **token):
+    async def wrapped():
+        client = LcmClient(Config(**token or {"token": "lcm_x"}), transport=httpx.MockTransport(lcm))
+        outbox = Outbox(spool_in(folder), client, (news if news is not None else []).append)
+        running = asyncio.create_task(outbox.run())
+        try:
+            return await asyncio.wait_for(scene(outbox), 15)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await client.aclose()
+
+    return asyncio.run(wrapped())
+
+
+def test_a_post_that_is_taken_is_answered_and_forgotten(tmp_path, lcm):
+    async def scene(outbox):
+        outcome = await outbox.send("s1", 1, "lablet-sessions/s1/transitions", {"to": "READY"}, "step")
+        assert outcome.answer == {"ok": True}
+        assert (len(outbox.spool), outbox.waiting("s1")) == (0, [])
+
+    with_outbox(tmp_path, lcm, scene)
+    assert lcm.seen[0][:2] == ("/api/internal/lablet-sessions/s1/transitions", {"to": "READY"})
+
+
+def test_the_same_post_has_the_same_key_after_a_restart(tmp_path, lcm):
+    async def scene(outbox):
+        await outbox.send("s1", 1, "x", {}, "step")
+        await outbox.send("s1", 2, "x", {}, "step")
+
+    with_outbox(tmp_path, lcm, scene)
+    with_outbox(tmp_path, lcm, scene)
+    keys = [key for *_, key in lcm.seen]
+    assert keys[:2] == keys[2:]
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("trouble", ["down", 500, 502, 503, 429, 401, 403])
+def test_what_lcm_cannot_take_is_kept_and_sent_later(tmp_path, lcm, trouble):
+    lcm.answers = [trouble]
+    news = []
+
+    async def scene(outbox):
+        outcome = await outbox.send("s1", 1, "x", {"n": 1}, "one")
+        assert outcome.kept
+        assert len(outbox.waiting("s1")) == 1
+        while outbox.waiting("s1"):
+            await asyncio.sleep(0.05)
+
+    with_outbox(tmp_path, lcm, scene, news)
+    assert [body["n"] for _, body, _ in lcm.seen] == [1, 1]
+    assert lcm.seen[0][2] == lcm.seen[1][2]
+    assert news == ["s1"]
+
+
+@pytest.mark.parametrize(("trouble", "is_warned_of"), [(401, True), (403, True), (503, False)])
+def test_a_token_that_is_not_accepted_is_said_loudly(tmp_path, lcm, caplog, trouble, is_warned_of):
+    lcm.answers = [trouble]
+
+    async def scene(outbox):
+        assert (await outbox.send("s1", 1, "x", {}, "one")).kept
+
+    with_outbox(tmp_path, lcm, scene)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert ["token is not accepted" in text for text in warnings] == [True] * is_warned_of
+
+
+def test_a_token_file_that_is_empty_for_a_moment_ends_nothing(tmp_path, lcm):
+    file = tmp_path / "token"
+    file.write_text("")
+
+    async def scene(outbox):
+        assert (await outbox.send("s1", 1, "x", {}, "one")).kept
+        file.write_text("lcm_new")
+        while outbox.waiting("s1"):
+            await asyncio.sleep(0.05)
+
+    with_outbox(tmp_path / "spool", lcm, scene, token_file=str(file))
+    assert len(lcm.seen) == 1
+
+
+def test_what_was_not_sent_is_sent_by_the_next_run_in_order(tmp_path, lcm):
+    lcm.answers = ["down"] * 20
+
+    async def leave(outbox):
+        for n in range(3):
+            assert (await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept
+
+    with_outbox(tmp_path, lcm, leave)
+    lcm.answers, lcm.seen = [], []
+
+    async def resume(outbox):
+        while outbox.waiting("s1"):
+            await asyncio.sleep(0.02)
+
+    with_outbox(tmp_path, lcm, resume)
+    assert [body["n"] for _, body, _ in lcm.seen] == [0, 1, 2]
+
+
+def test_a_refusal_is_told_and_does_not_block_what_follows(tmp_path, lcm):
+    lcm.answers = [409]
+    news = []
+
+    async def scene(outbox):
+        refused = await outbox.send("s1", 1, "x", {"n": 1}, "one")
+        assert (refused.refused.status, refused.refused.code) == (409, "state_conflict")
+        assert (await outbox.send("s1", 1, "x", {"n": 2}, "two")).answer
+
+    with_outbox(tmp_path, lcm, scene, news)
+    assert news == ["s1"]
+
+
+FULL_DISK = """
+import asyncio, json, resource, sys
+from pathlib import Path
+from lcm.controller import outbox as module
+from tests.lcm.controller import test_outbox as t
+
+async def scene(outbox):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+    taken = await outbox.send("s1", 1, "x", {"n": 1}, "one")
+    lcm.answers = ["down"] * 3
+    kept = [(await outbox.send("s1", 1, "x", {"n": n}, str(n))).kept for n in (2, 3)]
+    depth = outbox.depth()
+    module.MAX_IN_MEMORY = 2
+    try:
+        await outbox.send("s2", 1, "x", {}, "one")
+        full = ""
+    except t.SpoolFull as error:
+        full = str(error)
+    while outbox.waiting("s1"):
+        await asyncio.sleep(0.05)
+    after = await outbox.send("s2", 1, "x", {"n": 4}, "one")
+    files = [path.name for path in folder.iterdir()]
+    print(json.dumps([bool(taken.answer), kept, depth, full, bool(after.answer), files]))
+
+module.PATIENCE = 0.3
+folder, lcm = Path(sys.argv[1]), t.Lcm()
+t.with_outbox(folder, lcm, scene)
+print(json.dumps([body["n"] for _, body, _ in lcm.seen]))
+"""
+
+
+def test_a_full_disk_delays_no_post_and_leaves_no_files(tmp_path):
+    """A process that may write 64 bytes to a file: that is a full disk for root as well."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    result, sent = map(json.loads, done.stdout.splitlines())
+    taken, kept, depth, full, after, files = result
+    assert (taken, kept, depth, after, files) == (True, [True, True], 2, True, [])
+    assert "neither on disk nor in memory" in full
+    assert "File too large" in full
+    assert list(dict.fromkeys(sent)) == [1, 2, 3, 4], "in order"
+
+
+def test_one_session_s_trouble_is_not_another_s(tmp_path, lcm):
+    lcm.answers = ["down"]
+
+    async def scene(outbox):
+        assert (await outbox.send("s1", 1, "x", {"n": 1}, "one")).kept
+        assert (await outbox.send("s2", 1, "x", {"n": 2}, "one")).answer
+
+    with_outbox(tmp_path, lcm, scene)

@@ -1,0 +1,142 @@
+"""A session that is spread: a lab on each of its workers, one session to LCM."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from lcm.cml.simulator.faults import Fault, FaultKind
+from lcm.cml.topology.partition import partition_topology
+from lcm.controller.heartbeats import HeartbeatSender
+from lcm.controller.lab_statistics import LabStatistics
+from lcm.controller.model import SlotInfo
+from lcm.controller.worker_survey import WorkerSurvey
+from tests.lcm.controller.conftest import INSTANT
+from tests.lcm.controller.scene import PORTS
+from tests.support.factories import LAB
+
+GROUPS = (["r1", "host"], ["r2"])
+
+
+@pytest.fixture
+def other(simulator, worker) -> Iterator[str]:
+    name = f"{worker}-other"
+    simulator.admin.add(name, **INSTANT)
+    yield name
+    simulator.admin.remove(name)
+
+
+@pytest.fixture
+def play_apart(play, simulator, other):
+    """`play` with a second worker, and a session that has r2 there."""
+    parting = partition_topology(LAB, GROUPS)
+
+    def run(part, kernels=None, **settings):
+        async def wrapped(scene):
+            first = scene.world.slots["slot-1"]
+            second = SlotInfo("slot-2", "eu-02", "cml-eu", simulator.admin.address_of(other))
+            scene.world.replace_slots([first, second])
+            parts = [
+                {"slot": {"id": slot.id, "name": slot.name, "endpoint": ""}, "nodes": nodes, "topology": text}
+                for slot, nodes, text in zip((first, second), GROUPS, parting.topologies, strict=True)
+            ]
+            scene.put("INSTANTIATING", parts=parts, left_out=list(parting.left_out), kernels=kernels)
+            scene.on_both = lambda: [
+                simulator.admin.controllers()[name]["labs"] for name in (scene.worker, other)
+            ]
+            await part(scene)
+
+        play(wrapped, **settings)
+
+    return run
+
+
+def test_it_lives_on_both_workers_and_is_seen_as_one(play_apart, other):
+    async def part(scene):
+        await scene.until("RUNNING")
+        titles = [lab["title"] for labs in scene.on_both() for lab in labs.values()]
+        assert titles == [f"lcm:{scene.key}:1 1/2 campus", f"lcm:{scene.key}:1 2/2 campus"]
+        ready, _ = scene.said("transitions")
+        assert ready["reason"] == "links between workers are left out: r1 – r2"
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert [node["label"] for node in seen["nodes"]] == ["r1", "host", "r2"]
+        assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
+        assert (seen["total_cpu_cores"], seen["errors"]) == ("4.00", [])
+        assert scene.on_both() == [{}, {}]
+
+    play_apart(part)
+
+
+def test_it_is_ready_when_all_of_it_is(play_apart, simulator, other):
+    async def part(scene):
+        simulator.admin.fail(other, Fault(FaultKind.REPLACE, "check_if_converged", body="false"))
+        await scene.look(4)
+        assert scene.steps() == []
+        simulator.admin.heal(other)
+        await scene.until("READY")
+
+    play_apart(part)
+
+
+def test_a_restart_finds_its_labs_again(play_apart):
+    async def part(scene):
+        await scene.look(2)
+        scene.desk.states.clear()
+        await scene.until("RUNNING")
+        assert [len(labs) for labs in scene.on_both()] == [1, 1]
+
+    play_apart(part)
+
+
+def test_when_one_lab_vanishes_the_others_are_left_to_be_stopped(play_apart, simulator, other):
+    async def part(scene):
+        await scene.until("RUNNING")
+        simulator.admin.remove(other)
+        simulator.admin.add(other)
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert ("vanished" in failure["reason"], failure["lab_is_gone"]) == (True, False)
+
+    play_apart(part)
+
+
+def test_what_one_worker_refuses_takes_the_lab_off_the_other(play_apart, simulator, other):
+    async def part(scene):
+        simulator.admin.fail(other, Fault(FaultKind.STATUS, "^/import", "POST", status=400))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert failure["lab_is_gone"] is True
+        assert scene.on_both() == [{}, {}]
+
+    play_apart(part)
+
+
+def test_what_one_worker_does_not_tell_is_missing_in_the_whole(play_apart, simulator, other):
+    async def part(scene):
+        await scene.until("RUNNING")
+        simulator.admin.fail(other, Fault(FaultKind.STATUS, "/nodes$", "GET", status=500))
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert [node["label"] for node in seen["nodes"]] == ["r1", "host"]
+        assert {"actual_node_count", "total_cpu_cores"} <= set(seen["incomplete"])
+
+    play_apart(part)
+
+
+def test_none_of_its_labs_is_an_orphan_and_the_figures_of_all_are_read(play_apart):
+    async def part(scene):
+        await scene.until("RUNNING")
+        scene.world.is_known = True
+        heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
+        survey = WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+        for _ in range(2):
+            await survey.run()
+        assert [len(labs) for labs in scene.on_both()] == [1, 1]
+        await LabStatistics(scene.desk, scene.leases, lambda _: None).read()
+        used, *_ = scene.desk.metrics.utilization.collect()
+        assert {sample.labels["kernel_id"] for sample in used.samples} == {"k1", "k2", "k3"}
+
+    play_apart(part, kernels={"r1": "k1", "r2": "k2", "host": "k3"}, orphan_grace_seconds=0.001)

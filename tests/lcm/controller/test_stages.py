@@ -1,0 +1,578 @@
+"""What is done in each status, against a real simulator and an LCM in memory."""
+
+import asyncio
+import shutil
+import time
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lcm.cml.simulator.faults import Fault, FaultKind
+from lcm.controller.lab_titles import format_title
+from lcm.controller.model import Session, SlotInfo
+from tests.lcm.controller.scene import PORTS
+from tests.lcm.controller.test_clock import CLOCKS, Machine
+
+
+def test_from_scheduled_to_running_and_to_its_end(play):
+    async def part(scene):
+        scene.put("SCHEDULED")
+        await scene.until("RUNNING")
+        assert len(scene.labs()) == 1
+        scene.now += timedelta(seconds=700)
+        scene.lcm.sessions[scene.key]["topology"] = None
+        await scene.until("TERMINATED")
+        assert scene.steps() == ["INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING", "TERMINATED"]
+        (seen,) = scene.said("resource-observations")
+        assert (seen["actual_node_count"], seen["observed_ports"]) == (3, PORTS)
+        assert (seen["observer"], seen["controller"]) == ("lablet-controller", scene.config.name)
+        assert scene.labs() == {}
+        kinds = [what for what, _ in scene.lcm.posts]
+        assert kinds.index("resource-observations") == 4
+
+    play(part)
+
+
+def test_a_definition_without_a_topology_is_reported_and_nothing_is_imported(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        row = scene.lcm.sessions[scene.key]
+        row["topology"] = ""
+        scene.world.put(Session.read(row))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "has no topology" in failure["reason"]
+        assert scene.labs() == {}
+
+    play(part)
+
+
+@pytest.mark.parametrize(("starts_in", "ends_in", "steps"), [(3600, 7200, []), (-90, -1, ["CANCELLED"])])
+def test_neither_too_early_nor_too_late(play, starts_in, ends_in, steps):
+    async def part(scene):
+        scene.put("SCHEDULED", starts_in=starts_in, ends_in=ends_in)
+        again = await scene.look()
+        assert scene.steps() == steps
+        if not steps:
+            assert again == pytest.approx(3600 - 600, abs=1)
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_a_lab_that_is_there_already_is_used_and_its_twin_removed(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        title = format_title(scene.key, 1, "campus")
+        first = await scene.import_lab(title)
+        await asyncio.sleep(1.1)
+        await scene.import_lab(title)
+        await scene.until("READY")
+        assert list(scene.labs()) == [first]
+
+    play(part)
+
+
+@pytest.mark.parametrize("comes_late", [True, False])
+@pytest.mark.parametrize("begun_by", ["one before", "us"])
+def test_an_import_that_nobody_waits_for_is_given_time_to_appear(play, begun_by, comes_late):
+    async def part(scene):
+        if begun_by == "us":
+            unanswered = Fault(FaultKind.DROP, "^/import", times=2, executed=False)
+            scene.simulator.admin.fail(scene.worker, unanswered)
+        scene.put("INSTANTIATING", is_inherited=begun_by == "one before")
+        await scene.look(3)
+        scene.simulator.admin.heal(scene.worker)
+        scene.now += timedelta(seconds=scene.config.import_settle_seconds - 1)
+        await scene.look()
+        assert scene.labs() == {}
+        if comes_late:
+            await scene.import_lab(format_title(scene.key, 1, "campus"))
+        scene.now += timedelta(seconds=2)
+        await scene.until("RUNNING")
+        assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+def test_what_we_knew_of_a_session_is_forgotten_with_the_lease(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
+        await scene.leases.renew()
+        await scene.look()
+        scene.lcm.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
+        await scene.leases.renew()
+        await scene.look()
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_the_lab_of_an_earlier_attempt_is_not_taken_for_this_one(play):
+    async def part(scene):
+        scene.put("INSTANTIATING", attempt=2)
+        old = await scene.import_lab(format_title(scene.key, 1, "campus"))
+        await scene.until("READY")
+        assert len(scene.labs()) == 2
+        assert scene.labs()[old]["state"] == "DEFINED_ON_CORE"
+
+    play(part)
+
+
+def test_a_template_that_does_not_fit_is_a_failure_and_leaves_no_lab(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        row = scene.lcm.sessions[scene.key]
+        row["allocated_ports"] = {}
+        scene.world.put(Session.read(row))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "no port was allocated for r1_serial" in failure["reason"]
+        assert (failure["lab_is_gone"], failure["attempt"]) == (True, 1)
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_it_waits_for_its_user_when_it_should(play):
+    async def part(scene):
+        scene.put("INSTANTIATING", awaits_arrival=True)
+        await scene.until("READY")
+        await scene.look(3)
+        assert scene.steps() == ["READY"]
+        scene.lcm.sessions[scene.key]["arrived_at"] = scene.now.isoformat()
+        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        await scene.until("RUNNING")
+
+    play(part)
+
+
+def test_an_observation_that_is_asked_for_is_made_once(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.lcm.sessions[scene.key]["requests"] = {"observe": scene.now.isoformat()}
+        scene.world.put(Session.read(scene.lcm.sessions[scene.key]))
+        await scene.look(3)
+        (seen,) = scene.said("resource-observations")
+        assert (seen["observer"], seen["controller"]) == ("manual", scene.config.name)
+        assert scene.steps()[-1] == "RUNNING"
+
+    play(part)
+
+
+def test_an_extension_that_was_not_heard_of_is_found_out_before_the_end(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(hours=1)).isoformat()
+        await scene.look(3)
+        assert scene.steps()[-1] == "RUNNING"
+        assert scene.said("resource-observations") == []
+
+    play(part)
+
+
+def extend(scene, **by):
+    """Extend the session in LCM without telling the controller."""
+    scene.lcm.sessions[scene.key]["ends_at"] = (scene.now + timedelta(**by)).isoformat()
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING"])
+def test_an_extension_after_the_last_check_wins(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1)
+        if status != "SCHEDULED":
+            await scene.import_lab(format_title(scene.key, 1, "campus"))
+
+        async def confirm_and_extend(session):
+            extend(scene, minutes=2)
+            return True
+
+        check, scene.desk.still_over = scene.desk.still_over, confirm_and_extend
+        if status == "SCHEDULED":
+            extend(scene, minutes=2)
+        await scene.look()
+        assert len(scene.steps()) == 1
+        assert scene.lcm.sessions[scene.key]["status"] == status
+        scene.desk.still_over = check
+        await scene.desk.refresh(scene.key)
+        await scene.until("RUNNING")
+        assert len(scene.labs()) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert scene.labs() == {}
+        assert len(scene.said("resource-observations")) == 1
+
+    play(part)
+
+
+def test_the_lab_is_observed_again_at_the_end_of_an_extension(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.is_away = True
+        await scene.look()
+        extend(scene, minutes=2)
+        scene.lcm.is_away = False
+        while scene.outbox.waiting(scene.key):
+            await asyncio.sleep(0.05)
+        await scene.look(2)
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        assert len(scene.said("resource-observations")) == 1
+        scene.now += timedelta(minutes=3)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 2
+
+    play(part)
+
+
+def test_a_session_that_lcm_ends_before_its_end_is_observed_and_taken_down(play):
+    """As LCM does when the worker will be taken away."""
+
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        row = scene.lcm.sessions[scene.key]
+        row["status"] = "COLLECTING"
+        scene.world.put(Session.read(row))
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert [each["reason"] for each in scene.said("transitions")[-2:]] == ["", ""]
+        assert scene.labs() == {}
+
+    play(part)
+
+
+@pytest.mark.parametrize("wall", CLOCKS)
+def test_a_session_ends_by_lcm_s_time(play, wall):
+    machine = Machine(CLOCKS[wall])
+
+    async def part(scene):
+        scene.put("INSTANTIATING", ends_in=60)
+        await scene.until("RUNNING")
+        machine.passed += 55
+        assert 0 < await scene.look() <= 5
+        assert scene.lcm.sessions[scene.key]["status"] == "RUNNING"
+        machine.passed += 6
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert seen["observed_at"] == scene.lcm.now().isoformat()
+
+    play(part, machine=machine)
+
+
+@pytest.mark.parametrize("status", ["SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "STOPPING"])
+def test_no_session_is_ended_while_lcm_s_time_is_in_doubt(play, status):
+    async def part(scene):
+        scene.put(status, ends_in=-1, since=10_000, awaits_arrival=True)
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
+        delete = Fault(FaultKind.STATUS, "^/labs/[^/]+$", "DELETE", status=500)
+        scene.simulator.admin.fail(scene.worker, delete)
+        scene.clock.is_steady = False
+        assert await scene.look() >= 0.5
+        assert (scene.lcm.posts, len(scene.labs())) == ([], 1)
+        scene.clock.is_steady = True
+        await scene.look(2)
+        assert len(scene.lcm.posts) >= 1
+
+    play(part)
+
+
+@pytest.mark.parametrize(("is_known", "posts"), [(False, 0), (True, 1)])
+def test_a_session_starts_while_lcm_s_time_is_unsteady_but_known(play, is_known, posts):
+    async def part(scene):
+        scene.put("SCHEDULED", ends_in=600)
+        scene.clock.is_steady, scene.clock.is_known = False, is_known
+        await scene.look()
+        assert len(scene.lcm.posts) == posts
+
+    play(part)
+
+
+def test_while_lcm_is_away_the_end_is_observed_and_nothing_torn_down(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        scene.lcm.is_away = True
+        await scene.look(2)
+        (kept,) = scene.outbox.waiting(scene.key)
+        assert kept.path.endswith("resource-observations")
+        assert len(scene.labs()) == 1
+        scene.lcm.is_away = False
+        while scene.outbox.waiting(scene.key):
+            await asyncio.sleep(0.05)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert scene.steps()[-3:] == ["COLLECTING", "STOPPING", "TERMINATED"]
+
+    play(part)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((409, "state_conflict"), "its timeslot is over; not observed: 409 state_conflict: y"),
+        ((422, "unprocessable"), "its timeslot is over; not observed: 422 unprocessable: y"),
+        # A run before this one has posted it.
+        ((422, "key_reused"), "its timeslot is over"),
+    ],
+)
+def test_an_observation_that_is_refused_does_not_hold_up_the_end(play, answer, reason):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.lcm.trouble["resource-observations"] = answer
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
+        assert stopping["reason"] == reason
+
+    play(part)
+
+
+def test_cml_failing_to_tell_what_it_has_does_not_hold_up_the_end(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        for path in ("/nodes$", "simulation_stats", "layer3", "interfaces"):
+            scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, path, "GET", status=500))
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        (seen,) = scene.said("resource-observations")
+        assert seen["actual_node_count"] is None
+        assert seen["errors"]
+        assert scene.labs() == {}
+
+    play(part, observe_seconds=5.0)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_one_that_was_called_off_says_why_it_was_not_observed(play, observed):
+    async def part(scene):
+        seen_at = scene.now.isoformat() if observed else None
+        scene.put("STOPPING", observed_at=seen_at)
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
+        await scene.until("TERMINATED")
+        (ended,) = scene.said("transitions")
+        assert ended["reason"] == ("" if observed else "not observed: its lab does not run")
+
+    play(part)
+
+
+def test_a_worker_that_does_not_tell_its_labs_does_not_hold_up_the_end(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
+        scene.now += timedelta(seconds=601)
+        await scene.look()
+        assert scene.steps()[-1] == "RUNNING"
+        scene.now += timedelta(seconds=scene.config.observe_seconds)
+        await scene.until("STOPPING")
+        (stopping,) = [body for body in scene.said("transitions") if body["to_status"] == "STOPPING"]
+        assert "not observed: eu-01: labs answered 500" in stopping["reason"]
+        scene.simulator.admin.heal(scene.worker)
+        await scene.until("TERMINATED")
+        assert scene.labs() == {}
+
+    play(part)
+
+
+@pytest.mark.parametrize("path", ["^/import", "/nodes$", "/state$", "check_if_converged"])
+def test_an_answer_that_cannot_be_read_is_asked_for_again(play, path):
+    async def part(scene):
+        scene.simulator.admin.fail(scene.worker, Fault(FaultKind.TRUNCATE, path, times=1))
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        assert scene.said("failures") == []
+        assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+TITLE_MISSING = Fault(FaultKind.MISSING_FIELDS, "^/labs/[^/]+$", "GET", fields=["lab_title"])
+
+
+@pytest.mark.parametrize(("status", "times"), [("INSTANTIATING", 1), ("RUNNING", 1), ("STOPPING", 2)])
+def test_a_lab_that_does_not_tell_its_title_may_be_ours(play, status, times):
+    async def part(scene):
+        scene.put(status)
+        lab_id = await scene.import_lab(format_title(scene.key, 1, "campus"))
+        scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=times))
+        assert await scene.look() is not None
+        assert (scene.lcm.posts, list(scene.labs())) == ([], [lab_id])
+        await scene.look()
+        assert scene.said("failures") == []
+        assert len(scene.labs()) == (status != "STOPPING")
+
+    play(part)
+
+
+def test_an_import_that_does_not_tell_its_id_is_found_once_its_title_is_told(play):
+    async def part(scene):
+        scene.simulator.admin.fail(
+            scene.worker, Fault(FaultKind.MISSING_FIELDS, "^/import", times=1, fields=["id"])
+        )
+        scene.simulator.admin.fail(scene.worker, replace(TITLE_MISSING, times=1))
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        assert scene.said("failures") == []
+        assert scene.simulator.admin.controllers()[scene.worker]["imports"] == 1
+
+    play(part)
+
+
+def test_a_lab_of_others_that_never_tells_its_title_is_no_trouble_for_ours(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.look()
+        scene.simulator.admin.fail(scene.worker, TITLE_MISSING)
+        await scene.import_lab("somebody's")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        assert [lab["title"] for lab in scene.labs().values()] == ["somebody's"]
+
+    play(part)
+
+
+def test_the_lab_that_was_imported_is_known_without_asking(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        assert len(await scene.world.worker("slot-1").labs()) == 1
+        assert scene.simulator.admin.calls(scene.worker).keys().isdisjoint({"GET /labs/*"})
+
+    play(part)
+
+
+def test_one_that_was_called_off_while_booting_is_taken_down_unobserved(play):
+    async def part(scene):
+        scene.put("STOPPING")
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
+        await scene.until("TERMINATED")
+        assert scene.said("resource-observations") == []
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_a_lab_that_is_gone_is_a_failure_while_it_runs_and_fine_when_it_stops(play):
+    async def part(scene):
+        scene.put("RUNNING")
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert (failure["lab_is_gone"], "vanished" in failure["reason"]) == (True, True)
+        scene.put("STOPPING")
+        await scene.until("TERMINATED")
+
+    play(part)
+
+
+def test_a_worker_that_is_away_for_too_long_has_lost_its_sessions(play):
+    async def part(scene):
+        scene.put("RUNNING")
+        scene.world.replace_slots([SlotInfo("slot-1", "eu-01", "cml-eu", "http://127.0.0.1:9")])
+        assert await scene.look() is not None
+        assert scene.lcm.posts == []
+        scene.world.worker("slot-1").unreachable_since = time.monotonic() - 301
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert (failure["lab_is_gone"], "does not answer" in failure["reason"]) == (False, True)
+
+    play(part)
+
+
+@pytest.mark.parametrize(
+    ("status", "since", "reason"),
+    [("INSTANTIATING", 901, "did not converge"), ("STOPPING", 901, "could not be taken down")],
+)
+def test_what_takes_too_long_is_given_up(play, status, since, reason):
+    async def part(scene):
+        scene.put(status, since=since)
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert reason in failure["reason"]
+
+    play(part)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_lab_that_is_gone_was_taken_down_however_late(play, is_told):
+    async def part(scene):
+        scene.put("STOPPING", since=901)
+        if not is_told:
+            scene.simulator.admin.fail(scene.worker, Fault(FaultKind.STATUS, "^/labs$", status=500))
+        await scene.look()
+        assert (scene.steps(), len(scene.said("failures"))) == ((["TERMINATED"], 0) if is_told else ([], 1))
+
+    play(part)
+
+
+def break_disk(scene):
+    """Put a file where the folder of the spool was: nothing can be written, not even by root."""
+    shutil.rmtree(scene.outbox.spool.folder)
+    scene.outbox.spool.folder.write_text("")
+
+
+def test_a_session_lives_its_whole_life_without_a_disk(play):
+    async def part(scene):
+        break_disk(scene)
+        scene.put("SCHEDULED")
+        await scene.until("RUNNING")
+        scene.now += timedelta(seconds=700)
+        await scene.until("TERMINATED")
+        assert len(scene.said("resource-observations")) == 1
+        assert (scene.said("failures"), scene.labs()) == ([], {})
+
+    play(part)
+
+
+def test_a_step_without_room_on_disk_and_in_memory_is_retried_within_seconds(play, monkeypatch):
+    async def part(scene):
+        break_disk(scene)
+        monkeypatch.setattr("lcm.controller.outbox.MAX_IN_MEMORY", 0)
+        scene.put("STOPPING")
+        await scene.import_lab(format_title(scene.key, 1, "campus"))
+        pauses = [await scene.look() for _ in range(4)]
+        assert (scene.labs(), scene.lcm.posts) == ({}, [])
+        assert all(pause and pause <= 15 for pause in pauses)
+        assert pauses[-1] > pauses[0]
+        scene.outbox.spool.folder.unlink()
+        scene.outbox.spool.folder.mkdir()
+        await scene.look()
+        assert scene.steps() == ["TERMINATED"]
+
+    play(part)
+
+
+def test_a_start_that_is_refused_for_lack_of_room_is_reported_and_cleaned_up(play):
+    async def part(scene):
+        refusal = Fault(FaultKind.STATUS, "/start$", "PUT", status=400, description="Insufficient resources")
+        scene.simulator.admin.fail(scene.worker, refusal)
+        scene.put("INSTANTIATING")
+        await scene.look()
+        (failure,) = scene.said("failures")
+        assert "Insufficient resources" in failure["reason"]
+        assert scene.labs() == {}
+
+    play(part)
+
+
+def test_without_the_lease_nothing_is_done(play):
+    async def part(scene):
+        scene.lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
+        await scene.leases.renew()
+        for status in ("SCHEDULED", "INSTANTIATING", "READY", "RUNNING", "COLLECTING", "STOPPING"):
+            scene.put(status, ends_in=-1)
+            await scene.look()
+        assert (scene.lcm.posts, scene.labs()) == ([], {})
+
+    play(part)

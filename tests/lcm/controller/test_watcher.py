@@ -1,0 +1,183 @@
+"""Listing and watching LCM: nothing is missed, and never a hot loop."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from lcm.controller.config import Config
+from lcm.controller.inventory import Inventory
+from lcm.controller.lcm_client import LcmClient, LcmRefused, LcmUnavailable, RevisionExpired
+from lcm.controller.model import Session
+from lcm.controller.pool_leases import TRUSTED_SECONDS, PoolLeases
+from lcm.controller.watcher import Watcher
+from tests.lcm.controller.fake_lcm import Lcm, session, until
+
+
+@pytest.fixture
+def lcm(monkeypatch):
+    monkeypatch.setattr("lcm.controller.backoff.random.random", lambda: 0.0)
+    return Lcm()
+
+
+def follow(lcm, scene, **settings):
+    async def wrapped():
+        config = Config(token="lcm_x", watch_seconds=0.2, **settings)
+        client = LcmClient(config, transport=httpx.MockTransport(lcm))
+        world = Inventory(config, print)
+        follower = Watcher(config, client, world)
+        running = asyncio.create_task(follower.run())
+        try:
+            await asyncio.wait_for(scene(world, follower), 10)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await client.aclose()
+            await world.aclose()
+
+    asyncio.run(wrapped())
+
+
+def test_what_is_there_is_listed_and_what_comes_is_watched(lcm):
+    lcm.put(session())
+
+    async def scene(world, follower):
+        await until(lambda: len(world.sessions) == 1)
+        assert set(world.slots) == {"slot-1"}
+        lcm.put(session())
+        await until(lambda: len(world.sessions) == 2)
+        gone = next(iter(lcm.sessions))
+        lcm.tell(gone)
+        del lcm.sessions[gone]
+        await until(lambda: len(world.sessions) == 1)
+
+    follow(lcm, scene)
+    assert lcm.calls["slots"] == 1
+
+
+def test_long_lists_are_read_to_their_end(lcm):
+    lcm.page = 7
+    for _ in range(30):
+        lcm.put(session())
+
+    async def scene(world, follower):
+        await until(lambda: len(world.sessions) == 30)
+
+    follow(lcm, scene)
+
+
+def test_too_old_lists_again(lcm):
+    lcm.put(session())
+    answers = iter([410])
+    lcm.trouble["watch"] = lambda: next(answers, None) if lcm.calls["watch"] > 1 else None
+
+    async def scene(world, follower):
+        await until(lambda: lcm.calls["lablet-sessions"] >= 2 and lcm.calls["watch"] >= 4)
+
+    follow(lcm, scene)
+
+
+def test_a_burst_of_changes_is_one_list(lcm):
+    async def scene(world, follower):
+        await until(lambda: lcm.calls["watch"] >= 2)
+        lcm.calls.clear()
+        for _ in range(450):
+            lcm.put(session())
+        await until(lambda: len(world.sessions) == 450)
+        assert lcm.calls["lablet-sessions"] <= 4
+
+    follow(lcm, scene)
+
+
+@pytest.mark.parametrize("trouble", ["down", 500, 401, 410])
+def test_lcm_in_trouble_is_not_asked_in_a_hot_loop(lcm, trouble):
+    lcm.trouble["watch"] = trouble
+
+    async def scene(world, follower):
+        await asyncio.sleep(1)
+        assert lcm.calls["watch"] <= 3
+
+    follow(lcm, scene)
+
+
+def test_a_watch_that_is_always_too_old_does_not_list_in_a_hot_loop(lcm):
+    # Where the feed is it says, and refuses to be watched from there.
+    lcm.trouble["watch"] = lambda: 410 if lcm.calls["watch"] % 2 == 0 else None
+
+    async def scene(world, follower):
+        await asyncio.sleep(1)
+        assert 2 <= lcm.calls["lablet-sessions"] <= 3
+
+    follow(lcm, scene)
+
+
+def test_a_session_that_left_its_slot_is_forgotten(lcm):
+    row = session()
+    lcm.put(row)
+
+    async def scene(world, follower):
+        await until(lambda: world.sessions)
+        world.put(Session.read({**row, "status": "PENDING", "slot": None}))
+        assert world.sessions == {}
+
+    follow(lcm, scene)
+
+
+def test_one_session_can_be_read_again(lcm):
+    row = session()
+    lcm.put(row)
+
+    async def scene(world, follower):
+        await until(lambda: world.sessions)
+        lcm.sessions[row["id"]] = {**row, "status": "STOPPING"}
+        assert (await follower.refresh(row["id"])).status == "STOPPING"
+        del lcm.sessions[row["id"]]
+        assert await follower.refresh(row["id"]) is None
+        assert world.sessions == {}
+
+    follow(lcm, scene)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(400, LcmRefused), (401, LcmRefused), (404, LcmRefused), (409, LcmRefused), (410, RevisionExpired)]
+    + [(status, LcmUnavailable) for status in (408, 429, 500, 502, 503, "down")],
+)
+def test_what_may_work_later_is_told_from_what_will_not(lcm, status, error):
+    lcm.trouble["slots"] = status
+
+    async def scene():
+        client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
+        with pytest.raises(error):
+            await client.slots()
+        await client.aclose()
+
+    asyncio.run(scene())
+
+
+# --- leases ----------------------------------------------------------------------------------------------
+
+
+def test_a_pool_is_ours_while_lcm_says_so(lcm, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr("lcm.controller.pool_leases.time.monotonic", lambda: clock[0])
+
+    async def scene():
+        client = LcmClient(Config(token="lcm_x"), transport=httpx.MockTransport(lcm))
+        leases = PoolLeases(client, "me")
+        assert not leases.is_ours("cml-eu")
+        assert await leases.renew() == {"cml-eu"}
+        assert await leases.renew() == set()
+        assert leases.may_change("cml-eu")
+        clock[0] += TRUSTED_SECONDS + 1
+        # LCM does not answer: what we see we may still tell, but nothing may be changed.
+        assert (leases.is_ours("cml-eu"), leases.may_change("cml-eu")) == (True, False)
+        lcm.leases = [{"pool": "cml-eu", "held": False, "holder": "other"}]
+        assert await leases.renew() == set()
+        assert not leases.is_ours("cml-eu")
+        lcm.leases = [{"pool": "cml-eu", "held": True, "holder": "me"}]
+        assert await leases.renew() == {"cml-eu"}
+        assert leases.may_change("cml-eu")
+        await client.aclose()
+
+    asyncio.run(scene())

@@ -1,0 +1,104 @@
+"""What a look at a worker finds, and how old it is when LCM is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from lcm.cml.client.errors import CmlUnreachable
+from lcm.cml.simulator.faults import Fault, FaultKind
+from lcm.controller.heartbeats import HeartbeatSender, PortObservation
+from lcm.controller.worker_survey import WorkerSurvey
+from tests.lcm.controller.fake_lcm import until
+
+
+def surveying(scene):
+    scene.world.is_known = True
+    heartbeats = HeartbeatSender(scene.desk, scene.leases, scene.client)
+    return heartbeats, WorkerSurvey(scene.desk, scene.leases, scene.client, heartbeats, lambda _: None)
+
+
+def test_ports_that_nobody_was_given_are_told_once_with_the_age_of_the_look(play):
+    async def part(scene):
+        scene.put("INSTANTIATING")
+        await scene.until("RUNNING")
+        scene.world.sessions[scene.key].allocated_ports.pop("r1_serial")
+        heartbeats, survey = surveying(scene)
+        await survey.run()
+        await asyncio.sleep(0.3)
+        await heartbeats.send_all()
+        await heartbeats.send_all()
+        first, second = scene.said("heartbeat")
+        assert [port["port"] for port in first["leaked_ports"]] == [2001]
+        assert 0.3 <= first["looked_seconds_ago"] < 30
+        assert "leaked_ports" not in second
+        assert "looked_seconds_ago" not in second
+
+    play(part)
+
+
+def test_a_look_that_lcm_did_not_hear_of_is_told_later_and_is_older_then(play):
+    async def part(scene):
+        heartbeats, survey = surveying(scene)
+        await survey.run()
+        scene.lcm.is_away = True
+        await heartbeats.send_all()
+        scene.lcm.is_away = False
+        await asyncio.sleep(0.5)
+        await heartbeats.send_all()
+        (told,) = scene.said("heartbeat")
+        assert told["leaked_ports"] == []
+        assert told["looked_seconds_ago"] >= 0.5
+
+    play(part)
+
+
+def test_a_look_counts_from_its_beginning(play):
+    """What was put onto the worker while we looked may not have been seen."""
+
+    async def part(scene):
+        heartbeats, survey = surveying(scene)
+        worker = scene.world.worker("slot-1")
+        listed = worker.labs
+
+        async def slowly():
+            found = await listed()
+            await asyncio.sleep(0.5)
+            return found
+
+        worker.labs = slowly
+        await survey.run()
+        (looked,) = heartbeats.port_observations.values()
+        assert looked.as_body()["looked_seconds_ago"] >= 0.5
+
+    play(part)
+
+
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_a_worker_that_is_given_up_during_a_round_costs_no_round(play, is_opened):
+    """The round holds the worker: a call under way is answered, the next one finds the client closed."""
+
+    async def part(scene):
+        worker = scene.world.worker("slot-1")
+        slow = Fault(FaultKind.LATENCY, "system_information", times=1, seconds=0.3)
+        scene.simulator.admin.fail(scene.worker, slow)
+        heartbeats, survey = surveying(scene)
+        if is_opened:
+            rounds = asyncio.gather(heartbeats.send_all(), survey.run())
+            await until(lambda: scene.simulator.admin.calls(scene.worker))
+        scene.world.replace_slots([])
+        if is_opened:
+            await rounds
+        await scene.world.aclose()
+        with pytest.raises(CmlUnreachable, match="has been closed"):
+            await worker.cml.system_stats()
+
+    play(part)
+
+
+def test_an_age_is_never_below_zero():
+    assert PortObservation([], began=float("inf")).as_body() == {
+        "leaked_ports": [],
+        "looked_seconds_ago": 0.0,
+    }

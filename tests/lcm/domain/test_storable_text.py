@@ -1,0 +1,70 @@
+"""Text that a database cannot hold is refused with its place, wherever it comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcm.domain.storable_text import find_unstorable, remove_unstorable
+
+NUL, HALF = "\x00", "\ud800"
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        ("fine é😀\n", None),
+        (f"a{NUL}", ""),
+        (HALF, ""),
+        ({"a": 1, "b": [None, True, 2.5, "x"]}, None),
+        ({"a": NUL}, "a"),
+        ({"a": {"b": [{"c": HALF}]}}, "a.b[0].c"),
+        ([["x", NUL]], "[0][1]"),
+        (("x", NUL), "[1]"),
+        ({"a": {f"k{NUL}": 1}}, "a"),
+        ({f"k{NUL}": 1}, ""),
+        (7, None),
+        (b"\x00", None),
+    ],
+)
+def test_where_it_is(value, where):
+    assert find_unstorable(value) == where
+
+
+def test_what_others_say_is_kept_without_it():
+    assert remove_unstorable(f"a{NUL}b{HALF}é") == "a\ufffdb\ufffdé"
+
+
+POOLS, RESERVATIONS = "/api/pools/", "/api/reservations/"
+SENT = [
+    (POOLS, '{"name": "new", "runtime_settings": {"spot": "\\u0000"}}', "runtime_settings.spot"),
+    (POOLS, '{"name": "new", "runtime_settings": {"a\\u0000": 1}}', "runtime_settings"),
+    (POOLS, '{"name": "n\\u0000"}', "name"),
+    (POOLS, '{"name": "new", "description": "\\ud800"}', "description"),
+    (POOLS, '{"na\\u0000me": "new"}', "__all__"),
+    (POOLS, '["\\u0000"]', "[0]"),
+    (RESERVATIONS, '{"pool": "cml-eu", "holder": "\\u0000", "resources": {"cpu_cores": 1}}', "holder"),
+    (RESERVATIONS, '{"pool": "\\u0000", "resources": {"cpu_cores": 1}}', "pool"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "where"), SENT, ids=[row[1] for row in SENT])
+def test_the_api_refuses_it_and_says_where(api, admin, path, body, where):
+    answer = api(admin).post(path, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert "cannot be stored" in " ".join(answer.json()["details"][where])
+
+
+@pytest.mark.parametrize("path", ["pools/?q=a%00b", "slots/?pool=%00", "reservations/?holder=%00"])
+def test_a_filter_with_it_is_refused_or_finds_nothing(api, admin, path):
+    assert api(admin).get(f"/api/{path}").status_code in (200, 400)
+
+
+@pytest.mark.parametrize("escaped", ["\\u0000", "\\ud800"])
+def test_a_page_refuses_it_at_its_field_and_shows_what_was_typed(client, admin, escaped):
+    from tests.scheduling.pages.capacity.test_pool_forms import GOOD
+
+    client.force_login(admin)
+    page = client.post("/pools/new", {**GOOD, "runtime_settings": f'{{"spot": "{escaped}"}}'})
+    assert page.status_code == 422
+    assert "cannot be stored" in page.content.decode()
+    assert escaped in page.content.decode()

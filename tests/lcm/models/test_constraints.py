@@ -1,0 +1,156 @@
+"""The database itself refuses what must not be, whoever writes it."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, transaction
+from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
+
+from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job
+from tests.support.factories import make_controller, make_definition, make_person_token, make_project
+
+# model, the change a row cannot take, the constraint that says so
+CHANGES = [
+    ("user", {"theme": "pink"}, "user_theme_known"),
+    ("labletdefinition", {"status": "secret"}, "definition_status_known"),
+    ("labletdefinition", {"placement": "anywhere"}, "definition_placement_known"),
+    ("labletdefinition", {"node_count": 0}, "definition_has_nodes"),
+    ("labletdefinition", {"max_duration": timedelta(0)}, "definition_max_duration_positive"),
+    ("definitionrevision", {"cpu_cores": Decimal(-1)}, "revision_amounts_in_range"),
+    ("definitionrevision", {"memory_gb": Decimal(-1)}, "revision_amounts_in_range"),
+    ("definitionrevision", {"storage_gb": Decimal(-1)}, "revision_amounts_in_range"),
+    ("definitionrevision", {"gpu": Decimal(-1)}, "revision_amounts_in_range"),
+    ("definitionrevision", {"number": 0}, "revision_number_positive"),
+    ("definitionrevision", {"basis": "guess"}, "revision_basis_known"),
+    ("definitionrevision", {"outcome": "great"}, "revision_outcome_known"),
+    ("definitionrevision", {"reverts": "itself"}, "revision_reverts_an_older_one"),
+    ("labletsession", {"ends_at": "starts_at"}, "session_ends_after_start"),
+    ("labletsession", {"priority": 51}, "session_priority_in_range"),
+    ("labletsession", {"status": "LOST"}, "session_status_known"),
+    ("labletsession", {"attempt": 0}, "session_attempt_positive"),
+    ("kernel", {"cpu_cores": Decimal(-1)}, "kernel_amounts_in_range"),
+    ("kernel", {"gpu": Decimal(-1)}, "kernel_amounts_in_range"),
+    ("kernel", {"status": "LOST"}, "kernel_status_known"),
+    ("kernel", {"terminated_at": "a minute before started_at"}, "kernel_terminates_after_start"),
+    ("feedentry", {"kind": "gossip"}, "feed_kind_known"),
+    ("feedhead", {"id": 2}, "feed_head_once"),
+    ("feedhead", {"forgotten": 1}, "feed_forgets_what_was_numbered"),
+    ("job", {"state": "lost"}, "job_state_known"),
+    ("job", {"state": "done"}, "job_finished_in_the_end"),
+    ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
+    ("apitoken", {"kind": "robot"}, "token_belongs_to_someone"),
+]
+# rows that are there once: the model, and the fields a second row would share
+TWINS = [
+    ("feedentry", "feed_revision_once", ["revision"]),
+    ("domain", "domain_name", ["name"]),
+    ("project", "project_name_in_domain", ["domain", "name"]),
+    ("membership", "membership_once", ["project", "user"]),
+    ("labletdefinition", "definition_name_version", ["name", "version"]),
+    ("definitionrevision", "revision_number_in_definition", ["definition", "number"]),
+    ("kernel", "kernel_of_node", ["session", "node_label"]),
+    ("apitoken", "token_name_in_use_once", ["name"]),
+    ("apitoken", "hash", ["hash"]),
+    ("idempotentresponse", "idempotency_key_once", ["principal", "key"]),
+]
+# Column constraints that are not in Meta.constraints.
+COLUMNS = {"domain_name", "hash"}
+
+
+@pytest.fixture
+def a_row(session, controller, now):
+    """`a_row(model)`: some row of a model, as the services made it."""
+    IdempotentResponse.objects.create(principal="me", key="k", fingerprint="f")
+    FeedEntry.objects.create(kind="session", object_id=session.pk, pool="cml-eu", at=now, revision=1)
+    FeedHead.objects.create()
+    Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
+
+    def find(model):
+        return apps.get_model("lcm", model).objects.first()
+
+    return find
+
+
+def constraints_of(kind):
+    models = apps.get_app_config("lcm").get_models()
+    return {each.name for model in models for each in model._meta.constraints if isinstance(each, kind)}
+
+
+def value_for(row, value):
+    match value:
+        case "itself":
+            return row
+        case "starts_at":
+            return row.starts_at
+        case "a minute before started_at":
+            row.started_at = row.session.starts_at
+            return row.started_at - timedelta(minutes=1)
+    return value
+
+
+@pytest.mark.parametrize(("model", "change", "constraint"), CHANGES)
+def test_a_row_cannot_become_what_a_check_forbids(model, change, constraint, a_row):
+    row = a_row(model)
+    for field, value in change.items():
+        setattr(row, field, value_for(row, value))
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+        row.save()
+
+
+@pytest.mark.parametrize(("model", "constraint", "fields"), TWINS)
+def test_a_twin_is_refused(model, constraint, fields, a_row):
+    twin, shared = a_row(model), {}
+    for field in fields:
+        shared[field] = getattr(twin, field)
+    if model == "apitoken":
+        twin.hash, twin.name = "0" * 64, "another"
+    twin.pk = type(twin)._meta.pk.get_default()
+    twin._state.adding = True
+    for field, value in shared.items():
+        setattr(twin, field, value)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        twin.save(force_insert=True)
+
+
+def test_every_check_of_the_models_is_in_the_table_above():
+    assert constraints_of(CheckConstraint) == {constraint for *_, constraint in CHANGES}
+
+
+def test_every_uniqueness_of_the_models_is_in_the_table_above():
+    assert constraints_of(UniqueConstraint) == {name for _, name, _ in TWINS} - COLUMNS
+
+
+def test_a_name_in_another_domain_is_no_twin(db):
+    make_project("academy", "ccna")
+    make_project("university", "ccna")
+
+
+def test_another_version_is_no_twin(db):
+    make_definition("campus", version="1.0")
+    make_definition("campus", version="2.0")
+
+
+def test_the_name_of_a_revoked_token_is_free_again(controller, now):
+    ApiToken.objects.filter(pk=controller.token.pk).update(revoked_at=now)
+    make_controller("controller-eu", "pool:cml-eu")
+
+
+def test_a_controller_s_token_cannot_belong_to_a_person(controller, viewer):
+    controller.token.user = viewer
+    with pytest.raises(IntegrityError, match="token_belongs_to_someone"), transaction.atomic():
+        controller.token.save()
+
+
+def test_a_person_s_token_cannot_lose_its_person(viewer):
+    token = make_person_token(viewer).token
+    token.user = None
+    with pytest.raises(IntegrityError, match="token_belongs_to_someone"), transaction.atomic():
+        token.save()
+
+
+def test_what_is_referred_to_cannot_be_deleted_behind_the_services(session):
+    for referred in (session.definition, session.project, session.owner, session.project.domain):
+        with pytest.raises(ProtectedError):
+            referred.delete()

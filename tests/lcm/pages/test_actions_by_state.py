@@ -1,0 +1,225 @@
+"""What depends on a state: in each state, as each role, what is offered works and the rest is refused.
+
+A thing is put into a state, its page is read by each role, then every action is tried by everyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog, Job
+from lcm.models.jobs import JobState
+from lcm.services.definitions import revise_definition
+from observations.models import DefinitionAssessment, DriftReview
+from observations.models.drift import ReviewState
+from observations.services.session_exclusion import exclude_session
+from scheduling.models import Pool, SlotState
+from tests.support.capacity_setup import make_slot
+from tests.support.observed_labs import lived, post, seen
+
+RANKS = ("viewer", "operator", "admin")
+
+
+@dataclass(frozen=True)
+class Action:
+    """What can be done to a thing of a kind, from which role on, in which states, with what filled in."""
+
+    name: str
+    role: str
+    states: frozenset[str]
+    form: Mapping[str, Any]
+
+    def is_for(self, role: str, state: str) -> bool:
+        return state in self.states and RANKS.index(role) >= RANKS.index(self.role)
+
+
+def action(name: str, role: str, states: str, **form: Any) -> Action:
+    return Action(name, role, frozenset(states.split()), {"reason": "A disk is changed", **form})
+
+
+IN_FLIGHT = "LAUNCHING BOOTING BINDING"
+SLOT = [
+    action("slot_cordon", "operator", f"{IN_FLIGHT} READY READY+lease DRAINING"),
+    action("slot_uncordon", "operator", "READY+cordoned"),
+    action("slot_drain", "operator", "BOOTING BINDING READY READY+cordoned READY+lease"),
+    action(
+        "slot_labels",
+        "operator",
+        f"{IN_FLIGHT} READY READY+cordoned READY+lease DRAINING",
+        labels='{"gpu": "a10"}',
+    ),
+    action("slot_retry", "operator", "ERROR"),
+    action("slot_terminate", "operator", f"{IN_FLIGHT} READY READY+cordoned DRAINING"),
+]
+SESSION = [
+    action("session_cancel", "operator", "PENDING SCHEDULED INSTANTIATING READY RUNNING COLLECTING"),
+    action("session_extend", "operator", "PENDING SCHEDULED INSTANTIATING READY RUNNING"),
+]
+WAITING = [action("session_pool", "operator", "PENDING", pool="cml-us")]
+OBSERVED = [action("session_observe", "operator", "RUNNING")]
+JOB = [action("job_retry", "operator", "failed")]
+DRIFT = [
+    action("drift_acknowledge", "operator", "open acknowledged"),
+    action("drift_reopen", "operator", "acknowledged"),
+]
+REVIEW = [
+    action("review_snooze", "admin", "flagged regressed"),
+    action("review_dismiss", "admin", "flagged regressed"),
+]
+EVIDENCE = [
+    action("session_exclude", "admin", "counts too_short"),
+    action("session_include", "admin", "excluded"),
+]
+REVISION = [action("definition_revert", "admin", "older", based_on="2")]
+
+
+@pytest.fixture
+def people(viewer, operator, admin) -> dict[str, Client]:
+    clients = {}
+    for role, person in (("viewer", viewer), ("operator", operator), ("admin", admin)):
+        clients[role] = Client()
+        clients[role].force_login(person)
+    return clients
+
+
+def walk(
+    people: Mapping[str, Client], actions: list[Action], state: str, page: str, place: Callable[[str], str]
+) -> list[str]:
+    """What is wrong, in words."""
+    wrong = []
+    for role, client in people.items():
+        answer = client.get(page)
+        assert answer.status_code == 200, page
+        shown = answer.content.decode()
+        for each in actions:
+            address = place(each.name)
+            due = each.is_for(role, state)
+            if (f'="{address}"' in shown) != due:
+                wrong.append(f"{role} is {'not ' if due else ''}offered {each.name} in {state}")
+            status, worked = tried(client, address, each.form)
+            if worked != due:
+                wrong.append(f"{each.name} by {role} in {state} {'failed' if due else 'worked'}: {status}")
+            if not each.is_for(role, next(iter(each.states))) and status != 403:
+                wrong.append(f"{each.name} by {role} is answered with {status}")
+    return wrong
+
+
+def tried(client: Client, address: str, form: Mapping[str, Any]) -> tuple[int, bool]:
+    """The answer, and whether something was done: all that is done is in the change log."""
+    before = ChangeLog.objects.count()
+    with transaction.atomic():
+        answer = client.post(address, form)
+        worked = ChangeLog.objects.count() > before
+        # The next one finds all as it was.
+        transaction.set_rollback(True)
+    return answer.status_code, worked
+
+
+def placed(pk: Any, *more: Any) -> Callable[[str], str]:
+    return lambda name: reverse(name, args=[pk, *more])
+
+
+def with_moment(actions: list[Action], name: str, moment: datetime) -> list[Action]:
+    filled = {name: moment.strftime("%Y-%m-%dT%H:%M")}
+    return [replace(each, form={**each.form, **filled}) for each in actions]
+
+
+def until_next_week(actions: list[Action], now: datetime) -> list[Action]:
+    return with_moment(actions, "until", now + timedelta(days=7))
+
+
+SLOT_STATES = [*SlotState.values, "READY+cordoned", "READY+lease", "ERROR+lease"]
+
+
+@pytest.mark.parametrize("state", SLOT_STATES)
+def test_a_slot(people, session, state):
+    base, _, more = state.partition("+")
+    pool = Pool.objects.get(name="cml-eu")
+    slot = make_slot(pool, 1, base, cordoned=more == "cordoned", lease_count=int(more == "lease"))
+    assert walk(people, SLOT, state, reverse("slot_detail", args=[slot.pk]), placed(slot.pk)) == []
+
+
+@pytest.mark.parametrize("state", S.values)
+def test_a_session(people, session_in, state):
+    session = session_in(S(state))
+    actions = with_moment(SESSION, "ends_at", session.ends_at + timedelta(hours=1))
+    place = placed(session.pk)
+    assert walk(people, actions, state, reverse("session_detail", args=[session.pk]), place) == []
+    assert walk(people, WAITING, state, reverse("session_why", args=[session.pk]), place) == []
+    assert walk(people, OBSERVED, state, reverse("session_observed", args=[session.pk]), place) == []
+
+
+@pytest.mark.parametrize("state", JobState.values)
+def test_a_job(people, state, now):
+    finished = now if state in (JobState.DONE, JobState.FAILED) else None
+    job = Job.objects.create(kind="bulk", title="Cancel", actor="otto", state=state, finished_at=finished)
+    assert walk(people, JOB, state, reverse("job_detail", args=[job.pk]), placed(job.pk)) == []
+
+
+@pytest.mark.parametrize("state", [*ReviewState.values, "conflict"])
+def test_port_drift(people, active_definition, state, now):
+    until = {"acknowledged_until": now + timedelta(days=1)} if state == "acknowledged" else {}
+    drift = DriftReview.objects.create(
+        definition=active_definition,
+        fingerprint="f",
+        kind="conflict" if state == "conflict" else "extra",
+        state="open" if state == "conflict" else state,
+        name="r1_vnc",
+        first_seen=now,
+        last_seen=now,
+        **until,
+    )
+    page = reverse("definition_drift", args=[active_definition.pk])
+    assert walk(people, until_next_week(DRIFT, now), state, page, placed(drift.pk)) == []
+
+
+@pytest.mark.parametrize("state", ["flagged", "regressed", "fine"])
+def test_a_review(people, active_definition, state, now):
+    if state == "regressed":
+        active_definition.revisions.update(outcome="regressed")
+    flags = {"cpu_cores": "over"} if state == "flagged" else {}
+    DefinitionAssessment.objects.update_or_create(
+        definition=active_definition,
+        defaults={
+            "flags": flags,
+            "recommended_cpu_cores": 1,
+            "n": 22,
+            "epoch": active_definition.topology_hash,
+        },
+    )
+    page = reverse("definition_review", args=[active_definition.pk])
+    actions = until_next_week(REVIEW, now)
+    assert walk(people, actions, state, page, placed(active_definition.pk)) == []
+
+
+@pytest.mark.parametrize("state", ["counts", "too_short", "excluded"])
+def test_an_observed_session(people, active_definition, project, operator, state, now):
+    length = timedelta(minutes=5 if state == "too_short" else 60)
+    session = lived(active_definition, project, operator, ended=now, length=length)
+    post(session, seen(now), now)
+    if state == "excluded":
+        exclude_session(session=session, reason="By hand", actor=SYSTEM, now=now)
+    assert walk(people, EVIDENCE, state, reverse("evidence_list"), placed(session.pk)) == []
+
+
+@pytest.mark.parametrize("state", ["older", "current"])
+def test_a_revision(people, active_definition, state, now):
+    definition = active_definition
+    more = {"cpu_cores": Decimal(3)}
+    revise_definition(
+        definition=definition, requirements=more, based_on=1, reason="More", actor=SYSTEM, now=now
+    )
+    number = 1 if state == "older" else 2
+    page = reverse("definition_revisions", args=[definition.pk])
+    assert walk(people, REVISION, state, page, placed(definition.pk, number)) == []

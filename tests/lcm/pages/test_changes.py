@@ -1,0 +1,245 @@
+"""The page of a change: words, units and times, never what the database keeps."""
+
+from __future__ import annotations
+
+import html
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.urls import reverse
+
+from lcm.domain.actors import SYSTEM, Actor
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog
+from lcm.pages.changes import field_differences
+from lcm.services.changelog import log_change
+from lcm.services.jobs import start_job
+from lcm.templatetags.lcm import begun
+from lcm.web.object_links import link_objects, object_name
+from scheduling.models import Pool
+from tests.support.capacity_setup import make_slot
+from tests.support.factories import make_project
+
+
+def said(obj, before, after):
+    log_change(obj, actor=SYSTEM, event="tried", message="tried", before=before, after=after)
+    [row] = field_differences(ChangeLog.objects.order_by("pk").last())
+    return row.label, row.before, row.after
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "words"),
+    [
+        ("status", "PENDING", "SCHEDULED", ("Status", "Pending", "Scheduled")),
+        ("cpu_cores", "3.50", "2.00", ("CPU", "3.5 cores", "2 cores")),
+        ("total_memory_mb", None, 3584, ("Total memory", None, "3,584 MB")),
+        ("idle_seconds", 1800, 60, ("Idle", "1,800 s", "60 s")),
+        ("awaits_arrival", False, True, ("Awaits arrival", "no", "yes")),
+        ("missing", [], ["disk", "CPU"], ("Missing", None, "disk, CPU")),
+        ("definition", "ospf v1.0", "bgp v2.0", ("Definition", "ospf v1.0", "bgp v2.0")),
+        (
+            "drift",
+            None,
+            [{"kind": "extra", "name": "r1_vnc", "allocated": None, "observed": 7990}],
+            ("Drift", None, "kind extra · name r1_vnc · observed 7990"),
+        ),
+    ],
+)
+def test_a_difference_in_words(name, before, after, words, session):
+    assert said(session, {name: before}, {name: after}) == words
+
+
+def test_a_time_is_a_clock_and_an_id_a_name(session, project):
+    _, _, ends = said(session, None, {"ends_at": session.ends_at})
+    assert ends.startswith("<time ")
+    assert said(project, None, {"domain": project.domain_id}) == ("Domain", None, project.domain.name)
+
+
+def test_the_page_has_no_raw_status(client, viewer, session_in):
+    session = session_in(SessionStatus.SCHEDULED)
+    change = ChangeLog.objects.filter(object_id=str(session.pk), event="session_transition").last()
+    client.force_login(viewer)
+    page = client.get(reverse("change_detail", args=[change.pk])).content.decode()
+    for words in ("Session transition", "Pending", "Scheduled"):
+        assert words in page
+    for raw in ("session_transition", "PENDING", "SCHEDULED"):
+        assert raw not in page
+
+
+def test_who_leads_to_all_that_person_did(client, viewer, operator, admin, session):
+    for person in (operator, admin):
+        log_change(session, actor=Actor.person(person), event="tried", message=f"tried by {person}")
+    log_change(session, actor=SYSTEM, event="tried", message="tried by nobody")
+    client.force_login(viewer)
+    mine = ChangeLog.objects.get(message=f"tried by {operator}")
+    link = f'href="{reverse("change_list")}?user={operator.pk}"'
+    for page in (reverse("change_list"), reverse("change_detail", args=[mine.pk])):
+        assert link in client.get(page).content.decode()
+    assert "?user=" not in _page_of(client, "tried by nobody")
+    answer = client.get(reverse("change_list"), {"user": operator.pk})
+    assert {row.user_id for row in answer.context["rows"].rows} == {operator.pk}
+    assert mine in answer.context["rows"].rows
+    (chip,) = answer.context["chips"]
+    assert chip == {"text": f"Who: {operator}", "query": ""}
+
+
+def test_a_change_leads_to_its_object_while_that_is_there(client, viewer, session, project, now):
+    gone, job = (
+        make_project("academy", "gone"),
+        start_job(kind="bulk", title="Cancel all", arguments={}, actor=SYSTEM, now=now),
+    )
+    for each in (gone, session.definition, viewer):
+        log_change(each, actor=SYSTEM, event="tried", message=f"tried {each}")
+    gone_page = reverse("project_detail", args=[gone.pk])
+    gone.delete()
+    client.force_login(viewer)
+    rows = client.get(reverse("change_list")).content.decode()
+    for name, url_name, key in (
+        (f"session {session.short_id}", "session_detail", session.pk),
+        (f"definition {session.definition}", "definition_detail", session.definition_id),
+        ("job Cancel all", "job_detail", job.pk),
+    ):
+        assert f'href="{reverse(url_name, args=[key])}">{name}</a>' in rows
+    assert gone_page not in rows
+    assert 'data-label="Object">project gone</td>' in rows
+    assert 'data-label="Object">person vera</td>' in rows
+    page = _page_of(client, f"tried {session.definition}")
+    own = reverse("definition_detail", args=[session.definition_id])
+    assert f'<a href="{own}">definition {session.definition}</a>' in page
+    assert f'?object_id={session.definition_id}">all changes of it</a>' in page
+
+
+def test_slots_and_pools_have_pages_too(client, viewer, session):
+    pool = Pool.objects.get(name="cml-eu")
+    slot = make_slot(pool, 1)
+    for each in (pool, slot):
+        log_change(each, actor=SYSTEM, event="tried", message="tried")
+    client.force_login(viewer)
+    rows = client.get(reverse("change_list")).content.decode()
+    assert f'href="{reverse("pool_detail", args=[pool.pk])}">pool cml-eu</a>' in rows
+    assert f'href="{reverse("slot_detail", args=[slot.pk])}">slot cml-eu-01</a>' in rows
+
+
+def test_objects_of_all_kinds_cost_one_query(session, project, now, django_assert_num_queries):
+    start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
+    for each in (project, project.domain, session.definition, Pool.objects.first()):
+        log_change(each, actor=SYSTEM, event="tried", message="tried")
+    rows = list(ChangeLog.objects.all())
+    with django_assert_num_queries(1):
+        link_objects(rows)
+    assert all(row.object_url for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "name"),
+    [
+        ("slot", "cml-us-01", "slot cml-us-01"),
+        ("labletsession", "session 5f9a34", "session 5f9a34"),
+        ("fairsharepolicy", "policy of cml-eu", "policy of cml-eu"),
+        ("driftreview", "r1_vnc extra", "port drift r1_vnc extra"),
+        ("unknown", "something", "something"),
+    ],
+)
+def test_an_object_is_called_by_its_kind_and_name(kind, label, name):
+    assert object_name(ChangeLog(object_type=kind, object_label=label)) == name
+
+
+def test_a_change_says_when_exactly_and_that_no_reason_was_given(client, viewer, session):
+    when = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+    log_change(session, actor=SYSTEM, event="tried", message="tried", now=when)
+    client.force_login(viewer)
+    page = _page_of(client, "tried")
+    assert ">2026-02-03 04:05:06 UTC</time>" in page
+    assert "Reason: none given." in page
+    assert "Before and after" not in page
+    assert "none are kept with this change" in page
+
+
+def _page_of(client, message: str) -> str:
+    change = ChangeLog.objects.get(message=message)
+    return client.get(reverse("change_detail", args=[change.pk])).content.decode()
+
+
+@pytest.fixture
+def three_changes(session, operator, admin, now):
+    """By otto two days ago, by ada yesterday, by nobody an hour ago."""
+    for actor, ago in ((Actor.person(operator), 48), (Actor.person(admin), 24), (SYSTEM, 1)):
+        log_change(
+            session, actor=actor, event="tried", message=f"tried {ago}", now=now - timedelta(hours=ago)
+        )
+
+
+def found(client, **query):
+    answer = client.get(reverse("change_list"), {**query, "q": "tried"})
+    return answer, [row.message for row in answer.context["rows"].rows]
+
+
+def test_what_a_person_did_is_found_by_their_name(client, viewer, three_changes):
+    client.force_login(viewer)
+    answer, rows = found(client, person="otto")
+    assert rows == ["tried 48"]
+    assert [chip["text"] for chip in answer.context["chips"]] == ["Person: otto"]
+    assert 'type="text" name="person" value="otto"' in answer.content.decode()
+    assert found(client, person="ADA")[1] == ["tried 24"]
+    answer, rows = found(client, person="nobody")
+    assert rows == []
+    assert "Person: There is no “nobody”." in html.unescape(answer.content.decode())
+    assert 'name="person" value="nobody"' in answer.content.decode()
+
+
+def test_what_was_done_is_found_by_time(client, viewer, three_changes, now):
+    viewer.time_zone = "America/New_York"
+    viewer.save()
+    client.force_login(viewer)
+
+    def typed(hours):
+        local = (now - timedelta(hours=hours)).astimezone(ZoneInfo("America/New_York"))
+        return local.strftime("%Y-%m-%dT%H:%M")
+
+    assert found(client, since=typed(30))[1] == ["tried 1", "tried 24"]
+    assert found(client, until=typed(30))[1] == ["tried 48"]
+    answer, rows = found(client, since=typed(30), until=typed(5))
+    assert rows == ["tried 24"]
+    for name, hours in (("since", 30), ("until", 5)):
+        assert f'type="datetime-local" name="{name}" value="{typed(hours)}"' in answer.content.decode()
+    assert [chip["text"] for chip in answer.context["chips"]] == [
+        f"From: {typed(30).replace('T', ' ')}",
+        f"To: {typed(5).replace('T', ' ')}",
+    ]
+    assert found(client, at="24h", until=typed(0))[1] == ["tried 1"]
+    assert "From: Enter a valid" in found(client, since="yesterday")[0].content.decode()
+
+
+def test_the_api_takes_the_same_filters(api, viewer, three_changes, now):
+    def messages(query):
+        rows = api(viewer).get("/api/changes/", {**query, "q": "tried"}).json()["results"]
+        return [row["message"] for row in rows]
+
+    assert messages({"person": "otto"}) == ["tried 48"]
+    assert messages({"since": (now - timedelta(hours=30)).isoformat()}) == ["tried 1", "tried 24"]
+    answer = api(viewer).get("/api/changes/", {"person": "nobody"})
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["person"])
+
+
+def test_jobs_can_be_filtered_by(client, viewer, session, now):
+    job = start_job(kind="bulk", title="Cancel", arguments={}, actor=SYSTEM, now=now)
+    client.force_login(viewer)
+    answer = client.get(reverse("change_list"), {"object_type": "job"})
+    assert [row.object_id for row in answer.context["rows"].rows] == [str(job.pk)]
+    assert [chip["text"] for chip in answer.context["chips"]] == ["Object: Job"]
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("pool cml-eu created", "Pool cml-eu created"),
+        ("drain: power cut", "Drain: power cut"),
+        ("cml-eu-01 drains", "cml-eu-01 drains"),
+        ("ospf v1 edited", "ospf v1 edited"),
+        ("Ready → Running", "Ready → Running"),
+        ("", ""),
+    ],
+)
+def test_a_change_begins_with_a_capital_unless_it_begins_with_a_name(message, shown):
+    assert begun(message) == shown

@@ -1,0 +1,99 @@
+"""Importing many topologies as a job."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from lcm.domain.errors import InvalidInput
+from lcm.models import Job, JobState, LabletDefinition
+from lcm.services.definitions import read_topology
+from lcm.tasks import run_job
+from tests.support.factories import LAB
+
+
+def upload(client, **files: str):
+    return send(client, *((f"{name}.yaml", text.encode()) for name, text in files.items()))
+
+
+def send(client, *files: tuple[str, bytes]):
+    uploads = [SimpleUploadedFile(name, content) for name, content in files]
+    return client.post(reverse("definition_import_many"), {"topologies": uploads})
+
+
+def test_each_file_becomes_a_draft_and_the_others_are_told(client, admin):
+    client.force_login(admin)
+    answer = upload(client, good=LAB, same=LAB, bad="nodes: 3", other=LAB.replace("Branch office", "Campus"))
+    job = Job.objects.get()
+    assert answer.url == reverse("job_detail", args=[job.pk])
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.done, job.refused) == (JobState.DONE, 2, 2)
+    assert job.result == "2 definitions were imported as drafts; 2 files were refused."
+    assert [note.split(":")[0] for note in job.notes] == ["same.yaml", "bad.yaml"]
+    found = LabletDefinition.objects.order_by("name").values_list("name", "status")
+    assert list(found) == [("branch-office", "draft"), ("campus", "draft")]
+
+
+def test_a_job_that_imports_nothing_says_so(client, admin):
+    client.force_login(admin)
+    upload(client, bad="nodes: 3")
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert job.result == "No definition was imported; 1 file was refused."
+
+
+def test_a_title_that_says_nothing_leaves_the_name_to_the_file(client, admin):
+    client.force_login(admin)
+    upload(client, my_lab=LAB.replace("Branch office", '"?"'))
+    run_job(str(Job.objects.get().pk))
+    assert LabletDefinition.objects.get().name == "my-lab"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LAB.encode("utf-16"),
+        LAB.replace("Branch office", "Büro").encode("latin-1"),
+        LAB.encode("utf-16-le"),
+        LAB.replace("Branch office", "Branch\0office").encode(),
+    ],
+    ids=["UTF-16", "Latin-1", "UTF-16 without a mark", "NUL"],
+)
+def test_a_file_that_is_not_text_is_refused_as_one_alone_is(client, admin, content):
+    client.force_login(admin)
+    with pytest.raises(InvalidInput) as alone:
+        read_topology(text=content)
+    (said,) = alone.value.fields["topology"]
+    send(client, ("odd.yaml", content), ("good.yaml", LAB.encode()))
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.done, job.refused) == (JobState.DONE, 1, 1)
+    assert job.notes == [f"odd.yaml: {said}"]
+
+
+def test_two_files_of_one_name_both_count(client, admin):
+    client.force_login(admin)
+    other = LAB.replace("Branch office", "Campus")
+    send(client, ("lab.yaml", LAB.encode()), ("lab.yaml", other.encode()))
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    assert (job.title, job.total) == ("Import 2 definitions", 2)
+    assert sorted(LabletDefinition.objects.values_list("name", flat=True)) == ["branch-office", "campus"]
+
+
+def test_no_file_is_told_at_the_field(client, admin):
+    client.force_login(admin)
+    answer = client.post(reverse("definition_import_many"), {})
+    assert answer.status_code == 422
+    assert not Job.objects.exists()
+
+
+def test_too_many_files_are_refused(client, admin):
+    client.force_login(admin)
+    answer = upload(client, **{f"lab{number}": "x" for number in range(51)})
+    assert answer.status_code == 422
+    assert "At most 50 files" in answer.content.decode()

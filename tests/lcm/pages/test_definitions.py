@@ -1,0 +1,181 @@
+"""Pages of definitions: what they say and offer."""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import timedelta
+from decimal import Decimal
+from html import unescape
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.urls import reverse
+
+from lcm.domain.actors import SYSTEM
+from lcm.models import LabletDefinition
+from lcm.services.definitions import revise_definition
+from tests.support.factories import LAB
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def as_(client):
+    def log_in(user):
+        client.force_login(user)
+        return client
+
+    return log_in
+
+
+@pytest.fixture
+def revise(active_definition, now):
+    """`revise(3)`: so many more revisions."""
+
+    def apply(count: int) -> LabletDefinition:
+        for number in range(count):
+            current = active_definition.current_revision.number
+            revise_definition(
+                definition=active_definition,
+                requirements={"cpu_cores": Decimal(10 + number)},
+                based_on=current,
+                reason=f"Step {number}",
+                actor=SYSTEM,
+                now=now,
+            )
+        return active_definition
+
+    return apply
+
+
+def page(name, definition, *more):
+    return reverse(name, args=[definition.pk, *more])
+
+
+def test_revisions_are_a_list_with_search_and_pages(as_, viewer, revise):
+    definition, client = revise(30), as_(viewer)
+    here = page("definition_revisions", definition)
+    text = client.get(here).content.decode()
+    assert "1–25 of 31 revisions" in text
+    assert "Revisions of campus v1.0</h1>" in text
+    found = client.get(here, {"q": "step 7"}, headers=HTMX).content.decode()
+    assert ">1 revision<" in found
+    judged = client.get(here, {"outcome": "watching", "basis": "imported"}).content.decode()
+    assert "No revision matches" in judged
+
+
+def test_page_and_api_have_the_same_words_for_revisions(as_, api, viewer, revise):
+    definition = revise(0)
+    path = f"/api/lablet-definitions/{definition.pk}/revisions/"
+    (row,) = api(viewer).get(path).json()["results"]
+    assert (row["basis"], row["outcome"]) == ("imported", None)
+    assert '<span class="muted">None</span>' in as_(viewer).get(page("definition_detail", definition)).text
+    revise(2)
+    bases = {"cpu_cores": {"basis": "p95", "source": "used"}, "memory_gb": {"basis": "max", "source": "used"}}
+    definition.revisions.filter(number=3).update(basis="mixed", bases=bases)
+    rows = api(viewer).get(path).json()["results"]
+    assert [(each["basis"], each["outcome"]) for each in rows] == [
+        ("mixed", "watching"),
+        ("custom", "superseded"),
+        ("imported", "superseded"),
+    ]
+    assert rows[1]["bases"]["storage_gb"] == {"basis": "keep", "source": None}
+    for name in ("definition_detail", "definition_revisions"):
+        text = as_(viewer).get(page(name, definition)).text
+        assert [text.count(f"{word}</span>") for word in ("Watching", "Superseded")] == [1, 2], name
+        assert 'Mixed<div class="sub">CPU p95 used, memory max used</div>' in text, name
+
+
+@pytest.mark.django_db(transaction=True)
+def test_revisions_are_exported_in_the_words_of_the_page(as_, viewer, revise):
+    answer = as_(viewer).get(page("definition_revisions", revise(1)), {"format": "csv"})
+
+    async def join() -> bytes:
+        return b"".join([part async for part in answer])
+
+    rows = list(csv.DictReader(async_to_sync(join)().decode().splitlines()))
+    assert [(row["Revision"], row["Outcome"], row["Who"]) for row in rows] == [
+        ("2", "Watching", SYSTEM.label),
+        ("1", "Superseded", rows[1]["Who"]),
+    ]
+    assert "Actions" not in rows[0]
+
+
+@pytest.mark.parametrize("name", ["definition_detail", "definition_revisions"])
+def test_there_is_a_column_for_actions_where_there_are_any(name, as_, admin, viewer, revise):
+    definition, head = revise(0), '<span class="visually-hidden">Actions</span>'
+    assert head not in as_(admin).get(page(name, definition)).content.decode()
+    revise(1)
+    shown = as_(admin).get(page(name, definition)).content.decode()
+    assert head in shown
+    assert f'href="{page("definition_revert", definition, 1)}"' in shown
+    assert head not in as_(viewer).get(page(name, definition)).content.decode()
+
+
+def test_reverting_says_from_what_to_what(as_, admin, revise):
+    definition = revise(1)
+    text = as_(admin).get(page("definition_revert", definition, 1)).content.decode()
+    text = text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "Revert to revision 1?" in text
+    assert "campus v1.0 asks for 10 cores, 3.5 GB memory and 7 GB storage now. " in text
+    assert "As revision 3 it asks for 4 cores, 3.5 GB memory and 7 GB storage again." in text
+
+
+def test_the_current_revision_asks_for_no_reason_to_revert_to_it(as_, admin, revise):
+    definition = revise(1)
+    answer = as_(admin).get(page("definition_revert", definition, 2))
+    text = answer.content.decode()
+    assert "Revision 2 is the current one" in text
+    assert 'name="reason"' not in text
+    posted = as_(admin).post(page("definition_revert", definition, 2), {"reason": "x", "based_on": "2"})
+    assert posted.status_code == 422
+
+
+def test_the_lead_says_how_long_it_has_asked_for_that(as_, viewer, active_definition, now, time_machine):
+    active_definition.revisions.update(created_at=now - timedelta(days=27))
+    time_machine.move_to(now, tick=False)
+    text = as_(viewer).get(page("definition_detail", active_definition)).content.decode()
+    assert re.search(r"Revision 1 has been current for <time[^>]*>27 d</time>\.", text)
+
+
+def test_facts_say_whom_it_waits_for_and_where_it_runs(as_, viewer, active_definition):
+    client, here = as_(viewer), page("definition_detail", active_definition)
+    text = client.get(here).content.decode()
+    assert "No, it runs when it is ready" in text
+    assert "None, any slot will do" in text
+    LabletDefinition.objects.update(awaits_arrival=True, slot_labels={"gpu": "a10"}, pool="cml-us")
+    text = client.get(here).content.decode()
+    assert "Yes, it runs when the user arrives" in text
+    assert "gpu: a10" in text
+    assert f'<a href="{reverse("pool_list")}?q=cml-us">cml-us</a>' in text
+
+
+def test_nodes_have_their_memory_in_gb_and_nothing_is_muted(as_, viewer, active_definition):
+    node = {"label": "r1", "node_definition": "iosv", "cpu_cores": "1", "memory_mb": 512, "storage_gb": "2"}
+    none = {"label": "mgmt", "node_definition": "external_connector", "cpu_cores": "0", "memory_mb": 0}
+    places = [{"id": str(number), "x": number, "y": 0} for number in range(2)]
+    nodes = [node | places[0], none | {"storage_gb": "0"} | places[1]]
+    LabletDefinition.objects.update(nodes=nodes, links=[])
+    text = as_(viewer).get(page("definition_detail", active_definition)).content.decode()
+    assert '<td class="num" data-label="Memory">0.5 <span class="sub">GB</span></td>' in text
+    assert '<td class="num muted" data-label="Memory">0 <span class="sub">GB</span></td>' in text
+
+
+def test_neither_way_to_import_is_optional(as_, admin):
+    client, here = as_(admin), reverse("definition_import")
+    text = client.get(here).content.decode()
+    assert "optional" not in text
+    assert " required" not in text
+    assert "Choose a file or paste the topology." in client.post(here, {}).content.decode()
+    assert "This is what LCM understood." in client.post(here, {"topology": LAB}).content.decode()
+
+
+def test_a_topology_over_a_limit_is_refused_alike_on_page_and_api(as_, api, admin):
+    text = LAB.replace("serial:5041", "x" * 65)
+    sentence = f'tags[0] is longer than 64 characters: it has 65 and starts with "{"x" * 40}…".'
+    shown = as_(admin).post(reverse("definition_import"), {"topology": text}).content.decode()
+    assert sentence in unescape(shown)
+    answer = api(admin).post("/api/lablet-definitions/import/", {"topology": text, "name": "long"})
+    assert answer.status_code == 400
+    assert answer.json()["details"] == {"topology.nodes[0].tags[0]": [sentence]}

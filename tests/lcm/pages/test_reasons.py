@@ -1,0 +1,143 @@
+"""Pages that end something or reach far ask why, and keep the answer."""
+
+import pytest
+from django.urls import reverse
+
+from lcm.models import ChangeLog
+from scheduling.models import Pool
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from tests.lcm.web.test_permission_matrix import PAGES, address_of
+from tests.support.factories import DomainFactory, make_project
+
+
+@pytest.fixture
+def addresses(project, viewer, controller, active_definition) -> dict[str, str]:
+    pool = Pool.objects.get(name="cml-eu")
+    return {
+        "domain_deleted": reverse("domain_delete", args=[DomainFactory(name="empty").pk]),
+        "project_deleted": reverse("project_delete", args=[make_project("academy", "empty").pk]),
+        "member_removed": reverse("member_remove", args=[project.pk, viewer.pk]),
+        "token_revoked": reverse("token_revoke", args=[controller.token.pk]),
+        "definition_status": reverse("definition_status", args=[active_definition.pk]),
+        "definition_edited": reverse("definition_edit", args=[active_definition.pk]),
+        "pool_edited": reverse("pool_scheduler", args=[pool.pk]),
+        "fair_share_policy_saved": f"{reverse('fair_share_policy')}?pool={pool.name}",
+    }
+
+
+EDITED = {"system": "cml", "pool": "cml-us", "placement": "together", "max_duration": "08:00:00"}
+# What is filled in beside the reason.
+FORMS: dict[str, dict[str, str]] = {
+    "domain_deleted": {},
+    "project_deleted": {},
+    "member_removed": {},
+    "token_revoked": {},
+    "definition_status": {"status": "deprecated"},
+    "definition_edited": EDITED,
+    "pool_edited": {"scheduler": DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")},
+    "fair_share_policy_saved": {
+        "half_life_days": "3",
+        "dampening_factor": "1",
+        "lookback_days": "14",
+        "normalisation": "relative",
+        "order": "classic",
+        "default_weight": "1",
+    },
+}
+EVENTS = tuple(FORMS)
+
+
+@pytest.fixture
+def as_admin(client, admin):
+    client.force_login(admin)
+    return client
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_page_asks_first(event, as_admin, addresses):
+    assert 'name="reason"' in as_admin.get(addresses[event]).content.decode()
+    assert not ChangeLog.objects.filter(event=event).exists()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_nothing_happens_without_a_reason(event, as_admin, addresses):
+    assert as_admin.post(addresses[event], {**FORMS[event], "reason": " "}).status_code == 422
+    assert not ChangeLog.objects.filter(event=event).exists()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_reason_is_in_the_change_log(event, as_admin, addresses):
+    assert as_admin.post(addresses[event], {**FORMS[event], "reason": "over"}).status_code == 302
+    assert ChangeLog.objects.get(event=event).reason == "over"
+
+
+def test_every_form_that_asks_why_wants_an_answer(as_admin, places):
+    """With all else as the form offers it."""
+    asked = []
+    for name, methods in PAGES.items():
+        shown = as_admin.get(address_of(name, places)) if set(methods) == {"GET", "POST"} else None
+        form = shown.context["form"] if shown and shown.context and "form" in shown.context else None
+        if form is None or "reason" not in form.fields or not form.fields["reason"].required:
+            continue
+        before = ChangeLog.objects.count()
+        offered = {each.html_name: each.value() for each in form if each.value() is not None}
+        answer = as_admin.post(address_of(name, places), {**offered, "reason": " "})
+        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
+        assert ChangeLog.objects.count() == before, name
+        asked.append(name)
+    assert len(asked) > 20, asked
+
+
+def test_nothing_is_done_to_many_without_a_reason(as_admin, places):
+    asked = []
+    for name in (name for name in PAGES if "_bulk_" in name):
+        before = ChangeLog.objects.count()
+        answer = as_admin.post(address_of(name, places), {"all": "1", "filter_query": "", "reason": " "})
+        assert ChangeLog.objects.count() == before, name
+        if answer.status_code == 302:  # There is no such row here.
+            continue
+        assert (answer.status_code, "reason" in answer.context["form"].errors) == (422, True), name
+        asked.append(name)
+    assert len(asked) > 8, asked
+
+
+def test_other_statuses_need_no_reason(as_admin, definition):
+    address = reverse("definition_status", args=[definition.pk])
+    assert as_admin.post(address, {"status": "active"}).status_code == 302
+    definition.refresh_from_db()
+    assert definition.status == "active"
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({}, 302),
+        ({"description": "Two routers and a host"}, 302),
+        ({"placement": "spread"}, 422),
+        ({"preemptible": "on"}, 422),
+        ({"slot_labels": '{"gpu": "a10"}'}, 422),
+        ({"max_duration": "04:00:00"}, 422),
+    ],
+)
+def test_a_definition_is_edited_with_a_reason_but_for_its_description(
+    changed, status, as_admin, active_definition
+):
+    address = reverse("definition_edit", args=[active_definition.pk])
+    same = {**EDITED, "pool": active_definition.pool, "description": active_definition.description}
+    assert as_admin.post(address, {**same, **changed}).status_code == status
+
+
+def test_a_token_is_rotated_with_a_reason(as_admin, controller):
+    address = reverse("token_rotate", args=[controller.token.pk])
+    assert 'name="reason"' in as_admin.get(address).content.decode()
+    assert as_admin.post(address).status_code == 422
+    assert not ChangeLog.objects.filter(event="token_revoked").exists()
+    assert "lcm_" in as_admin.post(address, {"reason": "yearly"}).content.decode()
+    assert ChangeLog.objects.get(event="token_revoked").reason == "yearly"
+
+
+def test_a_member_whose_session_goes_on_stays(as_admin, session):
+    address = reverse("member_remove", args=[session.project.pk, session.owner.pk])
+    page = as_admin.post(address, {"reason": "over"})
+    assert page.status_code == 422
+    assert "cannot leave" in page.content.decode()

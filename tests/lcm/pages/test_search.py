@@ -1,0 +1,124 @@
+"""The global search: by name or id, few queries, for everybody with a role."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from lcm.web.search import MAX_HITS
+from scheduling.models import Pool, Slot, SlotState
+from tests.support.factories import UserFactory, make_definition, make_session
+
+LIMIT = 12
+
+
+@pytest.fixture
+def found(client, viewer):
+    """`found(text)`: the addresses that the page links to."""
+    client.force_login(viewer)
+
+    def look(text: str) -> str:
+        return client.get(reverse("search"), {"q": text}).content.decode()
+
+    return look
+
+
+@pytest.fixture
+def slot(session):
+    pool = Pool.objects.get(name="cml-eu")
+    sizes = {name: getattr(pool, name) for name in ("cpu_cores", "memory_gb", "storage_gb", "max_leases")}
+    return Slot.objects.create(pool=pool, number=7, state=SlotState.READY, instance_id="i-0abc", **sizes)
+
+
+@pytest.mark.parametrize("kind", ["session", "definition", "slot", "pool", "project", "person"])
+def test_things_are_found_by_the_start_of_their_id(kind, found, session, slot):
+    owner = f"{reverse('session_list')}?owner={session.owner_id}"
+    pages = {
+        "session": (session.pk, reverse("session_detail", args=[session.pk])),
+        "definition": (session.definition_id, reverse("definition_detail", args=[session.definition_id])),
+        "slot": (slot.pk, reverse("slot_detail", args=[slot.pk])),
+        "pool": (slot.pool_id, reverse("pool_detail", args=[slot.pool_id])),
+        "project": (session.project_id, reverse("project_detail", args=[session.project_id])),
+        "person": (session.owner_id, owner),
+    }
+    key, here = pages[kind]
+    for text in (str(key), key.hex[:6], key.hex[:6].upper()):
+        assert here in found(text), text
+    assert here not in found("zzzz")
+
+
+@pytest.mark.parametrize("text", ["campus", "CAMP"])
+def test_a_definition_is_found_by_a_part_of_its_name(text, found, active_definition):
+    assert reverse("definition_detail", args=[active_definition.pk]) in found(text)
+
+
+def test_a_project_is_found_by_its_own_and_its_domain_s_name(found, project):
+    for text in ("ccna", "academy"):
+        assert reverse("project_detail", args=[project.pk]) in found(text)
+
+
+def test_a_person_is_found_by_the_beginning_or_a_part_of_the_name(found, operator):
+    UserFactory(username="zora", last_name="Ottokar")
+    assert f"{reverse('session_list')}?owner={operator.pk}" in found("ott")
+    assert "Ottokar" in found("tokar")
+
+
+def test_people_whose_names_begin_so_come_before_those_that_have_it_anywhere(found):
+    UserFactory(username="anna", last_name="Tokarz")
+    UserFactory(username="tokarz")
+    page = found("tokar")
+    assert page.index("tokarz") < page.index("Tokarz")
+
+
+@pytest.mark.parametrize(("role", "leads_on"), [("viewer", False), ("admin", True)])
+def test_admins_are_led_to_all_people_that_match(role, leads_on, client, request):
+    client.force_login(request.getfixturevalue(role))
+    for number in range(MAX_HITS + 1):
+        UserFactory(username=f"learner-{number}")
+    page = client.get(reverse("search"), {"q": "learner"}).content.decode()
+    assert f"More than {MAX_HITS} things match “learner”." in page
+    assert (f"{reverse('person_list')}?q=learner" in page) is leads_on
+
+
+def test_how_many_match_is_said_first(found, active_definition):
+    assert "1 thing matches “campus”." in found("campus")
+
+
+@pytest.mark.parametrize("text", ["cml-eu-07", "i-0abc", "cml-eu"])
+def test_a_slot_is_found_by_its_name_and_its_instance(text, found, slot):
+    assert reverse("slot_detail", args=[slot.pk]) in found(text)
+
+
+def test_nothing_found_says_what_can_be_looked_for(found):
+    assert "Nothing is called “no-such-thing”" in found("no-such-thing")
+
+
+def test_text_is_shown_as_text(found):
+    assert "<script>alert" not in found("<script>alert(1)</script>")
+
+
+def test_an_empty_search_finds_nothing(found, session):
+    assert reverse("session_detail", args=[session.pk]) not in found("")
+
+
+def test_htmx_gets_the_findings_alone(client, viewer, active_definition):
+    client.force_login(viewer)
+    page = client.get(reverse("search"), {"q": "campus"}, headers={"HX-Request": "true"}).content.decode()
+    assert 'id="found"' in page
+    assert '<p class="lead" id="search-lead" role="status" hx-swap-oob="true">' in page
+    assert "<html" not in page
+
+
+@pytest.mark.parametrize("text", ["lab", "abcd"])
+def test_a_search_costs_the_same_for_few_and_many(text, client, viewer, session, slot):
+    client.force_login(viewer)
+    counts = []
+    for more in (1, 12):
+        for _ in range(more):
+            make_session(make_definition(), session.project, session.owner)
+        with CaptureQueriesContext(connection) as captured:
+            client.get(reverse("search"), {"q": text})
+        counts.append(len(captured))
+    assert counts[0] == counts[1] <= LIMIT

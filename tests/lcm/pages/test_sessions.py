@@ -1,0 +1,182 @@
+"""The list of sessions, a session's page, asking for one and extending it."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.urls import reverse
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.selectors.timeline import session_timeline
+from lcm.templatetags.lcm import clock, timeslot, took
+from scheduling.models import Phase, Reservation, Slot, SlotState
+
+S = SessionStatus
+NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def said(client, operator):
+    """`said(name, …)`: what a page says to the operator, without its mark-up."""
+    client.force_login(operator)
+
+    def words(name: str, *args: object, **query: str) -> str:
+        return plain(client.get(reverse(name, args=args), query).content.decode())
+
+    return words
+
+
+def plain(body: str) -> str:
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body))).strip()
+
+
+def planned(session, starts_at, ends_at) -> LabletSession:
+    LabletSession.objects.filter(pk=session.pk).update(starts_at=starts_at, ends_at=ends_at)
+    session.refresh_from_db()
+    return session
+
+
+@pytest.mark.parametrize(
+    ("starts_at", "ends_at", "text"),
+    [
+        (NOON, NOON + HOUR, "12:00 to 13:00"),
+        (NOON - 24 * HOUR, NOON - 23 * HOUR, "03 May 12:00 to 13:00"),
+        (NOON, NOON + 24 * HOUR, "12:00 to 05 May 12:00"),
+        (
+            datetime(2035, 1, 2, 8, tzinfo=UTC),
+            datetime(2035, 1, 2, 9, tzinfo=UTC),
+            "02 Jan 2035 08:00 to 09:00",
+        ),
+    ],
+    ids=["today", "yesterday", "over a day", "another year"],
+)
+def test_a_timeslot_says_a_date_once(starts_at, ends_at, text, time_machine):
+    time_machine.move_to(NOON, tick=False)
+    assert plain(timeslot(starts_at, ends_at)) == text
+
+
+def test_a_clock_can_tell_the_seconds(time_machine):
+    time_machine.move_to(NOON, tick=False)
+    moment = NOON + timedelta(seconds=7)
+    assert (plain(clock(moment)), plain(clock(moment, "seconds"))) == ("12:00", "12:00:07")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, ""), (0, "under 1 s"), (0.9, "under 1 s"), (1, "1 s"), (75, "1 min 15 s")]
+)
+def test_what_was_quick_did_not_take_nothing(seconds, text):
+    assert took(None if seconds is None else timedelta(seconds=seconds)) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "begins", "ends", "text"),
+    [
+        (S.PENDING, 2, 3, "starts in 2 h"),
+        (S.RUNNING, -1, 3, "ends in 3 h"),
+        (S.RUNNING, -3, -1, "was to end 1 h ago"),
+        (S.TERMINATED, -3, 5, "ended just now"),
+    ],
+)
+def test_the_list_says_when_a_session_starts_or_ends(
+    status, begins, ends, text, said, session_in, time_machine, now
+):
+    time_machine.move_to(now, tick=False)
+    planned(session_in(status), now + begins * HOUR, now + ends * HOUR)
+    assert f" {text} " in said("session_list")
+
+
+@pytest.mark.parametrize(
+    ("query", "chip", "shown"), [("true", "No", "Pending"), ("false", "Yes", "Terminated")]
+)
+def test_sessions_are_filtered_by_whether_they_have_ended(query, chip, shown, client, operator, session_in):
+    session_in(S.PENDING), session_in(S.TERMINATED)
+    client.force_login(operator)
+    answer = client.get(reverse("session_list"), {"active": query})
+    assert [row.get_status_display() for row in answer.context["rows"].rows] == [shown]
+    assert f"Ended: {chip}" in answer.content.decode()
+
+
+@pytest.mark.parametrize("sort", ["starts_at", "ends_at"])
+def test_sessions_are_sorted_by_either_end_of_their_timeslot(sort, client, operator, session_in, now):
+    late = planned(session_in(S.PENDING), now + HOUR, now + 5 * HOUR)
+    early = planned(session_in(S.PENDING), now, now + 2 * HOUR)
+    client.force_login(operator)
+    rows = client.get(reverse("session_list"), {"sort": sort}).context["rows"].rows
+    assert [row.pk for row in rows] == [early.pk, late.pk]
+
+
+def test_the_steps_to_come_have_the_times_that_are_planned(session, now):
+    planned(session, now + HOUR, now + 2 * HOUR)
+    steps = {step.status: step.at for step in session_timeline(session, [], now=now) if step.at}
+    assert steps == {S.RUNNING: now + HOUR, S.COLLECTING: now + 2 * HOUR}
+    late = {step.status: step.at for step in session_timeline(session, [], now=now + 1.5 * HOUR) if step.at}
+    assert late == {S.COLLECTING: now + 2 * HOUR}, "when it gets to run is not known any more"
+
+
+def test_a_session_s_life_is_told_to_the_second(said, session_in, time_machine):
+    time_machine.move_to(NOON + timedelta(seconds=15), tick=False)
+    session = planned(session_in(S.READY, now=NOON), NOON + HOUR, NOON + 2 * HOUR)
+    for status, after in ((S.PENDING, 0), (S.SCHEDULED, 1), (S.INSTANTIATING, 1.5), (S.READY, 12)):
+        session.transitions.filter(to_status=status).update(at=NOON + timedelta(seconds=after))
+    text = said("session_detail", session.pk)
+    assert "Pending 1 s 12:00:00 Scheduled under 1 s 12:00:01 Instantiating 10 s 12:00:01" in text
+    assert "Ready 3 s since 12:00:12" in text
+    assert "Running planned 13:00 Collecting planned 14:00 Stopping Terminated" in text
+    assert "Timeslot 13:00 to 14:00" in text
+
+
+def test_a_session_s_page_names_its_pool_and_its_slot_once_it_has_one(client, operator, session, now):
+    client.force_login(operator)
+    claim = session.reservations.get()
+    pool_link = f'href="{reverse("pool_detail", args=[claim.pool_id])}">cml-eu</a>.'
+    page = client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    assert pool_link in page
+    assert ", on " not in plain(page)
+    sizes = {"cpu_cores": 16, "memory_gb": 64, "storage_gb": 500, "max_leases": 10}
+    slot = Slot.objects.create(pool=claim.pool, number=4, state=SlotState.READY, **sizes)
+    Reservation.objects.filter(pk=claim.pk).update(phase=Phase.READY, slot=slot, assigned_at=now)
+    page = client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    assert f'href="{reverse("slot_detail", args=[slot.pk])}">cml-eu-04</a>' in page
+    assert pool_link in page
+
+
+def test_what_is_planned_stands_on_a_session_s_page_once(said, session):
+    text = said("session_detail", session.pk)
+    assert "Nodes 3 nodes" in text
+    assert "Storage 7 GB" not in text, "the panel beside it has it, with what was observed"
+
+
+def test_extending_says_when_it_ends_and_how_far_it_may(said, session_in, time_machine):
+    time_machine.move_to(NOON, tick=False)
+    session = planned(session_in(S.RUNNING, now=NOON), NOON, NOON + timedelta(minutes=5))
+    hours = session.definition.max_duration // HOUR
+    latest = f"{NOON + hours * HOUR:%H:%M}"
+    text = said("session_extend", session.pk)
+    assert f"It ends in 5 min, at 12:05. It may run until {latest}, {hours} h from now." in text
+    time_machine.move_to(NOON + timedelta(minutes=6), tick=False)
+    assert "It was to end 1 min ago, at 12:05." in said("session_extend", session.pk)
+    time_machine.move_to(NOON + (hours + 1) * HOUR, tick=False)
+    assert "It may run no longer." in said("session_extend", session.pk)
+
+
+def test_asking_for_a_session_goes_from_what_to_when_to_where(said, client):
+    text = said("session_create")
+    labels = ("Definition", "Project", "Owner", "Priority", "Starts", "Ends", "Pool")
+    form = text[text.index("then its lab is started") :]
+    places = [form.index(f" {label} ") for label in labels]
+    assert places == sorted(places)
+    assert "Left empty, the definition's pool is used." in form
+    page = client.get(reverse("session_create")).content.decode()
+    assert f'hx-get="{reverse("suggest", args=["pools"])}"' in page
+
+
+def test_pools_are_suggested(said, client, session):
+    assert (
+        '<option value="cml-eu">'
+        in client.get(reverse("suggest", args=["pools"]), {"pool": "EU"}).content.decode()
+    )

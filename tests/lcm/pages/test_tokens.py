@@ -1,0 +1,97 @@
+"""Pages of tokens: what they are for, in words, and whom it hits when one ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from lcm.models import ApiToken
+from tests.support.factories import ensure_pools, make_controller, make_person_token
+
+
+@pytest.fixture
+def as_admin(client, admin):
+    client.force_login(admin)
+    ensure_pools()
+    return client
+
+
+@pytest.fixture
+def create(as_admin, now):
+    """`create(field=value)`: what the page of a new token answers."""
+
+    def post(**fields):
+        expires = f"{now + timedelta(days=30):%Y-%m-%dT%H:%M}"
+        return as_admin.post(reverse("token_create"), {"name": "new", "expires_at": expires, **fields})
+
+    return post
+
+
+def test_scopes_are_told_in_words(as_admin):
+    both = make_controller("both", "pool:cml-eu", "prometheus:targets").token
+    assert both.scope_labels == ["cml-eu", "Prometheus targets"]
+    page = as_admin.get(reverse("token_list")).content.decode()
+    assert '<span class="tag">cml-eu</span> <span class="tag">Prometheus targets</span>' in page
+    assert "pool:" not in page
+
+
+def test_a_controllers_token_is_made_for_pools_that_exist(as_admin, create):
+    page = as_admin.get(reverse("token_create")).content.decode()
+    assert '<option value="pool:cml-eu">cml-eu</option>' in page
+    assert 'name="user"' not in page
+    assert "optional" not in page
+    done = create(kind="controller", scopes=["pool:cml-eu", "pool:cml-us"]).content.decode()
+    assert "<dd>cml-eu, cml-us</dd>" in done
+    assert ApiToken.objects.get().scopes == ["pool:cml-eu", "pool:cml-us"]
+
+
+def test_a_persons_token_is_made_for_the_person(as_admin, create, viewer):
+    page = as_admin.get(reverse("token_create"), {"kind": "person"}).content.decode()
+    assert 'name="scopes"' not in page
+    assert "optional" not in page
+    assert create(kind="person", user="vera").status_code == 200
+    assert ApiToken.objects.get().user == viewer
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"kind": "controller"}, "Choose a pool that it serves, or Prometheus targets."),
+        ({"kind": "controller", "scopes": "pool:atlantis"}, "pool:atlantis is not one of the available"),
+        ({"kind": "person"}, "This field is required."),
+        ({"kind": "person", "user": "nobody"}, "There is no “nobody”."),
+    ],
+)
+def test_what_is_missing_is_told_at_its_field(create, fields, words):
+    answer = create(**fields)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert words in page
+    assert "notice tone-bad" not in page
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["token_rotate", "token_revoke"])
+def test_whom_it_hits_is_told_before_a_token_ends(as_admin, viewer, now, name):
+    used, unused = make_controller("c", "pool:cml-eu", "pool:cml-us").token, make_person_token(viewer).token
+    ApiToken.objects.filter(pk=used.pk).update(last_used_at=now - timedelta(hours=3))
+    page = as_admin.get(reverse(name, args=[used.pk])).content.decode()
+    assert "It is for cml-eu and cml-us and was last used 3 h ago." in page
+    assert ("shown once, on the next page, and lasts 30 days." in page) == (name == "token_rotate")
+    page = as_admin.get(reverse(name, args=[unused.pk])).content.decode()
+    assert "It is for vera and has never been used." in page
+
+
+def test_the_list_says_how_many_are_valid_and_end_soon(as_admin, now):
+    def lead():
+        return as_admin.get(reverse("token_list")).content.decode()
+
+    assert "<strong>No token is valid.</strong>" in lead()
+    keys = [make_controller(name, "pool:cml-eu").token.pk for name in ("one", "two", "three")]
+    ApiToken.objects.filter(pk=keys[0]).update(revoked_at=now)
+    ApiToken.objects.update(expires_at=now + timedelta(days=31))
+    assert "<strong>2 tokens are valid; none expires within 30 days.</strong>" in lead()
+    ApiToken.objects.filter(pk=keys[1]).update(expires_at=now + timedelta(days=29))
+    assert "<strong>2 tokens are valid; 1 expires within 30 days.</strong>" in lead()

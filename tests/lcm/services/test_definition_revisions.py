@@ -1,0 +1,231 @@
+"""Asking for something else from now on, and going back."""
+
+from decimal import Decimal
+
+import pytest
+
+from lcm.domain.errors import InvalidInput, NotFound, StateConflict
+from lcm.models import ChangeLog, DefinitionRevision, LabletDefinition
+from lcm.models.definitions import RESOURCES
+from lcm.services.definitions import revert_definition, revise_definition
+
+
+@pytest.fixture
+def revise(definition, as_admin, now):
+    """`revise(field=value)`: eight cores instead of four, with some things different."""
+
+    def do(**different):
+        asked = {
+            "definition": definition,
+            "requirements": {"cpu_cores": Decimal(8)},
+            "based_on": 1,
+            "reason": "labs were slow",
+        }
+        return revise_definition(**(asked | different), actor=as_admin, now=now)
+
+    return do
+
+
+@pytest.fixture
+def revert(definition, as_admin, now):
+    def do(number, based_on, reason="it was better"):
+        asked = {"definition": definition, "number": number, "based_on": based_on, "reason": reason}
+        return revert_definition(**asked, actor=as_admin, now=now)
+
+    return do
+
+
+def numbers(definition):
+    """All revisions, and the current one."""
+    fresh = LabletDefinition.objects.get(pk=definition.pk)
+    return sorted(fresh.revisions.values_list("number", flat=True)), fresh.current_revision.number
+
+
+def test_a_revision_keeps_what_was_before_and_why(revise, definition, admin):
+    revision = DefinitionRevision.objects.get(pk=revise().pk)
+    assert numbers(definition) == ([1, 2], 2)
+    assert (revision.basis, revision.reason, revision.actor) == ("custom", "labs were slow", "ada")
+    assert revision.created_by == admin
+    assert revision.before["requirements"]["cpu_cores"] == "4.00"
+    assert revision.before["port_template"] == definition.revisions.get(number=1).port_template
+
+
+def test_what_is_not_named_stays(revise):
+    revision = revise()
+    assert (revision.cpu_cores, revision.memory_gb, revision.storage_gb) == (8, Decimal("3.50"), 7)
+    assert len(revision.port_template) == 2
+
+
+def test_the_first_revision_is_not_touched_but_superseded(revise, definition, now):
+    before = DefinitionRevision.objects.filter(number=1).values().get()
+    assert before["outcome"] is None
+    revise()
+    after = DefinitionRevision.objects.filter(number=1).values().get()
+    assert after == before | {"outcome": "superseded", "outcome_at": now}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "then"),
+    [("watching", "superseded"), ("verified", "verified"), ("regressed", "regressed")],
+)
+def test_a_revision_that_is_replaced_is_no_longer_watched(outcome, then, revise, revert):
+    old = revise()
+    assert old.outcome == "watching"
+    DefinitionRevision.objects.filter(pk=old.pk).update(outcome=outcome)
+    new = revert(1, based_on=2)
+    old.refresh_from_db()
+    assert (old.outcome, new.outcome) == (then, "watching")
+
+
+def chosen(revision):
+    return revision.basis, {name: each["basis"] for name, each in revision.bases.items()}
+
+
+def test_what_is_revised_by_hand_and_reverted_is_recorded_as_that(revise, revert, definition):
+    kept = dict.fromkeys(RESOURCES, "keep")
+    assert chosen(definition.current_revision) == ("imported", dict.fromkeys(RESOURCES, "imported"))
+    assert chosen(revise()) == ("custom", kept | {"cpu_cores": "custom"})
+    assert chosen(revert(1, based_on=2)) == ("revert", kept | {"cpu_cores": "revert"})
+
+
+def test_the_change_log_has_what_differs(revise):
+    revise()
+    entry = ChangeLog.objects.get(event="definition_revised")
+    assert entry.message == "branch-office v1.0: revision 2 applied"
+    assert (entry.before, entry.after) == ({"cpu_cores": "4.00"}, {"cpu_cores": "8.00"})
+    assert entry.reason == "labs were slow"
+
+
+@pytest.mark.parametrize(
+    ("different", "field"),
+    [
+        ({"reason": ""}, "reason"),
+        ({"reason": "  "}, "reason"),
+        ({"reason": "x" * 501}, "reason"),
+        ({"requirements": {"cpu_cores": Decimal(4)}}, "requirements"),
+        ({"requirements": {"cpu_cores": Decimal("4.001")}}, "requirements"),
+        ({"requirements": {}}, "requirements"),
+        ({"requirements": {"cpu_cores": Decimal("-0.5")}}, "cpu_cores"),
+        ({"requirements": {"memory_gb": Decimal("Infinity")}}, "memory_gb"),
+        ({"requirements": {"storage_gb": Decimal("1e9")}}, "storage_gb"),
+        ({"requirements": {"storage_gb": Decimal("1e40")}}, "storage_gb"),
+        ({"requirements": {"petrol": Decimal(1)}}, "petrol"),
+    ],
+)
+def test_a_revision_that_cannot_be_is_refused_and_nothing_changes(different, field, revise, definition):
+    with pytest.raises(InvalidInput) as caught:
+        revise(**different)
+    assert list(caught.value.fields) == [field]
+    assert numbers(definition) == ([1], 1)
+    assert not ChangeLog.objects.filter(event="definition_revised").exists()
+
+
+@pytest.mark.parametrize("based_on", [0, 1, 3])
+def test_a_change_thought_out_for_another_revision_is_refused(based_on, revise, definition):
+    revise()
+    with pytest.raises(StateConflict, match="ada applied revision 2 a moment ago") as caught:
+        revise(requirements={"cpu_cores": Decimal(2)}, based_on=based_on)
+    assert caught.value.details == {"current": 2, "based_on": based_on}
+    assert numbers(definition) == ([1, 2], 2)
+
+
+def test_of_two_admins_with_the_same_page_open_the_first_wins(revise, definition):
+    other_copy = LabletDefinition.objects.get(pk=definition.pk)
+    revise(requirements={"cpu_cores": Decimal(6)})
+    with pytest.raises(StateConflict):
+        revise(definition=other_copy, requirements={"cpu_cores": Decimal(9)})
+    assert DefinitionRevision.objects.get(number=2).cpu_cores == 6
+
+
+VNC = {"node_label": "r1", "protocol": "vnc", "outside": 5044}
+
+
+def test_a_new_port_template_alone_is_a_revision(revise):
+    revision = revise(requirements={}, port_template=[VNC])
+    assert revision.port_template == [VNC | {"name": "r1_vnc", "inside": None, "transport": "tcp"}]
+    assert revision.port_changes.to_dict() == {
+        "added": ["r1_vnc"],
+        "removed": ["r1_serial", "host_pat"],
+        "changed": [],
+    }
+    entry = ChangeLog.objects.get(event="definition_revised")
+    assert (entry.before, entry.after) == (
+        {"ports": ["r1 serial:5041", "host pat:2022:22"]},
+        {"ports": ["r1 vnc:5044"]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("ports", "problem"),
+    [
+        ([VNC | {"node_label": "r9"}], "Port 1, “r9 vnc:5044”: There is no node “r9”."),
+        ([VNC, VNC], "is already used by r1 (port 1)."),
+        ([VNC | {"outside": 70_000}], "out of range: 1 to 65535"),
+        ([VNC | {"protocol": "ftp"}], "This is not a port."),
+        ([VNC | {"inside": 5}], "is not of the form vnc:<port>"),
+        ([VNC | {"transport": "udp"}], "is not of the form vnc:<port>"),
+        ([VNC | {"name": "screen"}], "its name is r1_vnc, not screen."),
+        ([VNC | {"outside": 5000 + each} for each in range(65)], "A node has at most 64 ports."),
+        ([{"node_label": "", "tag": "vnc:5044"}], "The label of a node is missing."),
+    ],
+)
+def test_a_port_template_is_checked_as_on_import(ports, problem, revise, definition):
+    with pytest.raises(InvalidInput) as caught:
+        revise(requirements={}, port_template=ports)
+    assert list(caught.value.fields) == ["port_template"]
+    assert problem in caught.value.message
+    assert numbers(definition) == ([1], 1)
+
+
+def test_the_same_port_template_again_is_no_revision(revise, definition):
+    with pytest.raises(InvalidInput, match="Nothing differs from revision 1") as caught:
+        revise(requirements={}, port_template=definition.current_revision.port_template)
+    assert list(caught.value.fields) == ["port_template"]
+
+
+def test_going_back_restores_the_ports(revise, revert, definition):
+    revise(port_template=[VNC])
+    revision = revert(number=1, based_on=2)
+    assert revision.port_template == definition.revisions.get(number=1).port_template
+    assert revision.port_changes.added == ("r1_serial", "host_pat")
+
+
+def test_going_back_is_a_new_revision_that_names_what_it_undid(revise, revert, definition):
+    revise()
+    revision = DefinitionRevision.objects.get(pk=revert(number=1, based_on=2).pk)
+    first = definition.revisions.get(number=1)
+    assert numbers(definition) == ([1, 2, 3], 3)
+    assert revision.reverts.number == 2
+    assert revision.snapshot == first.snapshot
+    assert revision.reason == "it was better"
+
+
+def test_going_back_several_steps(revise, revert, definition):
+    revise(requirements={"cpu_cores": Decimal(5)})
+    revise(requirements={"cpu_cores": Decimal(6)}, based_on=2)
+    assert revert(number=1, based_on=3).cpu_cores == 4
+
+
+def test_going_back_to_a_revision_that_never_was(revert, definition):
+    with pytest.raises(NotFound, match="has no revision 7"):
+        revert(number=7, based_on=1)
+    assert numbers(definition) == ([1], 1)
+
+
+def test_going_back_to_where_it_is_changes_nothing(revert, definition):
+    with pytest.raises(InvalidInput, match="Nothing differs from revision 1"):
+        revert(number=1, based_on=1)
+    assert numbers(definition) == ([1], 1)
+
+
+def test_going_back_from_a_page_that_is_old_is_refused(revise, revert, definition):
+    revise()
+    with pytest.raises(StateConflict):
+        revert(number=1, based_on=1)
+    assert numbers(definition) == ([1, 2], 2)
+
+
+def test_going_back_needs_a_reason(revise, revert, definition):
+    revise()
+    with pytest.raises(InvalidInput):
+        revert(number=1, based_on=2, reason=" ")

@@ -1,0 +1,221 @@
+"""Importing, editing and deleting definitions."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from lcm.domain.errors import InUse, InvalidInput, StateConflict
+from lcm.models import ChangeLog, DefinitionRevision, DefinitionStatus, LabletDefinition
+from lcm.services import definitions as services
+from tests.support.factories import LAB, make_definition
+
+
+@pytest.fixture
+def import_lab(db, as_admin, now):
+    def do(**fields):
+        asked = {"topology": LAB, "name": "branch-office", **fields}
+        return services.import_definition(**asked, actor=as_admin, now=now)
+
+    return do
+
+
+def test_a_topology_becomes_a_draft_with_its_first_revision(import_lab):
+    definition = LabletDefinition.objects.get(pk=import_lab().pk)
+    revision = definition.current_revision
+    assert (definition.status, definition.node_count) == (DefinitionStatus.DRAFT, 3)
+    assert [node["label"] for node in definition.nodes] == ["r1", "r2", "host"]
+    assert len(definition.links) == 2
+    assert (revision.number, revision.basis, revision.before, revision.actor) == (1, "imported", None, "ada")
+    assert revision.requirements == {
+        "cpu_cores": Decimal(4),
+        "memory_gb": Decimal("3.5"),
+        "storage_gb": Decimal(7),
+        "gpu": Decimal(0),
+    }
+    assert [(port["name"], port["outside"]) for port in revision.port_template] == [
+        ("r1_serial", 5041),
+        ("host_pat", 2022),
+    ]
+
+
+def test_the_import_is_in_the_change_log(import_lab, admin):
+    definition = import_lab()
+    entry = ChangeLog.objects.get(object_id=str(definition.pk))
+    assert (entry.event, entry.user_id) == ("definition_imported", admin.pk)
+    assert entry.message == "branch-office v1.0 imported with 3 nodes"
+    assert entry.after["topology_hash"] == definition.topology_hash
+
+
+def test_bytes_are_taken_as_well(import_lab):
+    assert import_lab(topology=LAB.encode()).topology_yaml == LAB
+
+
+def test_requirements_given_win_over_the_estimate(import_lab):
+    revision = import_lab(requirements={"memory_gb": Decimal(16)}).current_revision
+    assert (revision.memory_gb, revision.cpu_cores) == (Decimal(16), Decimal(4))
+
+
+def test_a_lab_without_links_can_be_imported(import_lab):
+    one_node = "nodes: [{id: n0, label: r1, node_definition: iosv}]"
+    assert import_lab(topology=one_node).links == []
+
+
+def test_the_same_lab_may_have_several_versions(import_lab):
+    first, second = import_lab(), import_lab(version="2.0")
+    assert first.topology_hash == second.topology_hash
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "Branch Office"}, "name"),
+        ({"name": "-lab"}, "name"),
+        ({"name": "x" * 64}, "name"),
+        ({"version": ""}, "version"),
+        ({"status": "secret"}, "status"),
+        ({"placement": "anywhere"}, "placement"),
+        ({"max_duration": timedelta(0)}, "__all__"),
+        ({"requirements": {"cpu_cores": Decimal(-1)}}, "cpu_cores"),
+        ({"requirements": {"cpu_cores": Decimal("NaN")}}, "cpu_cores"),
+        ({"requirements": {"cpu_cores": Decimal("1000000.00")}}, "cpu_cores"),
+        ({"requirements": {"petrol": Decimal(1)}}, "petrol"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_field_and_nothing_is_saved(fields, named, import_lab):
+    with pytest.raises(InvalidInput) as caught:
+        import_lab(**fields)
+    assert list(caught.value.fields) == [named]
+    assert not LabletDefinition.objects.exists()
+    assert not DefinitionRevision.objects.exists()
+    assert not ChangeLog.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("nodes: [", "topology"),
+        ("", "topology"),
+        ("nodes: []", "topology.nodes"),
+        ("nodes: [{id: n0, node_definition: iosv}]", "topology.nodes[0].label"),
+        (
+            f"nodes: [{{id: n0, label: r1, node_definition: {'x' * 129}}}]",
+            "topology.nodes[0].node_definition",
+        ),
+    ],
+)
+def test_a_bad_topology_is_refused_by_the_place_of_the_fault(text, path, import_lab):
+    with pytest.raises(InvalidInput) as caught:
+        import_lab(topology=text)
+    assert path in caught.value.fields
+    assert not LabletDefinition.objects.exists()
+
+
+def test_what_only_joins_nodes_is_no_kind_of_them(definition):
+    kinds = ("iosv", "external_connector", "alpine", "iosv", "unmanaged_switch")
+    definition.nodes = [{"node_definition": kind} for kind in kinds]
+    assert definition.node_definitions_used == ["iosv", "alpine"]
+
+
+def test_a_name_and_version_in_use_is_refused(import_lab):
+    import_lab()
+    with pytest.raises(InvalidInput, match="already is a definition of that name and version"):
+        import_lab()
+    assert LabletDefinition.objects.count() == 1
+
+
+def test_editing_changes_and_logs_only_what_differs(definition, as_admin):
+    services.update_definition(
+        definition=definition, actor=as_admin, pool="cml-us", description=definition.description
+    )
+    definition.refresh_from_db()
+    entry = ChangeLog.objects.get(event="definition_edited")
+    assert definition.pool == "cml-us"
+    assert (entry.before, entry.after) == ({"pool": ""}, {"pool": "cml-us"})
+
+
+def test_editing_nothing_is_not_logged(definition, as_admin):
+    services.update_definition(definition=definition, actor=as_admin, pool=definition.pool)
+    assert not ChangeLog.objects.filter(event="definition_edited").exists()
+
+
+@pytest.mark.parametrize("field", ["name", "status", "topology_yaml", "current_revision", "cpu_cores"])
+def test_what_has_a_way_of_its_own_cannot_be_edited(field, definition, as_admin):
+    with pytest.raises(InvalidInput) as caught:
+        services.update_definition(definition=definition, actor=as_admin, **{field: "other"})
+    assert list(caught.value.fields) == [field]
+
+
+def test_an_edit_that_cannot_be_saves_nothing(definition, as_admin):
+    with pytest.raises(InvalidInput):
+        services.update_definition(definition=definition, actor=as_admin, pool="p" * 64)
+    definition.refresh_from_db()
+    assert definition.pool == ""
+
+
+def test_an_edit_from_an_old_copy_logs_only_its_own_changes(definition, as_admin):
+    old_copy = LabletDefinition.objects.get(pk=definition.pk)
+    services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
+    services.update_definition(definition=old_copy, actor=as_admin, pool="cml-us")
+    entry = ChangeLog.objects.get(event="definition_edited")
+    assert entry.after == {"pool": "cml-us"}
+
+
+@pytest.mark.parametrize("old", DefinitionStatus)
+@pytest.mark.parametrize("new", DefinitionStatus)
+def test_a_definition_moves_to_every_other_status(old, new, db, as_admin):
+    definition = make_definition(status=old)
+    if old == new:
+        with pytest.raises(StateConflict, match="already"):
+            services.set_definition_status(definition=definition, status=new, actor=as_admin)
+        return
+    services.set_definition_status(definition=definition, status=new, actor=as_admin, reason="new term")
+    definition.refresh_from_db()
+    entry = ChangeLog.objects.get(event="definition_status")
+    assert definition.status == new
+    assert (entry.before, entry.after, entry.reason) == ({"status": old}, {"status": new}, "new term")
+
+
+@pytest.mark.parametrize("reason", ["", " "])
+def test_a_definition_is_not_deprecated_without_a_reason(definition, as_admin, reason):
+    with pytest.raises(InvalidInput) as error:
+        services.set_definition_status(
+            definition=definition, status=DefinitionStatus.DEPRECATED, actor=as_admin, reason=reason
+        )
+    assert list(error.value.fields) == ["reason"]
+    definition.refresh_from_db()
+    assert definition.status == DefinitionStatus.DRAFT
+
+
+def test_a_status_changed_from_an_old_copy_is_refused(definition, as_admin):
+    old_copy = LabletDefinition.objects.get(pk=definition.pk)
+    services.set_definition_status(definition=definition, status=DefinitionStatus.ACTIVE, actor=as_admin)
+    with pytest.raises(StateConflict, match="changed a moment ago"):
+        services.set_definition_status(
+            definition=old_copy, status=DefinitionStatus.DEPRECATED, reason="old", actor=as_admin
+        )
+
+
+def test_a_definition_with_sessions_is_not_deleted_and_says_why(session, as_admin):
+    definition, revision = session.definition, session.definition.current_revision
+    with pytest.raises(InUse, match=r"campus v1\.0 cannot be deleted: 1 session refer"):
+        services.delete_definition(definition=definition, reason="unused", actor=as_admin)
+    fresh = LabletDefinition.objects.get(pk=definition.pk)
+    assert fresh.current_revision == revision
+    assert not ChangeLog.objects.filter(event="definition_deleted").exists()
+
+
+def test_a_definition_without_sessions_is_deleted_with_its_revisions(definition, as_admin):
+    services.delete_definition(definition=definition, actor=as_admin, reason="never used")
+    assert not LabletDefinition.objects.exists()
+    assert not DefinitionRevision.objects.exists()
+    assert ChangeLog.objects.get(event="definition_deleted").reason == "never used"
+
+
+def test_a_definition_that_was_reverted_once_is_deleted_too(definition, as_admin, now):
+    common = {"definition": definition, "actor": as_admin, "now": now, "reason": "tried"}
+    services.revise_definition(**common, requirements={"gpu": Decimal(1)}, based_on=1)
+    services.revert_definition(**common, number=1, based_on=2)
+    services.delete_definition(definition=definition, reason="unused", actor=as_admin)
+    assert not LabletDefinition.objects.exists()

@@ -1,0 +1,47 @@
+"""The times of a session's history never go back, whatever the clocks of two processes say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog, LabletSession
+from lcm.selectors.timeline import session_timeline
+from lcm.services.sessions import transition_session, transition_sessions
+
+pytestmark = pytest.mark.django_db
+MOMENT = timedelta(milliseconds=67)
+
+
+def times_of(session: LabletSession) -> tuple[list, list]:
+    """Times of the history and of the change log."""
+    changes = ChangeLog.objects.filter(object_id=str(session.pk)).order_by("pk")
+    history = session.transitions.order_by("pk").values_list("at", flat=True)
+    return sorted(history), list(changes.values_list("at", flat=True))
+
+
+def test_a_step_is_not_timed_before_the_previous_one(session, now):
+    transition_session(session=session, to=S.SCHEDULED, actor=SYSTEM, now=now - MOMENT)
+    assert session.status_since == now
+    assert times_of(session) == ([now, now], [now, now])
+    assert set(session.kernels.values_list("started_at", flat=True)) == {now}
+
+
+def test_steps_of_many_are_each_not_timed_before_the_previous_one(session_in, now):
+    """Only the session whose previous step was later gets another time than `now`."""
+    early, late = session_in(S.PENDING), session_in(S.PENDING, now=now + MOMENT)
+    then = now + MOMENT / 2
+    moved = transition_sessions(sessions=[early, late], old=S.PENDING, to=S.CANCELLED, actor=SYSTEM, now=then)
+    for session, before, after in ((early, now, then), (late, now + MOMENT, now + MOMENT)):
+        assert times_of(session) == ([before, after], [before, after])
+        assert next(each for each in moved if each.pk == session.pk).status_since == after
+        session.refresh_from_db()
+        assert session.status_since == after
+
+
+def test_a_step_by_a_clock_that_is_ahead_has_lasted_no_time(session, now):
+    steps = list(session.transitions.all())
+    assert session_timeline(session, steps, now=now - MOMENT)[0].lasted == timedelta(0)

@@ -1,0 +1,301 @@
+"""Long work in steps: progress, result, errors, retry, and workers that die."""
+
+import re
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from lcm.domain.actors import Actor
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, Domain, Job, JobState, LabletSession
+from lcm.services import jobs
+from lcm.services.jobs import JobStep, claim_job, enqueue_abandoned_jobs, retry_job, run_step, start_job
+from lcm.tasks import clean_up, run_job
+from lcm.web import bulk_actions
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The keys of the jobs that a worker was told of."""
+    keys = []
+    monkeypatch.setattr(jobs, "enqueue_job", lambda job: keys.append(str(job.pk)))
+    return keys
+
+
+@pytest.fixture
+def counting(monkeypatch, sent):
+    """A kind of job that counts to three, a step each, and fails at the steps in `bad`."""
+    bad = set()
+
+    def step(job, now):
+        at = job.cursor.get("at", 0)
+        if at in bad:
+            raise InvalidInput({"at": f"{at} is a bad number."})
+        if at == 3:
+            return JobStep(result=f"counted to {job.done}")
+        return JobStep(done=1, cursor={"at": at + 1}, more=True, notes=[f"was at {at}"])
+
+    monkeypatch.setitem(jobs._kinds, "count", step)
+    return bad
+
+
+@pytest.fixture
+def job(counting, as_operator, now, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        return start_job(kind="count", title="Count to 3", arguments={}, actor=as_operator, now=now, total=3)
+
+
+def run(job) -> Job:
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    return job
+
+
+def test_a_job_is_told_to_a_worker_and_logged(job, sent):
+    assert sent == [str(job.pk)]
+    assert ChangeLog.objects.get(object_id=str(job.pk)).message == "job started: Count to 3"
+
+
+def test_a_job_runs_step_by_step_to_its_result(job):
+    run(job)
+    assert (job.state, job.done, job.percent, job.result) == (JobState.DONE, 3, 100, "counted to 3")
+    assert job.notes == ["was at 0", "was at 1", "was at 2"]
+
+
+def test_progress_is_kept_after_every_step(job, now):
+    claimed = claim_job(key=str(job.pk), now=now)
+    assert run_step(claimed, now=now)
+    job.refresh_from_db()
+    assert (job.state, job.done, job.percent) == (JobState.RUNNING, 1, 33)
+
+
+def test_a_job_is_worked_on_by_one_at_a_time(job, now):
+    assert claim_job(key=str(job.pk), now=now) is not None
+    assert claim_job(key=str(job.pk), now=now) is None
+
+
+def test_a_job_whose_worker_died_is_sent_again_and_goes_on(job, now, sent):
+    dead = claim_job(key=str(job.pk), now=now)
+    run_step(dead, now=now)
+    assert enqueue_abandoned_jobs(now=now + timedelta(minutes=1)) == 0
+    assert enqueue_abandoned_jobs(now=now + timedelta(minutes=3)) == 1
+    assert sent == [str(job.pk)] * 2
+    heir = claim_job(key=str(job.pk), now=now + timedelta(minutes=3))
+    assert (heir.done, heir.attempt) == (1, 2)
+    assert not run_step(dead, now=now)
+    job.refresh_from_db()
+    assert job.done == 1
+
+
+def test_an_error_ends_the_job_with_its_sentence(job, counting):
+    counting.add(2)
+    run(job)
+    assert (job.state, job.done) == (JobState.FAILED, 2)
+    assert job.error == "2 is a bad number."
+
+
+def test_a_failed_job_goes_on_where_it_stopped(job, counting, as_operator, now):
+    counting.add(2)
+    run(job)
+    counting.clear()
+    retry_job(job=job, actor=as_operator, now=now)
+    run(job)
+    assert (job.state, job.done, job.error) == (JobState.DONE, 3, "")
+
+
+def test_only_a_failed_job_is_tried_again(job, as_operator, now):
+    with pytest.raises(StateConflict, match="failed"):
+        retry_job(job=job, actor=as_operator, now=now)
+
+
+def test_an_unknown_kind_fails_with_a_sentence(sent, as_operator, now):
+    job = start_job(kind="dance", title="Dance", arguments={}, actor=as_operator, now=now)
+    assert run(job).error == "No part of LCM knows jobs of the kind “dance”."
+
+
+def test_a_long_job_gives_others_a_turn(job, sent, monkeypatch):
+    monkeypatch.setattr("lcm.tasks.JOB_TURN", timedelta(seconds=-1))
+    run(job)
+    assert (job.state, job.done) == (JobState.QUEUED, 1)
+    assert len(sent) == 2
+
+
+def test_jobs_are_forgotten_a_week_after_their_end(job, now):
+    run(job)
+    clean_up()
+    assert Job.objects.exists()
+    Job.objects.update(created_at=now - timedelta(days=9), finished_at=now - timedelta(days=8))
+    clean_up()
+    assert not Job.objects.exists()
+
+
+# --- all that match -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cancel(operator, sent):
+    """`cancel(filters)`: the bulk action for all that match, as the worker runs it."""
+
+    def start(filters: str) -> Job:
+        arguments = {"action": "cancel-sessions", "filter_query": filters, "reason": "power cut"}
+        actor = Actor.person(operator)
+        now = timezone.now()
+        return run(start_job(kind="bulk", title="Cancel", arguments=arguments, actor=actor, now=now))
+
+    return start
+
+
+def statuses():
+    return sorted(LabletSession.objects.values_list("status", flat=True))
+
+
+def test_all_that_match_the_filters_are_cancelled(cancel, session_in, monkeypatch):
+    monkeypatch.setattr(bulk_actions, "BATCH", 1)
+    for status in (SessionStatus.PENDING, SessionStatus.PENDING, SessionStatus.RUNNING, SessionStatus.FAILED):
+        session_in(status)
+    job = cancel("status=PENDING")
+    assert statuses() == ["CANCELLED", "CANCELLED", "FAILED", "RUNNING"]
+    assert (job.done, job.result) == (2, "2 sessions cancelled or being stopped.")
+
+
+def test_a_second_run_finds_nothing_to_do(cancel, session):
+    cancel("status=PENDING")
+    assert cancel("status=PENDING").done == 0
+    assert session.transitions.count() == 2
+
+
+@pytest.mark.parametrize("filters", ["status=LOST", "owner=nobody", "domain=atlantis"])
+def test_filters_that_cannot_be_read_cancel_nothing(filters, cancel, session):
+    assert cancel(filters).done == 0
+    assert statuses() == ["PENDING"]
+
+
+def test_a_domain_renamed_before_the_worker_came_to_it_cancels_nothing(cancel, session):
+    Domain.objects.update(name="renamed")
+    assert cancel("domain=academy").done == 0
+    assert statuses() == ["PENDING"]
+
+
+def ask_for_all(client, filters: str) -> Job:
+    """Cancel all that match, left to a worker."""
+    form = {"all": "1", "filter_query": filters, "reason": "power cut"}
+    client.post(reverse("session_bulk_cancel"), form)
+    return Job.objects.get()
+
+
+def test_a_job_reads_times_in_the_zone_of_the_person_who_asked(
+    client, operator, session_in, sent, monkeypatch
+):
+    """Noon in Tokyo is three in the morning: the session at nine starts after it, by the person's clock."""
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
+    operator.time_zone = "Asia/Tokyo"
+    operator.save()
+    day = timezone.now().date() + timedelta(days=1)
+    morning = datetime.combine(day, time(9), tzinfo=UTC)
+    session_in(SessionStatus.PENDING, starts_at=morning, ends_at=morning + timedelta(hours=1))
+    client.force_login(operator)
+    job = ask_for_all(client, f"starts_after={day}T12:00")
+    assert job.total == 1
+    assert run(job).done == 1
+
+
+def test_a_job_finds_what_was_found_when_it_was_asked_for(
+    client, operator, session_in, sent, monkeypatch, time_machine
+):
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 0)
+    session_in(SessionStatus.PENDING)
+    client.force_login(operator)
+    job = ask_for_all(client, "created=1h")
+    time_machine.move_to(timezone.now() + timedelta(hours=2))
+    assert run(job).done == job.total == 1
+
+
+# --- pages --------------------------------------------------------------------------------------------
+
+
+def test_many_rows_become_a_job_whose_page_shows_the_progress(
+    client, operator, session_in, sent, monkeypatch
+):
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
+    for _ in range(3):
+        session_in(SessionStatus.PENDING)
+    client.force_login(operator)
+    asked = client.post(reverse("session_bulk_cancel"), {"all": "1", "filter_query": "status=PENDING"})
+    assert "a job does it in the background" in asked.content.decode()
+    form = {"all": "1", "filter_query": "status=PENDING", "reason": "power cut"}
+    answer = client.post(reverse("session_bulk_cancel"), form)
+    job = Job.objects.get()
+    assert answer.url == reverse("job_detail", args=[job.pk])
+    page = client.get(answer.url).content.decode()
+    assert "It waits for a worker." in page
+    assert 'hx-trigger="every 2s"' in page
+    run(job)
+    page = client.get(answer.url, headers={"HX-Request": "true"}).content.decode()
+    assert "3 sessions cancelled or being stopped." in page
+    assert "hx-trigger" not in page
+    assert "<html" not in page
+
+
+def test_a_failed_job_is_retried_from_its_page(client, operator, job, counting):
+    counting.add(1)
+    run(job)
+    client.force_login(operator)
+    page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
+    assert "1 is a bad number." in page
+    client.post(reverse("job_retry", args=[job.pk]))
+    job.refresh_from_db()
+    assert job.state == JobState.QUEUED
+
+
+def test_jobs_are_listed_with_their_progress(client, viewer, job):
+    client.force_login(viewer)
+    page = client.get(reverse("job_list")).content.decode()
+    assert "Count to 3" in page
+    assert "1 job is not finished." in page
+
+
+@pytest.mark.parametrize(
+    ("done", "refused", "word", "look"),
+    [(3, 0, "Done", "tone-ok"), (2, 1, "Done in part", "tone-warn"), (0, 3, "None done", "tone-warn")],
+)
+def test_a_job_that_refused_something_is_not_simply_done(client, viewer, job, now, done, refused, word, look):
+    fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}
+    Job.objects.filter(pk=job.pk).update(**fields, notes=["one.yaml: no"] if refused else [])
+    client.force_login(viewer)
+    page = client.get(reverse("job_detail", args=[job.pk])).content.decode()
+    rows = client.get(reverse("job_list")).content.decode()
+    for text, kind in ((page, "badge"), (rows, "status")):
+        (shown,) = re.findall(rf'class="{kind} ({look})"><svg.*?</svg>([^<]*)<', text)
+        assert shown == (look, word)
+    assert ('id="notes">Refused<' in page) == bool(refused)
+    assert ("1 refused something." in rows) == bool(refused)
+
+
+def test_jobs_that_refused_something_are_found(client, viewer, job, now):
+    client.force_login(viewer)
+    assert "No job matches" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
+    Job.objects.update(state=JobState.DONE, finished_at=now, refused=1)
+    assert "Count to 3" in client.get(reverse("job_list"), {"refused": "true"}).content.decode()
+    assert "No job matches" in client.get(reverse("job_list"), {"refused": "false"}).content.decode()
+
+
+def test_the_list_says_how_long_jobs_are_kept(client, viewer, settings, db):
+    settings.CONFIG["JOB_DAYS"] = 3
+    client.force_login(viewer)
+    page = client.get(reverse("job_list")).content.decode()
+    assert "<strong>No job is being worked on.</strong>" in page
+    assert "found here for 3 days after its end." in page
+
+
+def test_the_api_tells_how_far_a_job_is_and_goes_on(api, operator, job, counting):
+    counting.add(2)
+    run(job)
+    client = api(operator)
+    shown = client.get(f"/api/jobs/{job.pk}/").json()
+    assert (shown["state"], shown["done"], shown["percent"]) == ("failed", 2, 66)
+    assert client.get("/api/jobs/?state=failed").json()["results"][0]["id"] == str(job.pk)
+    assert client.post(f"/api/jobs/{job.pk}/retry").json()["state"] == "queued"
+    assert client.post(f"/api/jobs/{job.pk}/retry").status_code == 409

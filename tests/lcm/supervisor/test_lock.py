@@ -1,0 +1,24 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from lcm.supervisor import lock
+
+
+def test_a_second_supervisor_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    with (
+        lock.hold_lock(tmp_path),
+        pytest.raises(lock.AlreadyRunningError) as refusal,
+        lock.hold_lock(tmp_path),
+    ):
+        pass
+    assert str(refusal.value) == (
+        f"LCM already runs on {tmp_path} (process {os.getpid()}): stop it or set another DATA_DIR"
+    )
+
+
+def test_the_folder_is_free_again_afterwards(tmp_path: Path) -> None:
+    for _ in range(2):
+        with lock.hold_lock(tmp_path):
+            assert (tmp_path / "up.lock").read_text() == str(os.getpid())

@@ -1,0 +1,175 @@
+"""A web process whose PostgreSQL is silent or refuses: it answers 503 in time and recovers by itself."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from django.db import connection
+
+from lcm.supervisor.child_process import die_with_parent
+from lcm.web.server.database_health import PATIENCE_SECONDS, PROBE_SECONDS
+from tests.support.control_plane import ROOT, free_address, wait_until
+from tests.support.environment import clean_environment
+
+pytestmark = [pytest.mark.postgres, pytest.mark.integration, pytest.mark.django_db(transaction=True)]
+
+THREADS = 2
+# The promised limits in seconds; a loaded machine may take three times as long.
+ANSWER, READINESS = 2.0, 3.0
+LOADED = 3
+
+BEARER = {"Authorization": "Bearer unknown"}
+COOKIE = {"Cookie": "lcm_session=" + "x" * 32}
+# Each needs the database: path, headers, status when the database answers.
+REQUESTS = [
+    ("/sessions/", COOKIE, 302),
+    ("/api/users/", BEARER, 401),
+    ("/api/internal/watch?wait=0", BEARER, 401),
+]
+
+
+@dataclass
+class Proxy:
+    """A TCP proxy in front of PostgreSQL that can stop forwarding, or refuse connections."""
+
+    upstream: tuple[str, int]
+    port: int = field(default_factory=lambda: free_address().port)
+    flowing: threading.Event = field(default_factory=threading.Event)
+    listener: socket.socket | None = None
+    sockets: list[socket.socket] = field(default_factory=list)
+
+    def open(self) -> None:
+        self.flowing.set()
+        if self.listener is None:
+            self.listener = socket.create_server(("127.0.0.1", self.port))
+            threading.Thread(target=self._accept, args=(self.listener,), daemon=True).start()
+
+    def freeze(self) -> None:
+        """As a server in SIGSTOP: connections are accepted, and no byte is answered."""
+        self.flowing.clear()
+
+    def refuse(self) -> None:
+        """As a server that is stopped: connections end, and new ones are refused."""
+        assert self.listener is not None
+        listener, self.listener = self.listener, None
+        for each in [listener, *self.sockets]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self.sockets.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(self.upstream)
+                self.sockets += [client, server]
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                self.flowing.wait()
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def database(transactional_db: None) -> Iterator[Proxy]:
+    where = connection.settings_dict
+    proxy = Proxy((where["HOST"], int(where["PORT"])))
+    proxy.open()
+    yield proxy
+    proxy.flowing.set()
+    if proxy.listener:
+        proxy.refuse()
+
+
+@pytest.fixture
+def web(database: Proxy, tmp_path: Path) -> Iterator[str]:
+    """The address of one web process with two request threads, on the proxied database."""
+    where = {**connection.settings_dict, "HOST": "127.0.0.1", "PORT": database.port}
+    address = free_address()
+    env = clean_environment(
+        DATABASE_URL="postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**where),
+        DATABASE_POOL_SIZE=str(THREADS),
+        DATA_DIR=str(tmp_path),
+        REDIS_URL=os.environ["REDIS_URL"],
+        WEB_BIND=str(address),
+        WEB_WORKERS="1",
+        WEB_THREADS=str(THREADS),
+        API_LOGIN_RATE="1000/min",
+    )
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:lcm.config.gunicorn", "lcm.asgi:application"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=log, stderr=log, preexec_fn=die_with_parent
+        )
+    try:
+        yield f"http://{address}"
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def get(web: str, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    return httpx.get(web + path, headers=headers, timeout=60)
+
+
+def works(web: str) -> bool:
+    with suppress(httpx.TransportError):
+        return [get(web, path, headers).status_code for path, headers, _ in REQUESTS] == [
+            status for _, _, status in REQUESTS
+        ]
+    return False
+
+
+def assert_answers_without_database(web: str) -> None:
+    """More requests than threads, and the probes beside them."""
+    with ThreadPoolExecutor(10) as callers:
+        refused = [callers.submit(get, web, path, headers) for path, headers, _ in REQUESTS * 2]
+        alive, ready = callers.submit(get, web, "/healthz"), callers.submit(get, web, "/readyz")
+    for answer in [each.result() for each in refused]:
+        assert answer.status_code == 503, answer.text
+        assert answer.elapsed.total_seconds() < ANSWER * LOADED
+        assert answer.headers["Retry-After"] == "5"
+        if "/api/" in str(answer.url):
+            text = "The database does not answer. Try again in a few seconds."
+            assert answer.json() == {"code": "unavailable", "message": text, "details": {}}
+        else:
+            assert "The database does not answer." in answer.text
+    assert (alive.result().status_code, alive.result().text) == (200, "ok")
+    assert alive.result().elapsed.total_seconds() < ANSWER
+    assert ready.result().elapsed.total_seconds() < READINESS * LOADED
+    assert ready.result().status_code == 503
+    assert ready.result().json()["checks"]["database"].startswith("the database does not answer: ")
+
+
+def test_requests_are_refused_in_time_and_work_again_when_the_database_is_back(web, database, tmp_path):
+    assert PATIENCE_SECONDS + PROBE_SECONDS < ANSWER
+
+    def log() -> str:
+        return (tmp_path / "log").read_text(errors="replace")[-3000:]
+
+    wait_until(lambda: works(web), "requests work", details=log)
+    for leave in (database.freeze, database.refuse):
+        leave()
+        assert_answers_without_database(web)
+        assert_answers_without_database(web)
+        database.open()
+        wait_until(lambda: works(web), "requests work again", 60, log)

@@ -1,0 +1,175 @@
+"""One is one: sentences with a number in them, when that number is 1."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from fairshare.pages.texts import listed
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput
+from lcm.models import ChangeLog, LabletDefinition
+from lcm.pages import lists as lcm_lists
+from lcm.pages.changes import field_differences
+from lcm.services.changelog import log_change
+from lcm.services.definitions import revise_definition
+from lcm.services.sessions import extend_session
+from lcm.web.charts.topology import picture_of
+from lcm.web.wording import core_count_text, count_text
+from observations.models import DefinitionAssessment, DriftReview
+from observations.pages import lists as observed_lists
+from observations.pages.review_summary import review_summary
+from observations.services.outcomes import RevisionProgress
+from scheduling.models import Pool, TickRun
+from scheduling.pages.lists import POOLS
+from scheduling.placement.plugins.quota import _said as quota_said
+from tests.support.capacity_setup import make_slot, pool_named
+from tests.support.factories import make_definition
+
+NODE = {"id": "n0", "label": "r1", "node_definition": "iosv", "x": 0, "y": 0}
+
+
+def words(page: object) -> str:
+    body = re.sub(r"<[^>]+>", " ", page.content.decode())
+    return re.sub(r"\s+", " ", html.unescape(body))
+
+
+@pytest.fixture
+def one_core(active_definition, now) -> LabletDefinition:
+    one = {"cpu_cores": Decimal(1)}
+    revise_definition(
+        definition=active_definition, requirements=one, based_on=1, reason="less", actor=SYSTEM, now=now
+    )
+    return active_definition
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (count_text(1, "person", "people"), "1 person"),
+        (count_text(1_200, "person", "people"), "1,200 people"),
+        (core_count_text(Decimal("1.00")), "1\N{NO-BREAK SPACE}core"),
+        (core_count_text(Decimal("0.5")), "0.5\N{NO-BREAK SPACE}cores"),
+        (picture_of([NODE], []).described, "1 node and 0 links"),
+        (listed(["a", "b", "c", "d", "e"]), "a, b, c, d and 1 other"),
+        (quota_said("lab", "sessions", 1, 1, 1), "lab has the only session it may have at once."),
+        (quota_said("lab", "sessions", 0, 1, 0), "lab may have no session."),
+    ],
+)
+def test_a_few_words(said, text):
+    assert said == text
+
+
+@pytest.mark.parametrize(
+    ("n", "verdict", "said"),
+    [
+        (1, "insufficient", "**1 session is too few to say.**"),
+        (2, "insufficient", "**2 sessions are too few to say.**"),
+        (1, "optimized", "** 1 session says so."),
+        (2, "optimized", "** 2 sessions say so, 1 of them with revision 3."),
+    ],
+)
+def test_what_one_session_says(n, verdict, said):
+    preview = SimpleNamespace(
+        evidence=SimpleNamespace(
+            assessment=SimpleNamespace(flags={}, verdict=verdict),
+            digest=SimpleNamespace(n=n),
+            current_revision_n=1,
+        ),
+        definition=SimpleNamespace(current_revision=SimpleNamespace(number=3, outcome="verified")),
+    )
+    assert said in review_summary(preview)
+
+
+def test_the_list_of_one_definition(definition):
+    assert observed_lists.DEFINITIONS.lead() == "**It needs no fixing.**"
+    DefinitionAssessment.objects.update(worth=1, waste_cpu=5, waste_memory=7)
+    assert "**1 of 1 is worth fixing.** It held 5 core-hours" in observed_lists.DEFINITIONS.lead()
+    LabletDefinition.objects.update(needs_review=True)
+    make_definition("other")
+    assert lcm_lists.DEFINITIONS.lead() == "**1 of 2 needs your review.**"
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 of them a port that"), (2, "2 of them ports that")])
+def test_one_port_that_two_sessions_have(definition, now, count, said):
+    for name in ("r1", "r2")[:count]:
+        DriftReview.objects.create(
+            definition=definition, fingerprint=name, name=name, kind="conflict", first_seen=now, last_seen=now
+        )
+    assert said in observed_lists.DRIFT.lead()
+
+
+@pytest.mark.parametrize(
+    ("slots", "said"), [(0, "No slot is ready, 1 may be launched;"), (1, "1 slot is ready;")]
+)
+def test_a_pool_of_one_slot(db, slots, said):
+    pool = pool_named("cml-eu", max_slots=1)
+    for number in range(slots):
+        make_slot(pool, number + 1)
+    assert said in POOLS.lead()
+
+
+def test_a_definition_of_one_core(client, admin, one_core, now):
+    client.force_login(admin)
+    assert "Asks for 1 core," in words(client.get(reverse("definition_detail", args=[one_core.pk])))
+    more = {"cpu_cores": Decimal(2)}
+    revise_definition(
+        definition=one_core, requirements=more, based_on=2, reason="more", actor=SYSTEM, now=now
+    )
+    assert "asks for 1 core, " in words(client.get(reverse("definition_revert", args=[one_core.pk, 2])))
+
+
+def test_a_session_of_one_core(client, viewer, one_core, session):
+    client.force_login(viewer)
+    assert "CPU 1 core " in words(client.get(reverse("session_observed", args=[session.pk])))
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "1 node, most"), (2, "2 nodes, most")])
+def test_one_observed_node(count, said):
+    figures = {"cpu": 100, "memory": 100}
+    node = {"label": "r1", "used": figures, "allocated": figures}
+    shown = render_to_string("observations/nodes.html", {"node_count": count, "nodes": [node] * count})
+    assert said in shown
+
+
+def test_one_weight(client, admin, session):
+    pool = Pool.objects.get(name="cml-eu")
+    client.force_login(admin)
+    project = session.project
+    asked = {"pool": pool.name, f"w:project:{project.pk}:{project.domain_id}": "2", "reason": "exams"}
+    page = client.post(reverse("fair_share_weights"), asked, follow=True)
+    assert "1 weight saved; it counts from the next calculation on." in words(page)
+
+
+def test_one_of_what_a_change_counts(session):
+    for name, said in (("cpu_cores", "1 core"), ("half_life_days", "1 day"), ("memory_gb", "1 GB")):
+        log_change(session, actor=SYSTEM, event="tried", message="tried", after={name: "1.00"})
+        [row] = field_differences(ChangeLog.objects.order_by("pk").last())
+        assert row.after == said
+
+
+def test_one_session_that_a_revision_was_too_small_for():
+    assert RevisionProgress({"memory_gb": 1}, {"memory_gb": 1}).words == "memory exceeded by 1 of 1 session"
+
+
+def test_one_hour(session, now):
+    session.definition.max_duration = timedelta(hours=1)
+    with pytest.raises(InvalidInput, match="may run for 1 hour at most"):
+        extend_session(session=session, ends_at=now + timedelta(hours=5), actor=SYSTEM, now=now)
+
+
+@pytest.mark.parametrize("name", ["tick_list", "queue_ticks"])
+def test_a_step_that_failed_is_named_in_words(client, viewer, session, now, name):
+    pool = Pool.objects.get(name="cml-eu")
+    TickRun.objects.create(pool=pool, started_at=now, duration_ms=1, errors={"scale_down": "no answer"})
+    client.force_login(viewer)
+    said = words(client.get(reverse(name)))
+    assert "scale down no answer" in said
+    assert "scale_down" not in said

@@ -1,0 +1,74 @@
+"""Exports have what the pages show, in the words of the pages."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.urls import reverse
+
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import LabletSession
+from observations.models import DefinitionAssessment
+from scheduling.models import ObserverRun, TickRun
+from tests.support.capacity_setup import make_slot, pool_named
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def exported(client, viewer):
+    """`exported(list)`: the rows of its CSV and of its JSON."""
+    client.force_login(viewer)
+
+    def read(name: str) -> tuple[list[dict[str, str]], list[dict[str, object]]]:
+        as_csv, as_json = (_text(client.get(reverse(name), {"format": kind})) for kind in ("csv", "json"))
+        return list(csv.DictReader(as_csv.splitlines())), json.loads(as_json)
+
+    return read
+
+
+def _text(answer) -> str:
+    async def join() -> bytes:
+        return b"".join([part async for part in answer])
+
+    return async_to_sync(join)().decode()
+
+
+def test_sessions_have_their_drift_and_their_slot(exported, session_in):
+    LabletSession.objects.filter(pk=session_in(S.RUNNING).pk).update(port_drift_detected=True)
+    session_in(S.PENDING)
+    sheet, rows = exported("session_list")
+    assert {row["Status"]: row["Port drift"] for row in sheet} == {"Running": "True", "Pending": "False"}
+    assert {row["status"]: row["port_drift"] for row in rows} == {"Running": True, "Pending": False}
+    assert "slot" in rows[0]
+
+
+def test_slots_say_whether_they_are_cordoned_or_spot(exported, now):
+    make_slot(pool_named("cml-eu"), 1, cordoned=True, is_spot=True, interruption_deadline=now)
+    sheet, [row] = exported("slot_list")
+    assert (sheet[0]["Cordoned"], sheet[0]["Spot"]) == ("True", "True")
+    assert (row["cordoned"], row["spot"], row["taken_away"][:10]) == (True, True, now.isoformat()[:10])
+
+
+def test_definitions_are_in_words(exported, definition):
+    DefinitionAssessment.objects.update(verdict="over")
+    sheet, [row] = exported("definition_list")
+    assert (sheet[0]["Class"], sheet[0]["Status"]) == ("Over", "Draft")
+    assert (row["class"], row["status"]) == ("Over", "Draft")
+
+
+def test_a_failed_step_of_a_tick_is_in_words(exported, now):
+    errors = {"scale_down": "no answer"}
+    TickRun.objects.create(pool=pool_named("cml-eu"), started_at=now, duration_ms=1, errors=errors)
+    sheet, _ = exported("tick_list")
+    assert sheet[0]["Errors"] == "scale down: no answer"
+
+
+def test_runs_are_exported(exported, now):
+    ObserverRun.objects.create(observer="usage-record", started_at=now, duration_ms=7, failure_count=2)
+    sheet, [row] = exported("run_list")
+    assert (sheet[0]["Observer"], sheet[0]["Duration ms"]) == ("usage-record", "7")
+    assert (row["failed"], row["error"]) == (2, "")

@@ -1,0 +1,361 @@
+"""Every address, every method, every role: who gets in and who does not.
+
+The table is written by hand. An address that is not in it fails, whatever its view says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from rest_framework.test import APIClient
+
+from tests.support.factories import make_person_token
+
+CAST = ("anonymous", "stranger", "viewer", "operator", "admin", "controller")
+RANK = {"anonymous": 0, "stranger": 1, "viewer": 2, "operator": 3, "admin": 4}
+
+# The least role for each method; "public" is for everybody, "controller" for controllers alone.
+PAGES: dict[str, dict[str, str]] = {
+    "home": {"GET": "viewer"},
+    "search": {"GET": "viewer"},
+    "overview_ticks": {"GET": "viewer"},
+    "overview_usage": {"GET": "viewer"},
+    "login": {"GET": "public", "POST": "public"},
+    "logout": {"POST": "public"},
+    "set_theme": {"POST": "public"},
+    "suggest": {"GET": "operator"},
+    "session_list": {"GET": "viewer"},
+    "session_create": {"GET": "operator", "POST": "operator"},
+    "session_bulk_cancel": {"POST": "operator"},
+    "session_detail": {"GET": "viewer"},
+    "session_cancel": {"GET": "operator", "POST": "operator"},
+    "session_extend": {"GET": "operator", "POST": "operator"},
+    "definition_list": {"GET": "viewer"},
+    "definition_import": {"GET": "admin", "POST": "admin"},
+    "definition_import_many": {"GET": "admin", "POST": "admin"},
+    "definition_bulk_activate": {"POST": "admin"},
+    "definition_bulk_deprecate": {"POST": "admin"},
+    "definition_detail": {"GET": "viewer"},
+    "definition_edit": {"GET": "admin", "POST": "admin"},
+    "definition_revise": {"GET": "admin", "POST": "admin"},
+    "definition_ports": {"GET": "admin", "POST": "admin"},
+    "definition_status": {"GET": "admin", "POST": "admin"},
+    "definition_delete": {"GET": "admin", "POST": "admin"},
+    "definition_revisions": {"GET": "viewer"},
+    "definition_revert": {"GET": "admin", "POST": "admin"},
+    "domain_list": {"GET": "viewer"},
+    "domain_create": {"GET": "admin", "POST": "admin"},
+    "domain_detail": {"GET": "viewer"},
+    "domain_edit": {"GET": "admin", "POST": "admin"},
+    "domain_delete": {"GET": "admin", "POST": "admin"},
+    "project_list": {"GET": "viewer"},
+    "project_create": {"GET": "admin", "POST": "admin"},
+    "project_detail": {"GET": "viewer"},
+    "project_edit": {"GET": "admin", "POST": "admin"},
+    "project_delete": {"GET": "admin", "POST": "admin"},
+    "member_list": {"GET": "viewer"},
+    "member_add": {"POST": "admin"},
+    "member_remove": {"GET": "admin", "POST": "admin"},
+    "profile": {"GET": "viewer", "POST": "viewer"},
+    "password_change": {"GET": "viewer", "POST": "viewer"},
+    "person_list": {"GET": "admin"},
+    "person_role": {"GET": "admin", "POST": "admin"},
+    "token_list": {"GET": "admin"},
+    "token_create": {"GET": "admin", "POST": "admin"},
+    "token_rotate": {"GET": "admin", "POST": "admin"},
+    "token_revoke": {"GET": "admin", "POST": "admin"},
+    "token_bulk_revoke": {"POST": "admin"},
+    "job_list": {"GET": "viewer"},
+    "job_detail": {"GET": "viewer"},
+    "job_retry": {"POST": "operator"},
+    "change_list": {"GET": "viewer"},
+    "change_detail": {"GET": "viewer"},
+    "pool_list": {"GET": "viewer"},
+    "pool_create": {"GET": "admin", "POST": "admin"},
+    "pool_detail": {"GET": "viewer"},
+    "pool_board": {"GET": "viewer"},
+    "pool_edit": {"GET": "admin", "POST": "admin"},
+    "pool_delete": {"GET": "admin", "POST": "admin"},
+    "pool_scheduler": {"GET": "admin", "POST": "admin"},
+    "queue_list": {"GET": "viewer"},
+    "queue_ticks": {"GET": "viewer"},
+    "queue_bulk_move": {"POST": "operator"},
+    "queue_bulk_cancel": {"POST": "operator"},
+    "dry_run": {"GET": "operator", "POST": "operator"},
+    "tick_list": {"GET": "viewer"},
+    "tick_detail": {"GET": "viewer"},
+    "decision_list": {"GET": "viewer"},
+    "slot_list": {"GET": "viewer"},
+    "slot_bulk_cordon": {"POST": "operator"},
+    "slot_bulk_uncordon": {"POST": "operator"},
+    "slot_bulk_retry": {"POST": "operator"},
+    "slot_bulk_drain": {"POST": "operator"},
+    "slot_detail": {"GET": "viewer"},
+    "slot_cordon": {"GET": "operator", "POST": "operator"},
+    "slot_uncordon": {"GET": "operator", "POST": "operator"},
+    "slot_drain": {"GET": "operator", "POST": "operator"},
+    "slot_labels": {"GET": "operator", "POST": "operator"},
+    "slot_retry": {"GET": "operator", "POST": "operator"},
+    "slot_terminate": {"GET": "operator", "POST": "operator"},
+    "reservation_list": {"GET": "viewer"},
+    "reservation_bulk_cancel": {"POST": "operator"},
+    "reservation_detail": {"GET": "viewer"},
+    "reservation_cancel": {"GET": "operator", "POST": "operator"},
+    "session_why": {"GET": "viewer"},
+    "session_capacity": {"GET": "viewer"},
+    "session_pool": {"GET": "operator", "POST": "operator"},
+    "controller_list": {"GET": "viewer"},
+    "controller_board": {"GET": "viewer"},
+    "observer_list": {"GET": "viewer"},
+    "observer_board": {"GET": "viewer"},
+    "observer_detail": {"GET": "viewer"},
+    "run_list": {"GET": "viewer"},
+    "observer_run": {"POST": "operator"},
+    "fair_share": {"GET": "viewer"},
+    "fair_share_weights_bar": {"POST": "admin"},
+    "fair_share_weights": {"POST": "admin"},
+    "fair_share_policy": {"GET": "admin", "POST": "admin"},
+    "usage_check": {"POST": "operator"},
+    "usage_rebuild": {"GET": "admin", "POST": "admin"},
+    "usage_explorer": {"GET": "viewer"},
+    "definition_review": {"GET": "viewer"},
+    "definition_preview": {"GET": "viewer"},
+    "definition_port_review": {"GET": "viewer"},
+    "definition_apply_ports": {"POST": "admin"},
+    "definition_apply": {"POST": "admin"},
+    "definition_drift": {"GET": "viewer"},
+    "review_snooze": {"GET": "admin", "POST": "admin"},
+    "review_dismiss": {"GET": "admin", "POST": "admin"},
+    "session_observed": {"GET": "viewer"},
+    "session_live": {"GET": "viewer"},
+    "slot_live": {"GET": "viewer"},
+    "busiest_sessions": {"GET": "viewer"},
+    "session_observe": {"POST": "operator"},
+    "session_exclude": {"GET": "admin", "POST": "admin"},
+    "session_include": {"GET": "admin", "POST": "admin"},
+    "drift_list": {"GET": "viewer"},
+    "drift_bulk_acknowledge": {"POST": "operator"},
+    "drift_acknowledge": {"GET": "operator", "POST": "operator"},
+    "drift_reopen": {"GET": "operator", "POST": "operator"},
+    "evidence_list": {"GET": "viewer"},
+    "evidence_bulk_exclude": {"POST": "admin"},
+    "evidence_bulk_include": {"POST": "admin"},
+    "favicon": {"GET": "public"},
+    "healthz": {"GET": "public"},
+    "readyz": {"GET": "public"},
+    "metrics": {"GET": "public"},
+}
+API: dict[str, dict[str, str]] = {
+    "api:definition-list": {"GET": "viewer", "POST": "admin"},
+    "api:definition-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:definition-import": {"POST": "admin"},
+    "api:definition-set-status": {"POST": "admin"},
+    "api:definition-revisions": {"GET": "viewer"},
+    "api:definition-revise": {"POST": "admin"},
+    "api:definition-revert": {"POST": "admin"},
+    "api:session-list": {"GET": "viewer + controller", "POST": "operator"},
+    "api:session-detail": {"GET": "viewer + controller"},
+    "api:session-cancel": {"POST": "operator"},
+    "api:session-extend": {"POST": "operator"},
+    "api:session-arrive": {"POST": "operator"},
+    "api:domain-list": {"GET": "viewer", "POST": "admin"},
+    "api:domain-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:project-list": {"GET": "viewer", "POST": "admin"},
+    "api:project-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "api:project-members": {"GET": "viewer", "POST": "admin"},
+    "api:project-remove-member": {"POST": "admin"},
+    "api:user-list": {"GET": "admin"},
+    "api:user-detail": {"GET": "admin"},
+    "api:token-list": {"GET": "admin", "POST": "admin"},
+    "api:token-detail": {"GET": "admin"},
+    "api:token-rotate": {"POST": "admin"},
+    "api:token-revoke": {"POST": "admin"},
+    "api:job-list": {"GET": "viewer"},
+    "api:job-detail": {"GET": "viewer"},
+    "api:job-retry": {"POST": "operator"},
+    "api:change-list": {"GET": "viewer"},
+    "api:change-detail": {"GET": "viewer"},
+    "api:internal-session-list": {"GET": "controller"},
+    "api:internal-session-detail": {"GET": "controller"},
+    "api:internal-session-transitions": {"POST": "controller"},
+    "api:internal-session-failures": {"POST": "controller"},
+    "api:internal-watch": {"GET": "controller"},
+    "capacity:pool-list": {"GET": "viewer", "POST": "admin"},
+    "capacity:pool-detail": {"GET": "viewer", "PATCH": "admin", "DELETE": "admin"},
+    "capacity:pool-dry-run": {"POST": "operator"},
+    "capacity:session-explain": {"GET": "viewer"},
+    "capacity:session-move": {"POST": "operator"},
+    "capacity:decision-list": {"GET": "viewer"},
+    "capacity:tick-detail": {"GET": "viewer"},
+    "capacity:tick-decisions": {"GET": "viewer"},
+    "capacity:slot-labels": {"POST": "operator"},
+    "capacity:slot-list": {"GET": "viewer + controller"},
+    "capacity:slot-detail": {"GET": "viewer + controller"},
+    "capacity:slot-cordon": {"POST": "operator"},
+    "capacity:slot-uncordon": {"POST": "operator"},
+    "capacity:slot-drain": {"POST": "operator"},
+    "capacity:slot-retry": {"POST": "operator"},
+    "capacity:slot-terminate": {"POST": "operator"},
+    "capacity:reservation-list": {"GET": "viewer", "POST": "operator"},
+    "capacity:reservation-detail": {"GET": "viewer"},
+    "capacity:reservation-renew": {"POST": "operator"},
+    "capacity:reservation-release": {"POST": "operator"},
+    "capacity:reservation-cancel": {"POST": "operator"},
+    "capacity:observer-list": {"GET": "viewer"},
+    "capacity:observer-detail": {"GET": "viewer"},
+    "capacity:observer-run": {"POST": "operator"},
+    "capacity:tick-list": {"GET": "viewer"},
+    "fairshare:usage-bucket-list": {"GET": "viewer"},
+    "fairshare:fair-share-list": {"GET": "viewer"},
+    "fairshare:fair-share-detail": {"GET": "viewer"},
+    "fairshare:fair-share-weights": {"POST": "admin"},
+    "fairshare:fair-share-preview": {"POST": "admin"},
+    "fairshare:fair-share-policy-list": {"GET": "viewer"},
+    "fairshare:fair-share-policy-detail": {"GET": "viewer", "PATCH": "admin"},
+    "fairshare:fair-share-policy-preview": {"POST": "admin"},
+    "capacity:internal-slot-list": {"GET": "controller"},
+    "capacity:internal-slot-heartbeat": {"POST": "controller"},
+    "capacity:internal-lease-hold": {"POST": "controller"},
+    "capacity:internal-lease-release": {"POST": "controller"},
+    "capacity:internal-boot-list": {"POST": "public"},
+    "capacity:internal-slot-interruption": {"POST": "controller"},
+    "observations:definition-resource-observations": {"GET": "viewer"},
+    "observations:definition-preview": {"POST": "viewer"},
+    "observations:definition-port-review": {"GET": "viewer"},
+    "observations:definition-apply-ports": {"POST": "admin"},
+    "observations:definition-apply": {"POST": "admin"},
+    "observations:definition-snooze": {"POST": "admin"},
+    "observations:definition-dismiss": {"POST": "admin"},
+    "observations:session-resource-observations": {"GET": "viewer + controller"},
+    "observations:session-observe-resources": {"GET": "viewer", "POST": "operator"},
+    "observations:session-live-stats": {"GET": "viewer"},
+    "observations:session-live-history": {"GET": "viewer"},
+    "observations:live-stats-list": {"POST": "viewer"},
+    "observations:session-exclude": {"POST": "admin"},
+    "observations:session-include": {"POST": "admin"},
+    "observations:drift-list": {"GET": "viewer"},
+    "observations:drift-detail": {"GET": "viewer"},
+    "observations:drift-acknowledge": {"POST": "operator"},
+    "observations:drift-reopen": {"POST": "operator"},
+    "observations:internal-prometheus-targets-list": {"GET": "admin"},
+    "observations:internal-session-resource-observations": {"POST": "controller"},
+    "api:schema": {"GET": "viewer"},
+    "api:docs": {"GET": "viewer"},
+}
+TABLE = PAGES | API
+# What would wait is asked for something that cannot be.
+QUERIES = {"api:internal-watch": "?wait=x"}
+# Answers everybody with 404.
+NO_CALL = "unknown_call"
+# Its threads see committed rows only; tests/lcm/api/watch/test_watch_api.py tests it.
+ELSEWHERE = {"api:internal-watch"}
+AREAS: dict[str, list[tuple[str, str, str]]] = {}
+for name, methods in TABLE.items():
+    if name not in ELSEWHERE:
+        area = re.split("[-_]", name)[0]
+        AREAS.setdefault(area, []).extend((name, method, rule) for method, rule in methods.items())
+
+
+def addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """All named addresses of LCM. The rules of django-admin are tested with it."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            if pattern.namespace != "admin":
+                yield from addresses(
+                    pattern.url_patterns, f"{pattern.namespace}:" if pattern.namespace else prefix
+                )
+        else:
+            yield f"{prefix}{pattern.name}", pattern
+
+
+def methods_of(pattern: URLPattern) -> set[str]:
+    """The methods an API view answers, from its router; pages refuse others with 405."""
+    actions = getattr(pattern.callback, "actions", None) or {"get": "get"}
+    return {method.upper() for method in actions} - {"HEAD", "OPTIONS"}
+
+
+def test_every_address_is_in_the_table():
+    found = {name for name, _ in addresses(get_resolver().url_patterns)}
+    assert found == {*TABLE, NO_CALL}
+
+
+def test_every_method_of_the_api_is_in_the_table():
+    found: dict[str, set[str]] = {}
+    for name, pattern in addresses(get_resolver().url_patterns):
+        if ":" in name:
+            found.setdefault(name, set()).update(methods_of(pattern))
+    assert found == {name: set(methods) for name, methods in API.items()}
+
+
+def address_of(name: str, places: dict[str, dict[str, Any]]) -> str:
+    if name in places["special"]:
+        return reverse(name, kwargs=places["special"][name])
+    plain = name.split(":")[-1]
+    takes_id = {given.split(":")[-1]: pattern for given, pattern in addresses(get_resolver().url_patterns)}
+    if "pk" not in str(takes_id[plain].pattern):
+        return reverse(name) + QUERIES.get(name, "")
+    prefix = max((each for each in places["by_prefix"] if plain.startswith(each)), key=len)
+    return reverse(name, kwargs=places["by_prefix"][prefix])
+
+
+def may(who: str, rule: str) -> bool:
+    if rule == "public":
+        return True
+    if who == "controller":
+        return "controller" in rule
+    if rule == "controller":
+        return False
+    return RANK[who] >= RANK[rule.split(" + ")[0]]
+
+
+def got_in(response: HttpResponse) -> bool:
+    to_login = response.status_code == 302 and response.headers["Location"].startswith("/login?next=")
+    return response.status_code not in (401, 403) and not to_login
+
+
+@pytest.mark.parametrize("area", sorted(AREAS))
+def test_only_those_the_table_names_get_in(area, places, stranger, viewer, operator, admin, controller):
+    people = {"stranger": stranger, "viewer": viewer, "operator": operator, "admin": admin}
+    clients: dict[str, Client] = {who: APIClient() for who in CAST}
+    for who, person in people.items():
+        clients[who].force_login(person)
+    clients["controller"].credentials(HTTP_AUTHORIZATION=f"Bearer {controller.key}")
+    for name, method, rule in AREAS[area]:
+        address = address_of(name, places)
+        for who, client in clients.items():
+            if who == "controller" and name in PAGES:
+                continue
+            with transaction.atomic():
+                response = client.generic(method, address, "{}", content_type="application/json")
+                # Who got in may have changed something; the next one finds all as it was.
+                transaction.set_rollback(True)
+            assert got_in(response) == may(who, rule), (name, method, who)
+
+
+def test_a_persons_token_has_the_persons_role(api, viewer, session):
+    client = api(make_person_token(viewer))
+    assert client.get("/api/lablet-sessions/").status_code == 200
+    assert client.post(f"/api/lablet-sessions/{session.pk}/cancel", {"reason": "x"}).status_code == 403
+    assert client.get("/api/tokens/").status_code == 403
+
+
+def test_pages_refuse_methods_they_do_not_have(client, admin, places):
+    client.force_login(admin)
+    for name, methods in PAGES.items():
+        for method in {"GET", "POST", "PUT", "DELETE"} - set(methods):
+            if name != "login" and name != "logout":
+                response = client.generic(method, address_of(name, places))
+                assert response.status_code == 405, (name, method)
+
+
+def test_an_unknown_call_is_answered_in_the_form_of_the_api(client):
+    for method in ("get", "post", "delete"):
+        response = getattr(client, method)("/api/no/such/call")
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")

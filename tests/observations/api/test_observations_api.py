@@ -1,0 +1,388 @@
+"""Observations over the API: who may, what is answered, what is refused."""
+
+import json
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, DefinitionRevision, LabletSession
+from lcm.services.definitions import revise_definition
+from lcm.services.sessions import transition_session
+from observations.models import DriftReview, SessionObservation
+from scheduling.models import PortAllocation
+from tests.support.observed_labs import lived, on_slot, post, seen
+
+JSON = "application/json"
+
+
+@pytest.fixture
+def here(collecting):
+    return f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations"
+
+
+@pytest.fixture
+def known(active_definition, observed):
+    observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
+    return active_definition
+
+
+def test_the_controller_posts_and_is_told(api, controller, here, collecting, now):
+    on_slot(collecting, ports={"r1_serial": 5041})
+    answer = api(controller).post(here, seen(now, ports={"r1_serial": 5041, "r9_vnc": 6001}))
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "session_id": str(collecting.pk),
+        "observation_count": 1,
+        "port_drift_detected": True,
+        "port_drift_open": True,
+        "drift": [{"kind": "extra", "name": "r9_vnc", "allocated": None, "observed": 6001, "other": ""}],
+        "observed_at": answer.json()["observed_at"],
+    }
+    entry = ChangeLog.objects.get(event="resources_observed")
+    assert (entry.actor, str(entry.token_id)) == ("controller controller-eu", str(controller.token.pk))
+
+
+def test_of_another_pool_there_is_nothing(api, other_controller, here, collecting, now):
+    logged = ChangeLog.objects.count()
+    assert api(other_controller).post(here, seen(now)).status_code == 404
+    read = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(other_controller).get(read).status_code == 404
+    assert (SessionObservation.objects.exists(), ChangeLog.objects.count()) == (False, logged)
+    collecting.refresh_from_db()
+    assert collecting.observation_count == 0
+
+
+def test_people_do_not_post_observations(api, admin, here, now):
+    assert api(admin).post(here, seen(now)).status_code == 403
+    assert not SessionObservation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"nodes": [{}] * 10_000}, 422), ({"observed_at": "then"}, 422), ({"padding": "x" * 6_000_000}, 422)],
+)
+def test_what_cannot_be_taken_is_422_and_leaves_no_trace(body, status, api, controller, here, now):
+    answer = api(controller).post(here, {**seen(now), **body})
+    assert (answer.status_code, answer.json()["code"]) == (status, "unprocessable")
+    assert not SessionObservation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"x": 1e400',
+        '"simulation_stats": {"n0": {"cpu_usage": -1e400}}',
+        '"x": 1e-20000',
+        f'"x": 1.{"0" * 20_000}',
+        '"x": NaN',
+        '"used_cpu_cores": Infinity',
+        '"x": "a\\u0000"',
+        '"observer": "\\ud800"',
+        f'"x": {"[" * 5_000}{"]" * 5_000}',
+        f'"x": {"9" * 5_000}',
+    ],
+    ids=lambda more: more[:24],
+)
+def test_json_that_cannot_be_stored_is_400_and_leaves_no_trace(more, api, controller, here, now):
+    answer = api(controller).generic("POST", here, with_more(seen(now), more), content_type=JSON)
+    assert answer.status_code == 400
+    assert answer.json()["message"]
+    assert not SessionObservation.objects.exists()
+
+
+@pytest.mark.parametrize("first", ['"a\\u0000b"', '"\\ud800"', "[]"])
+def test_of_a_key_that_is_there_twice_the_last_counts_and_is_stored(first, api, controller, here, now):
+    body = with_more(seen(now), f'"observer": {first}, "observer": "manual"')
+    assert api(controller).generic("POST", here, body, content_type=JSON).status_code == 200
+    assert SessionObservation.objects.get().observed_resources["observer"] == "manual"
+
+
+def test_a_charset_that_is_none_of_text_is_400(api, controller, here, now):
+    answer = api(controller).generic(
+        "POST", here, json.dumps(seen(now)), content_type=f"{JSON}; charset=base64"
+    )
+    assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
+
+
+def with_more(body, more):
+    """The JSON of a body and, behind it, what no encoder would write."""
+    return f"{json.dumps(body)[:-1]}, {more}}}"
+
+
+def test_a_session_that_does_not_run_is_409(api, controller, session, now):
+    answer = api(controller).post(
+        f"/api/internal/lablet-sessions/{session.pk}/resource-observations", seen(now)
+    )
+    assert (answer.status_code, answer.json()["details"]["status"]) == (409, "PENDING")
+
+
+def test_a_repeated_post_counts_once_with_and_without_a_key(api, controller, here, collecting, now):
+    client, body = api(controller), seen(now)
+    first = client.post(here, body, headers={"Idempotency-Key": "o-1"})
+    again = client.post(here, body, headers={"Idempotency-Key": "o-1"})
+    plain = client.post(here, body)
+    assert first.json() == again.json() == plain.json()
+    collecting.refresh_from_db()
+    assert collecting.observation_count == 1
+
+
+def test_what_was_seen_of_a_session_can_be_read(api, viewer, collecting, now):
+    path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(viewer).get(path).json()["observed_resources"] is None
+    post(collecting, seen(now), now)
+    answer = api(viewer).get(path).json()
+    assert (answer["counts"], answer["peak"]["cpu_cores"]) == (True, {"allocated": 4.0, "used": 2.0})
+    assert len(answer["observed_resources"]["nodes"]) == 3
+
+
+def test_one_read_of_a_session_shows_planned_and_observed(api, viewer, collecting, now, as_operator):
+    planned, found = {"r1_serial": 5041, "host_pat": 2022}, {"r1_serial": 5999, "r9_vnc": 6001}
+    client, path = api(viewer), f"/api/lablet-sessions/{collecting.pk}/"
+    names = ("observed_ports", "observed_resources", "observation_count", "observed_at")
+    on_slot(collecting, ports=planned)
+    before = client.get(path).json()
+    assert [before[name] for name in names] == [None, None, 0, None]
+    assert (before["allocated_ports"], before["port_drift_detected"]) == (planned, False)
+    body = seen(now, ports={**found, "host_pat": 2022})
+    post(collecting, body, now)
+    shown = client.get(path).json()
+    assert (shown["allocated_ports"], shown["observed_ports"]) == (planned, {**found, "host_pat": 2022})
+    assert shown["observed_resources"]["nodes"] == body["nodes"]
+    assert (shown["observation_count"], shown["observed_at"]) == (1, client.get(path).json()["observed_at"])
+    assert (shown["port_drift_detected"], shown["port_drift_open"]) == (True, True)
+    for status in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        session = LabletSession.objects.get(pk=collecting.pk)
+        transition_session(session=session, to=status, actor=as_operator, now=now)
+    ended = client.get(path).json()
+    assert not PortAllocation.objects.exists()
+    assert (ended["allocated_ports"], ended["observed_ports"]) == (planned, {**found, "host_pat": 2022})
+    assert (ended["port_drift_detected"], ended["port_drift_open"]) == (True, False)
+    SessionObservation.objects.update(observed_ports=None)
+    assert client.get(path).json()["allocated_ports"] is None
+    SessionObservation.objects.all().delete()
+    assert client.get(path).json()["allocated_ports"] is None
+
+
+def test_sessions_are_listed_by_drift(api, viewer, collecting, running, now):
+    def listed(query):
+        return [row["id"] for row in api(viewer).get(f"/api/lablet-sessions/?{query}").json()["results"]]
+
+    on_slot(running, ports={})
+    post(running, seen(now - timedelta(minutes=1), ports={"r9_vnc": 6001}), now)
+    assert listed("drift=true") == listed("drift_open=true") == [str(running.pk)]
+    post(running, seen(now, ports={}), now)
+    assert (listed("drift=true"), listed("drift_open=true")) == ([str(running.pk)], [])
+    assert set(listed("drift_open=false")) == {str(running.pk), str(collecting.pk)}
+    people = api(viewer)
+    assert "Past drift" in people.get("/sessions/?drift=true").content.decode()
+    assert "Past drift" not in people.get("/sessions/?drift_open=true").content.decode()
+
+
+def test_an_operator_asks_for_an_observation(api, operator, viewer, running, session):
+    path = f"/api/lablet-sessions/{running.pk}/observe-resources"
+    assert api(viewer).get(path).status_code == 404
+    first, again = api(operator).post(path), api(operator).post(path)
+    assert (first.status_code, first.json()["state"]) == (202, "open")
+    assert again.json()["id"] == first.json()["id"]
+    assert api(viewer).get(path).json()["actor"] == "otto"
+    pending = api(operator).post(f"/api/lablet-sessions/{session.pk}/observe-resources")
+    assert (pending.status_code, pending.json()["code"]) == (409, "state_conflict")
+
+
+def test_a_request_that_nobody_answers_times_out_for_everyone_to_see(
+    api, operator, viewer, running, time_machine
+):
+    path = f"/api/lablet-sessions/{running.pk}/observe-resources"
+    first = api(operator).post(path).json()
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]) - timedelta(seconds=1), tick=False)
+    assert api(viewer).get(path).json()["state"] == "open"
+    time_machine.move_to(datetime.fromisoformat(first["expires_at"]), tick=False)
+    assert api(viewer).get(path).json() == {**first, "state": "timed_out"}
+    again = api(operator).post(path)
+    assert (again.status_code, again.json()["state"]) == (202, "open")
+    assert again.json()["id"] != first["id"]
+
+
+def test_the_aggregate_of_a_definition(api, viewer, known):
+    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?by=node").json()
+    assert (answer["n"], answer["class"], answer["confidence"]) == (10, "over", "medium")
+    cpu = answer["resources"]["cpu_cores"]
+    assert (cpu["basis"], cpu["max"], cpu["p95"]) == ("used", "2.00", "2.00")
+    assert cpu["recommended"] == {
+        "value": "2.50",
+        "trail": "decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5 cores",
+    }
+    assert [node["label"] for node in answer["nodes"]] == ["r1", "r2", "r3"]
+    assert answer["nodes"][0]["sessions"] == 10
+    assert answer["drives_the_maximum"]["memory_gb"] == "2.93"
+
+
+def test_the_aggregate_on_another_basis(api, viewer, known):
+    path = f"/api/lablet-definitions/{known.pk}/resource-observations"
+    held = api(viewer).get(f"{path}?cpu_cores=allocated").json()["resources"]["cpu_cores"]
+    assert (held["basis"], held["max"]) == ("allocated", "4.00")
+
+
+def test_the_aggregate_of_a_revision_is_of_its_sessions_alone(
+    api, viewer, known, observed, project, operator, as_admin, now
+):
+    revise_definition(
+        definition=known,
+        requirements={"cpu_cores": Decimal(3)},
+        based_on=1,
+        reason="less",
+        actor=as_admin,
+        now=now,
+    )
+    observed(known, 6, cpu="1.00", memory=1000, storage=6500)
+    [odd] = observed(known, 1, cpu="1.00", memory=2000, storage=6500)
+    short = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+    post(short, seen(now), now)
+    path = f"/api/lablet-definitions/{known.pk}/resource-observations?by=node"
+    first, second = (api(viewer).get(f"{path}&revision={number}").json() for number in (1, 2))
+    assert (first["revision"], first["n"], first["resources"]["memory_gb"]["max"]) == (1, 10, "2.93")
+    assert (second["revision"], second["n"], second["resources"]["memory_gb"]["max"]) == (2, 7, "1.96")
+    assert [node["sessions"] for node in first["nodes"]] == [10, 10, 10]
+    assert [(node["sessions"], node["max"]["memory_gb"]) for node in second["nodes"]] == [(7, "0.66")] * 3
+    assert second["drives_the_maximum"]["session"] == str(odd.pk)
+    assert ([each["session"] for each in second["outliers"]], first["outliers"]) == ([str(odd.pk)], [])
+    assert ([each["session"] for each in second["left_out"]], first["left_out"]) == ([str(short.pk)], [])
+    assert api(viewer).get(path).json()["n"] == 17
+
+
+@pytest.mark.parametrize("number", [0, 2, 99])
+def test_a_revision_that_is_not_there_is_404(number, api, viewer, known):
+    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?revision={number}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert answer.json()["message"] == f"{known} has no revision {number}."
+
+
+def test_waste_that_nobody_measured_is_null(api, viewer, active_definition, observed):
+    path = f"/api/lablet-definitions/{active_definition.pk}/resource-observations"
+    observed(active_definition, 2, cpu="1.00", memory=None)
+    waste = {"core_hours": "6.00", "gb_hours": None, "days": 30}
+    basis = {"core_hours": "used", "gb_hours": "allocated"}
+    assert api(viewer).get(path).json()["waste"] == {**waste, "basis": basis}
+
+
+def test_confidence_is_that_of_the_day_it_is_asked_for(api, viewer, known, now, time_machine):
+    path = f"/api/lablet-definitions/{known.pk}/resource-observations"
+    assert api(viewer).get(path).json()["confidence"] == "medium"
+    time_machine.move_to(now + timedelta(days=90))
+    assert api(viewer).get(path).json()["confidence"] == "low"
+
+
+@pytest.mark.parametrize("query", ["revision=two", "revision=", "by=user", "cpu_cores=guessed", "page=2"])
+def test_parameters_that_cannot_be_read_are_refused(query, api, viewer, known):
+    answer = api(viewer).get(f"/api/lablet-definitions/{known.pk}/resource-observations?{query}")
+    assert (answer.status_code, list(answer.json()["details"])) == (400, [query.split("=")[0]])
+
+
+def test_preview_then_apply_then_revert(api, admin, known):
+    path = f"/api/lablet-definitions/{known.pk}"
+    choices = {"cpu_cores": {"choice": "recommended"}, "memory_gb": {"choice": "custom", "value": "3.25"}}
+    preview = api(admin).post(f"{path}/preview", {"choices": choices}).json()
+    assert (preview["resources"]["cpu_cores"]["after"], preview["resources"]["memory_gb"]["after"]) == (
+        "2.50",
+        "3.25",
+    )
+    assert (preview["risk"], preview["resources"]["cpu_cores"]["upper_bound"]) == ("medium", 0.2589)
+    assert DefinitionRevision.objects.count() == 1
+    asked = {"choices": choices, "reason": "ten sessions", "token": preview["token"]}
+    answer = api(admin).post(f"{path}/apply", asked)
+    assert (answer.status_code, answer.json()["number"]) == (201, 2)
+    back = api(admin).post(f"{path}/revisions/1/revert", {"based_on": 2, "reason": "no"})
+    assert (back.status_code, back.json()["number"]) == (201, 3)
+
+
+def test_a_stale_preview_is_412_with_what_changed(api, admin, known, observed):
+    path = f"/api/lablet-definitions/{known.pk}"
+    choices = {"cpu_cores": {"choice": "recommended"}}
+    token = api(admin).post(f"{path}/preview", {"choices": choices}).json()["token"]
+    observed(known, 1, cpu="3.00", memory=3000, storage=6500)
+    answer = api(admin).post(f"{path}/apply", {"choices": choices, "reason": "x", "token": token})
+    assert (answer.status_code, answer.json()["code"]) == (412, "stale_preview")
+    assert (
+        answer.json()["details"]["changed"][0] == "CPU: the proposal was 2.5 cores and is 3.5 cores by now."
+    )
+    assert DefinitionRevision.objects.count() == 1
+
+
+@pytest.mark.parametrize("action", ["preview", "apply"])
+def test_a_resource_that_is_not_measured_cannot_be_chosen(action, api, admin, known):
+    choices = {"cpu_cores": {"choice": "max"}, "gpu": {"choice": "max"}}
+    asked = {"choices": choices, "token": "x", "reason": "x"}
+    answer = api(admin).post(f"/api/lablet-definitions/{known.pk}/{action}", asked)
+    assert (answer.status_code, list(answer.json()["details"]["choices"])) == (400, ["gpu"])
+    assert DefinitionRevision.objects.count() == 1
+
+
+def test_a_viewer_previews_and_cannot_apply(api, viewer, known):
+    path = f"/api/lablet-definitions/{known.pk}"
+    choices = {"cpu_cores": {"choice": "recommended"}}
+    preview = api(viewer).post(f"{path}/preview", {"choices": choices})
+    assert preview.status_code == 200
+    asked = {"choices": choices, "reason": "x", "token": preview.json()["token"]}
+    assert api(viewer).post(f"{path}/apply", asked).status_code == 403
+    assert DefinitionRevision.objects.count() == 1
+
+
+def test_a_review_is_snoozed_and_dismissed(api, admin, known, now):
+    path = f"/api/lablet-definitions/{known.pk}/review"
+    until = (now + timedelta(days=7)).isoformat()
+    assert api(admin).post(f"{path}/snooze", {"until": until, "reason": "exams"}).json()["snoozed_until"]
+    known.refresh_from_db()
+    assert not known.needs_review
+    answer = api(admin).post(f"{path}/dismiss", {"reason": "as it should be"}).json()
+    assert (answer["snoozed_until"], answer["dismissed"]) == (None, True)
+
+
+def test_evidence_is_excluded_and_brought_back(api, admin, viewer, collecting, now):
+    post(collecting, seen(now), now)
+    path = f"/api/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(viewer).post(f"{path}/exclude", {"reason": "odd"}).status_code == 403
+    out = api(admin).post(f"{path}/exclude", {"reason": "odd"}).json()
+    assert (out["counts"], out["left_out_because"]) == (False, "excluded")
+    assert api(admin).post(f"{path}/exclude", {"reason": "odd"}).status_code == 409
+    assert api(admin).post(f"{path}/include").status_code == 400
+    assert api(admin).post(f"{path}/include", {"reason": "right"}).json()["counts"] is True
+
+
+def test_definitions_are_listed_by_class(api, viewer, known, definition):
+    def names(query):
+        rows = api(viewer).get(f"/api/lablet-definitions/?{query}").json()["results"]
+        return [row["name"] for row in rows]
+
+    assert names("class=over") == ["campus"]
+    assert names("class=insufficient") == ["branch-office"]
+    assert names("observed=24h") == ["campus"]
+
+
+def test_drift_is_listed_acknowledged_and_opened_again(api, operator, viewer, running, now):
+    on_slot(running, ports={})
+    post(running, seen(now, ports={"r9_vnc": 6001}), now)
+    [row] = api(viewer).get("/api/port-drift/?state=open").json()["results"]
+    assert (row["name"], row["kind"], row["state"]) == ("r9_vnc", "extra", "open")
+    path = f"/api/port-drift/{row['id']}"
+    assert api(viewer).post(f"{path}/acknowledge", {"reason": "known"}).status_code == 403
+    assert api(operator).post(f"{path}/acknowledge", {"reason": "known"}).json()["state"] == "acknowledged"
+    assert api(viewer).get("/api/port-drift/?state=open").json()["results"] == []
+    DriftReview.objects.update(acknowledged_until=now - timedelta(days=1))
+    assert api(viewer).get(path).json()["state"] == "open"
+    assert len(api(viewer).get("/api/port-drift/?state=open").json()["results"]) == 1
+    assert api(operator).post(f"{path}/reopen").status_code == 400
+    assert api(operator).post(f"{path}/reopen", {"reason": "it grew"}).json()["state"] == "open"
+
+
+def test_a_running_session_is_observed_by_the_api_as_the_controller_would(
+    api, controller, active_definition, project, operator, now
+):
+    session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    path = f"/api/internal/lablet-sessions/{session.pk}"
+    client = api(controller)
+    assert client.post(f"{path}/resource-observations", seen(now)).json()["observation_count"] == 1
+    client.post(f"{path}/transitions", {"to_status": "COLLECTING"})
+    later = now + timedelta(seconds=1)
+    assert client.post(f"{path}/resource-observations", seen(later)).json()["observation_count"] == 2

@@ -1,0 +1,87 @@
+"""Live statistics over the API."""
+
+from uuid import uuid4
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from observations.api import live_serializers
+from tests.observations.livestats.test_live_pages import GB, answers
+from tests.support.fake_prometheus import Says, always, usual
+
+
+@pytest.fixture
+def running(session_in):
+    return session_in(SessionStatus.RUNNING)
+
+
+def test_a_sessions_kernels_have_their_figures(api, viewer, running, prometheus):
+    prometheus.answer = answers(running)
+    found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
+    assert (found["state"], found["missing"], found["dropped"]) == ("ok", [], 0)
+    assert set(found["nodes"].values()) == {"r1", "r2", "host"}
+    assert set(found["kernels"]) == set(found["nodes"])
+    memory = next(iter(found["kernels"].values()))["metrics"]["mem"]
+    assert (memory["current"], memory["capacity"], memory["pct"], memory["unit"]) == (GB, 2 * GB, 50, "bytes")
+    assert found["totals"]["mem"]["current"] == 3 * GB
+
+
+def test_without_prometheus_it_says_so(api, viewer, running):
+    found = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats").json()
+    assert found["state"] == "not configured"
+    assert {kernel["state"] for kernel in found["kernels"].values()} == {"not configured"}
+
+
+def test_a_batch_has_every_id_that_was_asked_for(api, viewer, running, session, prometheus):
+    prometheus.answer = answers(running)
+    stranger, nobody = str(uuid4()), str(uuid4())
+    body = {"kernels": [stranger], "sessions": [str(running.pk), nobody]}
+    answer = api(viewer).post("/api/live-stats", body)
+    assert answer.status_code == 200, answer.json()
+    found = answer.json()
+    assert found["sessions"][nobody] == []
+    assert len(found["sessions"][str(running.pk)]) == 3
+    assert set(found["kernels"]) == {stranger, *found["sessions"][str(running.pk)]}
+    assert found["kernels"][stranger] == {"state": "absent", "observed_at": None, "metrics": {}}
+
+
+def test_a_batch_has_a_limit(api, viewer, running, prometheus, monkeypatch):
+    many = [str(uuid4()) for _ in range(5_001)]
+    assert api(viewer).post("/api/live-stats", {"kernels": many}).status_code == 400
+    monkeypatch.setattr(live_serializers, "MOST_KERNELS", 2)
+    answer = api(viewer).post("/api/live-stats", {"sessions": [str(running.pk)]})
+    assert answer.status_code == 400
+    assert "These are 3 kernels; ask for 2 at most." in answer.json()["message"]
+    assert prometheus.asked == []
+
+
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        ({"kernels": []}, {"kernels": ["This list may not be empty."]}),
+        ({"sessions": []}, {"sessions": ["This list may not be empty."]}),
+        ({}, {"__all__": ["Send the ids of at least one kernel or session."]}),
+    ],
+)
+def test_a_batch_of_nothing_is_refused(body, details, api, viewer, prometheus):
+    answer = api(viewer).post("/api/live-stats", body)
+    assert (answer.status_code, answer.json()["details"]) == (400, details)
+    assert prometheus.asked == []
+
+
+def test_history_over_a_range(api, viewer, running, prometheus):
+    prometheus.answer = usual
+    address = f"/api/lablet-sessions/{running.pk}/live-stats/history"
+    for name, step in (("1h", 30), ("24h", 375)):
+        found = api(viewer).get(address, {"range": name}).json()
+        assert (found["state"], found["step"]) == ("ok", step)
+    assert api(viewer).get(address, {"range": "session"}).status_code == 200
+    assert api(viewer).get(address, {"range": "always"}).status_code == 400
+
+
+def test_a_failure_is_told_with_its_reason(api, viewer, running, prometheus):
+    prometheus.answer = always(Says(b"", 500))
+    answer = api(viewer).get(f"/api/lablet-sessions/{running.pk}/live-stats")
+    assert answer.status_code == 200
+    assert answer.json()["state"] == "failed"
+    assert answer.json()["problems"] == ["it answered 500"]

@@ -1,0 +1,211 @@
+"""What people see of live statistics."""
+
+import re
+import time
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.urls import reverse
+from django.utils import timezone
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import Kernel
+from observations.livestats.history import History
+from observations.livestats.states import LiveState
+from observations.pages.live_texts import bytes_text, readings
+from observations.pages.sparklines import spark_of
+from tests.support.control_plane import free_address
+from tests.support.fake_prometheus import Says, always, gauge, grown, read_at, vector
+from tests.support.observed_labs import on_slot
+
+GB = 1024**3
+
+
+@pytest.fixture
+def running(session_in):
+    return session_in(SessionStatus.RUNNING)
+
+
+@pytest.fixture
+def viewer_client(client, viewer):
+    client.force_login(viewer)
+    return client
+
+
+def answers(session, age=1.0):
+    """Every node of the session uses half of what it has."""
+    keys = list(session.kernels.order_by("node_label").values_list("pk", flat=True))
+
+    def answer(asked):
+        if asked.kind == "busiest":
+            return Says(vector(({"session_id": str(session.pk)}, 1.75)))
+        if asked.kind != "gauge":
+            return Says(vector(*[grown(str(key), "net_rx", 1024) for key in keys]))
+        samples = []
+        for key in map(str, keys):
+            samples += [gauge(key, "cpu_util", 0.5), gauge(key, "cpu_util", 1, "capacity")]
+            samples += [gauge(key, "mem", GB), gauge(key, "mem", 2 * GB, "capacity")]
+            samples.append(read_at(key, time.time() - age))
+        return Says(vector(*samples))
+
+    return answer
+
+
+def panel(client, session, **query):
+    answer = client.get(reverse("session_live", args=[session.pk]), query, HTTP_HX_REQUEST="true")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_a_session_page_has_the_panel_while_its_lab_is_there(viewer_client, session_in):
+    for status, shown in ((SessionStatus.RUNNING, True), (SessionStatus.TERMINATED, False)):
+        session = session_in(status)
+        page = viewer_client.get(reverse("session_detail", args=[session.pk])).content.decode()
+        assert (reverse("session_live", args=[session.pk]) in page) == shown
+
+
+def test_the_panel_shows_the_sum_and_each_node(viewer_client, running, prometheus):
+    prometheus.answer = answers(running)
+    text = panel(viewer_client, running)
+    assert "3 nodes together" in text
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores, 50\N{NO-BREAK SPACE}%" in text
+    assert "3.0 GB <small>of 6.0 GB, 50\N{NO-BREAK SPACE}%" in text
+    assert text.count('aria-label="CPU of ') == 3
+    assert 'hx-trigger="every 5s"' in text
+    assert "<html" not in text
+
+
+def test_without_javascript_it_is_a_page(viewer_client, running, prometheus):
+    prometheus.answer = answers(running)
+    page = viewer_client.get(reverse("session_live", args=[running.pk])).content.decode()
+    assert "<html" in page
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in page
+    assert "?range=24h" in page
+
+
+def test_the_range_is_kept_while_it_is_polled(viewer_client, running, prometheus):
+    text = panel(viewer_client, running, range="24h")
+    assert f'{reverse("session_live", args=[running.pk])}?range=24h" hx-trigger' in text
+    assert "range=session" in panel(viewer_client, running, range="nonsense")
+
+
+def test_without_prometheus_the_panel_says_what_to_set(viewer_client, running):
+    text = panel(viewer_client, running)
+    assert "Not configured" in text
+    assert "PROMETHEUS_URL" in text
+    assert "not known" not in text
+    assert "nodes together" not in text
+    slot = on_slot(running)
+    for page in (text, viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()):
+        assert "every 5s" not in page, "there is nothing to ask for again"
+
+
+@pytest.fixture
+def a_moment_later():
+    """Moves a clock that stands still: ages are told to the second, however long the test takes."""
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        yield lambda: clock.shift(0.01)
+
+
+def test_while_prometheus_is_down_the_last_figures_stay_with_their_age(
+    viewer_client, running, prometheus, a_moment_later
+):
+    prometheus.answer = answers(running, age=90)
+    panel(viewer_client, running)
+    prometheus.answer = always(Says(b"", 502))
+    a_moment_later()
+    text = panel(viewer_client, running)
+    assert "Prometheus does not answer" in text
+    assert "These figures are 1 min 30 s old." in text
+    assert "3.0 GB <small>of 6.0 GB" in text
+
+
+def test_while_prometheus_is_downloaded_pages_say_so(viewer_client, running, settings, tmp_path):
+    """And keep asking, because it starts later."""
+    (tmp_path / "status").write_text("LCM is downloading Prometheus")
+    unreachable = {"PROMETHEUS_URL": f"http://{free_address()}", "LIVE_STATS_CACHE": 0.0}
+    settings.CONFIG |= {**unreachable, "PROMETHEUS_STATUS_FILE": str(tmp_path / "status")}
+    busiest = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    for text in (panel(viewer_client, running), busiest):
+        assert "LCM is downloading Prometheus" in text
+        assert "every " in text
+    (tmp_path / "status").write_text("")
+    assert "All connection attempts failed" in panel(viewer_client, running)
+
+
+def test_stale_and_missing_figures_are_named(viewer_client, running, prometheus, a_moment_later):
+    prometheus.answer = answers(running, age=90)
+    assert "The newest figures are 1 min 30 s old" in panel(viewer_client, running)
+    well = answers(running)
+    prometheus.answer = lambda asked: Says(b"", 500) if asked.kind == "rate" else well(asked)
+    a_moment_later()
+    assert "Missing: network traffic. It answered 500." in panel(viewer_client, running)
+    prometheus.answer = always(Says(vector()))
+    a_moment_later()
+    assert "Prometheus knows nothing of these nodes yet." in panel(viewer_client, running)
+
+
+def test_a_session_that_has_ended_is_not_polled(viewer_client, session_in, prometheus):
+    assert "hx-trigger" not in panel(viewer_client, session_in(SessionStatus.TERMINATED)).replace(
+        'hx-target="#panel-live"', ""
+    )
+
+
+def test_a_slot_shows_its_sum_and_its_sessions(viewer_client, running, prometheus):
+    Kernel.objects.filter(session=running).update(status="RUNNING")
+    slot = on_slot(running)
+    prometheus.answer = answers(running)
+    page = viewer_client.get(reverse("slot_detail", args=[slot.pk])).content.decode()
+    assert reverse("slot_live", args=[slot.pk]) in page
+    text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
+    assert "1.50 <small>of 3\N{NO-BREAK SPACE}cores" in text
+    assert running.short_id in text
+
+
+def test_the_busiest_sessions_are_named(viewer_client, running, session_in, prometheus):
+    prometheus.answer = answers(running)
+    text = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    assert running.short_id in text
+    assert "1.75" in text
+    assert re.search(r"read <time[^>]+>just now", text)
+    prometheus.answer = always(Says(b"", 500))
+    down = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    assert "Prometheus does not answer" in down
+    assert running.short_id in down
+    assert 'class="fresh is-late"' in down
+
+
+def test_without_prometheus_the_busiest_say_what_to_set(viewer_client):
+    page = viewer_client.get(reverse("busiest_sessions")).content.decode()
+    assert "PROMETHEUS_URL" in page
+    assert "every 10s" not in page, "there is nothing to ask for again"
+
+
+def test_a_line_has_a_gap_where_nothing_was_measured():
+    start = timezone.now().replace(microsecond=0)
+    history = History(LiveState.OK, start, start + timedelta(seconds=100), 10, {})
+    begin = start.timestamp()
+    points = tuple((begin + offset, 1.0) for offset in (0, 10, 20, 60, 70))
+    spark = spark_of("CPU", points, history, text=str)
+    assert len(spark.strokes) == len(spark.areas) == 2
+    assert spark.strokes[0].startswith("0.0,2.0 ")
+    assert spark.rows[-1][0].timestamp() == begin + 70
+    assert spark_of("CPU", (), history, text=str) is None
+
+
+def test_a_line_of_cpu_has_its_unit():
+    start = timezone.now().replace(microsecond=0)
+    history = History(LiveState.OK, start, start + timedelta(seconds=20), 10, {})
+    points = tuple((start.timestamp() + at, value) for at, value in ((0, 0.5), (10, 1.0), (20, 1.25)))
+    spark = readings({}, {"cpu_util": points}, history)[0].spark
+    assert spark.title.endswith(": from 0.50 cores to 1.25 cores, last 1.25 cores")
+    assert [text for _, text in spark.rows] == ["0.50 cores", "1.00 core", "1.25 cores"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 B"), (999, "999 B"), (1024, "1.0 KB"), (150 * 1024, "150 KB"), (3 * GB, "3.0 GB")],
+)
+def test_bytes_have_a_unit(value, text):
+    assert bytes_text(value) == text

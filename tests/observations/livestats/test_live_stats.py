@@ -1,0 +1,232 @@
+"""Asking a Prometheus that behaves in every way there is."""
+
+import asyncio
+import json
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+import time_machine
+
+from observations.livestats import client
+from observations.livestats.live_stats import query_kernel_live_stats
+from observations.livestats.prometheus_settings import PrometheusSettings
+from observations.livestats.states import LiveState
+from tests.support.certificates import make_certificate
+from tests.support.fake_prometheus import (
+    ENOUGH,
+    K1,
+    K2,
+    K3,
+    Says,
+    always,
+    gauge,
+    grown,
+    read_at,
+    refused,
+    stand_in,
+    usual,
+    vector,
+)
+
+
+def ask(url, *kernels, **options):
+    made = PrometheusSettings(url=url, **{"timeout": ENOUGH, **options})
+    return asyncio.run(query_kernel_live_stats(kernels or (K1, K2), made))
+
+
+def only(kind, says):
+    """What a kind of query is answered; the others go well."""
+    return lambda asked: says if asked.kind == kind else usual(asked)
+
+
+def test_every_kernel_asked_for_is_in_the_answer():
+    with stand_in() as server:
+        found = ask(server.url)
+    assert {kernel: stats.state for kernel, stats in found.kernels.items()} == {
+        K1: LiveState.OK,
+        K2: LiveState.ABSENT,
+    }
+    metrics = found.kernels[K1].metrics
+    assert (metrics["cpu_util"].current, metrics["cpu_util"].pct, metrics["cpu_util"].max) == (1.5, 75, 1.9)
+    assert (metrics["disk_read"].current, metrics["disk_read"].rate) == (6000, 100)
+    assert metrics["net_rx"].rate == 2048
+    assert (found.state, found.missing, found.problems, found.dropped) == (LiveState.OK, (), (), 0)
+
+
+def test_without_an_address_nothing_is_asked():
+    found = ask("")
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.NOT_CONFIGURED}
+    assert found.state == LiveState.NOT_CONFIGURED
+
+
+def test_queries_are_posts_of_forms():
+    with stand_in() as server:
+        ask(server.url)
+    assert {asked.path for asked in server.asked} == {"/api/v1/query"}
+    assert sorted(asked.kind for asked in server.asked) == ["diff", "gauge", "rate"]
+    assert {asked.headers["content-type"] for asked in server.asked} == {"application/x-www-form-urlencoded"}
+
+
+def test_three_queries_take_as_long_as_one():
+    """None is answered before all three have been asked."""
+    together = threading.Barrier(3, timeout=ENOUGH / 2)
+
+    def answer(asked):
+        together.wait()
+        return usual(asked)
+
+    with stand_in(answer) as server:
+        assert ask(server.url).state == LiveState.OK
+
+
+def test_many_kernels_are_asked_for_in_chunks():
+    with stand_in() as server:
+        found = ask(server.url, K1, K2, K3, K1, chunk=2)
+    assert len(server.asked) == 6
+    assert set(found.kernels) == {K1, K2, K3}
+    assert all(asked.query.count("0f0f0f0f") in (1, 2, 4, 8) for asked in server.asked)
+
+
+def test_a_chunk_that_fails_leaves_the_others():
+    def answer(asked):
+        return Says(b"", 503) if K3 in asked.query else usual(asked)
+
+    with stand_in(answer) as server:
+        found = ask(server.url, K1, K3, chunk=1)
+    assert (found.kernels[K1].state, found.kernels[K3].state) == (LiveState.OK, LiveState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("says", "text"),
+    [
+        (
+            Says(refused("bad_data", "parse error at char 3"), 400),
+            "it answered 400 bad_data: parse error at char 3",
+        ),
+        (Says(refused("execution", "query timed out"), 503), "it answered 503 execution: query timed out"),
+        (Says(b"<html>Bad Gateway</html>", 502), "it answered 502"),
+        (Says(b"Unauthorized", 401), "it answered 401"),
+        (Says(b"not JSON at all"), "its answer is not JSON"),
+        (Says(b"[" * 100_000), "its answer is not JSON"),
+        (Says([]), "its answer is not that of a query"),
+        (Says({"status": "success"}), "its answer is not that of a query"),
+    ],
+    ids=["4xx", "5xx", "proxy", "401", "text", "deep", "list", "no data"],
+)
+def test_one_failed_query_keeps_the_others_and_is_named(says, text):
+    check_the_others_are_kept(says, text)
+
+
+@pytest.mark.parametrize("slow", [{"delay": 30}, {"drip": 0.5}], ids=["timeout", "drip"])
+def test_one_slow_query_keeps_the_others_and_is_named(slow):
+    """The others have three seconds, which is long even on a busy machine."""
+    check_the_others_are_kept(Says(vector(), **slow), "it did not answer within 3 s", timeout=3.0)
+
+
+def check_the_others_are_kept(says, text, **options):
+    with stand_in(only("rate", says)) as server:
+        found = ask(server.url, **options)
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.PARTIAL}
+    assert found.missing == ("network traffic",)
+    assert found.problems == (text,)
+    assert found.kernels[K1].metrics["cpu_util"].current == 1.5
+    assert "net_rx" not in found.kernels[K1].metrics
+
+
+def test_when_all_fail_it_has_failed():
+    with stand_in(always(Says(b"", 500))) as server:
+        found = ask(server.url)
+    assert {stats.state for stats in found.kernels.values()} == {LiveState.FAILED}
+    assert found.missing == ("usage", "disk traffic", "network traffic")
+
+
+def test_nobody_there():
+    with stand_in() as server:
+        gone = server.url
+    found = ask(gone)
+    assert found.state == LiveState.FAILED
+    assert "onnect" in found.problems[0]
+
+
+def test_warnings_are_passed_on():
+    with stand_in(only("gauge", Says(vector(warnings=["a store was away"])))) as server:
+        assert ask(server.url).warnings == ("a store was away",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"resultType": "scalar", "result": [1, "2"]}, {"resultType": "string", "result": [1, "text"]}],
+    ids=["scalar", "string"],
+)
+def test_what_belongs_to_no_kernel_is_dropped(data):
+    with stand_in(only("diff", Says({"status": "success", "data": data}))) as server:
+        found = ask(server.url)
+    assert (found.state, found.dropped) == (LiveState.OK, 1)
+
+
+def test_empty_answers_are_absence():
+    with stand_in(always(Says(vector()))) as server:
+        found = ask(server.url)
+    assert (found.state, found.problems) == (LiveState.ABSENT, ())
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "text", ""])
+def test_what_is_no_number_is_dropped_and_counted(value):
+    answer = vector(gauge(K1, "mem", 5), (gauge(K1, "disk", 0)[0], value), read_at(K1, time.time()))
+    with stand_in(only("gauge", Says(answer))) as server:
+        found = ask(server.url)
+    assert set(found.kernels[K1].metrics) == {"mem", "disk_read", "net_rx", "net_tx"}
+    assert found.dropped == 1
+
+
+def test_duplicates_are_one():
+    answer = vector(gauge(K1, "mem", 5), gauge(K1, "mem", 5), gauge(K1, "mem", 7), read_at(K1, time.time()))
+    with stand_in(only("gauge", Says(answer))) as server:
+        assert ask(server.url).kernels[K1].metrics["mem"].current == 7
+
+
+def test_ten_megabytes_are_read_and_what_is_too_much_is_refused(monkeypatch):
+    long = "x" * 2000
+    many = vector(*[grown(K1, f"{long}{number}", 1) for number in range(5_000)], grown(K1, "net_rx", 3))
+    content = json.dumps(many).encode()
+    assert len(content) > 10_000_000
+    with stand_in(only("rate", Says(content))) as server:
+        found = ask(server.url)
+        assert found.kernels[K1].metrics["net_rx"].rate == 3
+        assert found.dropped == 5_000
+        monkeypatch.setattr(client, "LARGEST_ANSWER", 8 * 2**20)
+        assert ask(server.url).problems == ("its answer is larger than 8 MB",)
+
+
+@pytest.mark.parametrize(
+    ("options", "header"),
+    [
+        ({"token": "t0p"}, "Bearer t0p"),
+        ({"user": "lcm", "password": "secret"}, "Basic bGNtOnNlY3JldA=="),
+        ({}, None),
+    ],
+)
+def test_it_logs_in_as_it_is_told(options, header):
+    with stand_in() as server:
+        ask(server.url, **options)
+    assert {asked.headers.get("authorization") for asked in server.asked} == {header}
+
+
+def test_a_certificate_is_checked(tmp_path):
+    server_file, authority = make_certificate(tmp_path)
+    with stand_in(certificate=server_file) as server:
+        assert ask(server.url, ca_file=authority).state == LiveState.OK
+        assert "certificate verify failed" in ask(server.url).problems[0].lower()
+
+
+def test_old_figures_are_stale():
+    def answer(asked):
+        if asked.kind != "gauge":
+            return usual(asked)
+        return Says(vector(gauge(K1, "mem", 5), read_at(K1, time.time() - 31)))
+
+    with time_machine.travel(datetime.now(UTC), tick=False), stand_in(answer) as server:
+        assert ask(server.url, scrape_interval=15.0).kernels[K1].state == LiveState.STALE
+        assert ask(server.url, scrape_interval=16.0).kernels[K1].state == LiveState.OK

@@ -1,0 +1,639 @@
+"""Pages of observations: what they say, and that they cost few queries."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.urls import reverse
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, DefinitionRevision, Job, RevisionOutcome
+from lcm.services.definitions import revert_definition, revise_definition
+from lcm.tasks import run_job
+from lcm.web import bulk_actions
+from observations.models import DefinitionAssessment, DriftReview
+from observations.pages.evidence import EXCLUDE
+from observations.pages.lists import EVIDENCE
+from observations.selectors.evidence import left_out
+from observations.services.requests import request_observation
+from observations.services.session_exclusion import exclude_session, include_session
+from tests.support.factories import make_definition
+from tests.support.observed_labs import lived, on_slot, post, seen
+
+HTMX = {"HX-Request": "true"}
+# Numbers stay on the line of their unit.
+KEPT = "\N{NO-BREAK SPACE}"
+
+
+@pytest.fixture
+def known(active_definition, observed):
+    observed(active_definition, 10, cpu="2.00", memory=3000, storage=6500)
+    return active_definition
+
+
+@pytest.fixture
+def as_(client):
+    def log_in(user):
+        client.force_login(user)
+        return client
+
+    return log_in
+
+
+def page(name, definition):
+    return reverse(name, args=[definition.pk])
+
+
+def test_the_review_says_what_is_wrong_and_shows_the_evidence(as_, viewer, known):
+    text = as_(viewer).get(page("definition_review", known)).content.decode()
+    assert "CPU is set too high." in text
+    assert f"10 sessions used at most 2 of 4{KEPT}cores." in text
+    assert text.count('class="dot"') >= 30
+    assert f"decayed p95 2 used × 1.15 = 2.3, rounded up to 2.5{KEPT}cores" in text
+    assert "Apply as revision" not in text
+    assert "An administrator can apply a change." in text
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        ({}, {"current": "current 4", "proposal": "proposal 2.5", "max": "max 2.1", "p95": "p95 2.1"}),
+        ({"cpu_cores": "keep"}, {"current": "current 4", "max": "max 2.1", "p95": "p95 2.1"}),
+        (
+            {"cpu_cores": "custom", "cpu_cores_custom": "2"},
+            {"current": "current 4", "proposal": "proposal 2", "max": "max 2.1", "p95": "p95 2.1"},
+        ),
+    ],
+    ids=["recommended", "keep", "custom"],
+)
+def test_a_chart_has_a_dot_for_each_session_and_lines_for_what_is_chosen(
+    query, lines, as_, viewer, known, observed
+):
+    observed(known, 1, cpu="2.10", memory=3000, storage=6500)
+    chart = as_(viewer).get(page("definition_review", known), query).context["charts"][0].chart
+    assert {line.kind: line.label for line in chart.lines} == lines
+    above = 1 if lines.get("proposal") == "proposal 2" else 0
+    assert [mark.look for mark in chart.marks] == ["over"] * above
+    assert chart.dots.count("<circle") == 11 - above
+
+
+@pytest.mark.parametrize(
+    ("cores", "note"),
+    [
+        ("2.5", "none above the proposal"),
+        ("2.05", "1 session above the proposal"),
+        ("1", "11 sessions above the proposal"),
+        ("4", "none above what it asks for"),
+    ],
+)
+def test_a_chart_says_above_what_nothing_or_something_is(cores, note, as_, viewer, known, observed):
+    observed(known, 1, cpu="2.10", memory=3000, storage=6500)
+    query = {"cpu_cores": "custom", "cpu_cores_custom": cores}
+    answer = as_(viewer).get(page("definition_review", known), query)
+    assert answer.context["charts"][0].note == note
+
+
+def test_a_chart_of_one_session_says_so(as_, viewer, active_definition, observed):
+    observed(active_definition, 1, cpu="2.00", memory=3000, storage=6500)
+    chart = as_(viewer).get(page("definition_review", active_definition)).context["charts"][0]
+    assert chart.sentence.startswith("CPU used by one session, in cores: ")
+
+
+def test_the_lead_tells_of_all_that_is_set_wrong(as_, viewer, active_definition, observed):
+    observed(active_definition, 8, cpu="4.50", memory=5000, storage=6500)
+    assert lead_in(as_(viewer), active_definition).startswith(
+        "<strong>CPU and memory are set too low.</strong> "
+        f"8 sessions used at most 4.5 of 4{KEPT}cores and 4.89 of 3.5{KEPT}GB memory."
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"cpu_cores": "recommended"}, ("15 core-hours less", "")),
+        ({"cpu_cores": "custom", "cpu_cores_custom": "4.5"}, ("5 core-hours more", "")),
+        (
+            {"cpu_cores": "recommended", "memory_gb": "custom", "memory_gb_custom": "5"},
+            ("15 core-hours less", "and 15 GB-hours of memory more"),
+        ),
+        ({"cpu_cores": "keep"}, ("the same", "")),
+    ],
+)
+def test_what_the_last_days_would_have_held_is_a_sentence(query, said, as_, viewer, known):
+    answers = as_(viewer).get(page("definition_review", known), query).context["answers"]
+    held = next(each for each in answers if each.question == "The last 30 days would have held")
+    assert (held.answer, held.more) == said
+
+
+def test_figures_of_one_kind_are_no_choice(as_, viewer, known, definition, observed):
+    text = as_(viewer).get(page("definition_review", known)).content.decode()
+    assert '<option value="allocated">allocated (10)</option>' in text
+    observed(definition, 5, cpu=None, memory=None, storage=None)
+    text = as_(viewer).get(page("definition_review", definition)).content.decode()
+    assert "<option" not in text
+    assert '<input type="hidden" name="cpu_cores_basis" value="allocated">' in text
+    assert "allocated, 5 sessions" in text
+
+
+def test_what_is_left_of_the_nodes_that_drive_the_maximum_is_told(as_, viewer, active_definition, observed):
+    observed(active_definition, 5, nodes=8)
+    text = as_(viewer).get(page("definition_review", active_definition)).content.decode()
+    assert "The 6 of 8 nodes with the most memory." in text
+
+
+def test_a_definition_nobody_observed_says_so(as_, viewer, definition):
+    text = as_(viewer).get(page("definition_review", definition)).content.decode()
+    assert "No session has been observed to its end yet." in text
+    assert "No session has measured this yet" in text
+
+
+def test_the_preview_answers_with_the_parts_a_choice_changes(as_, admin, known):
+    query = {"cpu_cores": "custom", "cpu_cores_custom": "1.5", "memory_gb": "max"}
+    text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
+    assert "10 of 10" in text
+    assert "Which ones on CPU" in text
+    assert text.count("hx-swap-oob") == 3
+    assert "−62&nbsp;%" in text
+    assert 'name="token"' in text
+
+
+def test_a_number_that_cannot_be_is_told_and_cannot_be_applied(as_, admin, known):
+    query = {"cpu_cores": "custom", "cpu_cores_custom": "-3"}
+    text = as_(admin).get(page("definition_preview", known), query, headers=HTMX).content.decode()
+    assert "A number above 0" in text
+    assert "disabled" in text
+
+
+def token_in(text):
+    return text.split('name="token" value="')[1].split('"')[0]
+
+
+def test_applying_from_the_page(as_, admin, known):
+    client = as_(admin)
+    shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
+    data = {"cpu_cores": "recommended", "memory_gb": "keep", "storage_gb": "keep", "token": token_in(shown)}
+    data |= {"cpu_cores_basis": "used", "memory_gb_basis": "used", "storage_gb_basis": "used"}
+    answer = client.post(page("definition_apply", known), {**data, "reason": "they say so"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, page("definition_detail", known))
+    assert DefinitionRevision.objects.get(number=2).reason == "they say so"
+    text = client.get(page("definition_review", known)).content.decode()
+    assert "Revision 2 is being watched: 0 of 5 sessions within so far." in text
+
+
+def lead_in(client, definition):
+    text = client.get(page("definition_review", definition)).content.decode()
+    return text.split('<p class="lead">')[1].split("</p>")[0]
+
+
+def test_the_lead_tells_how_many_had_the_present_revision(
+    as_, viewer, known, observed, as_admin, now, django_capture_on_commit_callbacks
+):
+    client, fits = as_(viewer), "<strong>It asks for what it needs.</strong>"
+    with django_capture_on_commit_callbacks(execute=True):
+        revise_definition(
+            definition=known,
+            requirements={"cpu_cores": Decimal("2.5")},
+            based_on=1,
+            reason="less",
+            actor=as_admin,
+            now=now,
+        )
+    assert lead_in(client, known) == f"{fits} 10 sessions say so, none of them with revision 2."
+    observed(known, 2, cpu="2.00", memory=3000, storage=6500)
+    assert lead_in(client, known) == f"{fits} 12 sessions say so, 2 of them with revision 2."
+    DefinitionRevision.objects.filter(number=2).update(outcome=RevisionOutcome.REGRESSED)
+    assert lead_in(client, known) == (
+        "<strong>Revision 2 was exceeded by the sessions after it.</strong> "
+        "Over all 12 sessions it asks for what it needs."
+    )
+
+
+def test_the_lead_of_a_first_revision_counts_its_sessions(as_, viewer, active_definition, observed):
+    client = as_(viewer)
+    observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).startswith("<strong>1 session is too few to say.</strong>")
+    observed(active_definition, 1, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).startswith("<strong>2 sessions are too few to say.</strong>")
+    observed(active_definition, 8, cpu="3.40", memory=3000, storage=6500)
+    assert lead_in(client, active_definition).endswith("</strong> 10 sessions say so.")
+
+
+def test_a_stale_page_is_told_what_changed_and_keeps_the_reason(as_, admin, known, observed):
+    client = as_(admin)
+    shown = client.get(page("definition_review", known), {"cpu_cores": "recommended"}).content.decode()
+    observed(known, 1, cpu="3.00", memory=3000, storage=6500)
+    data = {"cpu_cores": "recommended", "token": token_in(shown), "reason": "they say so"}
+    plain = client.post(page("definition_apply", known), data)
+    swapped = client.post(page("definition_apply", known), data, headers=HTMX)
+    assert (plain.status_code, swapped.status_code) == (412, 422)
+    text = swapped.content.decode()
+    assert "the proposal was 2.5 cores and is 3.5 cores by now." in text
+    assert 'value="they say so"' in text
+    assert text.strip().startswith('<div class="stack" id="panel-review">')
+
+
+REVIEW_BACK = "Revert to revision"
+
+
+@pytest.fixture
+def regress(known, observed, as_admin, now, django_capture_on_commit_callbacks):
+    """`regress(2)`: ask for so many GB, which the next session exceeds; without a number, as revision 1."""
+
+    def apply_and_exceed(memory=None):
+        based_on = known.current_revision.number
+        asked = {"definition": known, "based_on": based_on, "reason": "x", "actor": as_admin, "now": now}
+        with django_capture_on_commit_callbacks(execute=True):
+            if memory is None:
+                revert_definition(number=1, **asked)
+            else:
+                revise_definition(requirements={"memory_gb": Decimal(memory)}, **asked)
+        observed(known, 1, cpu="2.00", memory=4000, storage=6500)
+        assert known.current_revision.outcome == "regressed"
+        return known
+
+    return apply_and_exceed
+
+
+def test_a_revision_that_regressed_offers_the_way_back_to_administrators(as_, admin, viewer, regress):
+    shown = page("definition_review", regress(2))
+    text = as_(admin).get(shown).content.decode()
+    assert "memory exceeded by 1 of 1 session since it was applied." in text
+    assert "Revert to revision 1…" in text
+    text = as_(viewer).get(shown).content.decode()
+    assert "Revision 2 has regressed:" in text
+    assert REVIEW_BACK not in text
+    assert "Choose other numbers" not in text
+
+
+@pytest.mark.parametrize("second", [None, 3], ids=["a revert", "after a revision that regressed"])
+def test_what_regressed_is_not_offered_again(second, as_, admin, regress):
+    regress(2)
+    text = as_(admin).get(page("definition_review", regress(second))).content.decode()
+    assert "Revision 3 has regressed:" in text
+    assert REVIEW_BACK not in text
+    assert '<a href="#review-form">Choose other numbers</a> below.' in text
+
+
+def test_a_regression_without_a_flag_can_be_put_off_from_the_page(as_, admin, viewer, regress):
+    definition = regress(2)
+    DefinitionAssessment.objects.filter(definition=definition).update(flags={}, reasons=[])
+    assert "Snooze…" in as_(admin).get(page("definition_review", definition)).content.decode()
+    assert "Snooze…" not in as_(viewer).get(page("definition_review", definition)).content.decode()
+    as_(admin).post(page("review_dismiss", definition), {"reason": "one odd session"})
+    assert DefinitionAssessment.objects.get(definition=definition).set_aside_reason == "one odd session"
+
+
+def test_the_list_of_definitions_shows_class_and_waste(as_, viewer, known, definition):
+    text = as_(viewer).get(reverse("definition_list")).content.decode()
+    assert "1 of 2 is worth fixing." in text
+    assert text.index("campus") < text.index("branch-office")
+    assert "20 <span" in text.replace("\n", "")  # core-hours wasted: 2 cores × 10 hours
+    rows = as_(viewer).get(reverse("definition_list") + "?class=insufficient").content.decode()
+    assert ">campus<" not in rows
+
+
+def test_the_list_sorts_by_what_it_shows(as_, viewer, known, definition):
+    client = as_(viewer)
+    for sort in ("-assessment__waste_cpu", "assessment__n", "name"):
+        assert client.get(reverse("definition_list"), {"sort": sort}).context["sort"] == sort
+
+
+def test_the_order_of_the_list_is_said_and_found_again(as_, viewer, known, definition):
+    client = as_(viewer)
+    text = client.get(reverse("definition_list")).content.decode()
+    assert (
+        "What is worth fixing comes first. Waste is of the last 30 days; sessions are those measured so far."
+        in text
+    )
+    assert "aria-sort" not in text
+    sorted_by_name = client.get(reverse("definition_list"), {"sort": "name", "q": "c"}, headers=HTMX)
+    assert '<a href="?q=c">Sort by what is worth fixing</a>.' in sorted_by_name.content.decode()
+
+
+def exported(response):
+    async def read():
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_definitions_and_their_evidence_are_exported(as_, viewer, known):
+    client = as_(viewer)
+    heads, row = exported(client.get(reverse("definition_list"), {"format": "csv"})).splitlines()
+    found = dict(zip(heads.split(","), row.split(","), strict=True))
+    assert (found["Class"], found["CPU cores set"], found["CPU cores recommended"]) == (
+        "Over",
+        "4.00",
+        "2.50",
+    )
+    asked = {"definition": known.pk, "format": "json"}
+    rows = json.loads(exported(client.get(reverse("evidence_list"), asked)))
+    assert len(rows) == 10
+    assert {(each["peak_cpu_used"], each["counts"], each["revision"]) for each in rows} == {("2.00", True, 1)}
+
+
+def test_bulk_actions_understand_the_filters_of_the_list(as_, admin, known, definition):
+    asked = {"all": "1", "filter_query": "class=over", "reason": "too big"}
+    as_(admin).post(reverse("definition_bulk_deprecate"), asked)
+    known.refresh_from_db()
+    definition.refresh_from_db()
+    assert (known.status, definition.status) == ("deprecated", "draft")
+
+
+def test_a_session_shows_planned_beside_observed_and_its_ports(as_, viewer, operator, running, now):
+    on_slot(running, ports={"r1_serial": 5041, "host_pat": 2022})
+    post(running, seen(now, cpu="1.00", ports={"r1_serial": 5041, "r9_vnc": 6001}), now)
+    text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
+    assert "−75 %" in text
+    assert "1 match, 2 differ" in text
+    assert 'data-label="Used">1 <span class="sub">core</span>' in text
+    assert "<summary>" in text[text.index('id="ports-title"') : text.index("Show the 1 that match")]
+    said = re.sub(r"<[^>]+>", "", text[text.index('class="lead"') :])
+    assert re.search(r"Observed (just now|\d+ s ago)\. 2 ports differ from the plan\.", said)
+    assert "Held back on the worker until seen free" in text
+    assert "Acknowledge…" not in text
+    assert (
+        "Acknowledge…" in as_(operator).get(reverse("session_observed", args=[running.pk])).content.decode()
+    )
+
+
+def test_a_session_nobody_observed_says_so_and_when_it_will_be(as_, viewer, running, session_in):
+    on_slot(running, ports={"r1_serial": 5041})
+    text = as_(viewer).get(reverse("session_observed", args=[running.pk])).content.decode()
+    when = "It is observed before its lab is torn down, and when someone asks for it."
+    assert f"<strong>Not observed yet.</strong> {when}" in text
+    assert text.count(when) == 1
+    panel = as_(viewer).get(reverse("session_observed", args=[running.pk]), headers=HTMX).content.decode()
+    assert when in panel
+    assert text.count('data-label="Used"><span class="muted">not yet</span>') == 3
+    assert "<code>r1_serial</code> <b>5041</b>" in text
+    assert "<summary>" not in text[text.index('id="ports-title"') :], "nothing to fold"
+    ended = session_in(SessionStatus.TERMINATED)
+    text = as_(viewer).get(reverse("session_observed", args=[ended.pk])).content.decode()
+    assert "It ended without having been observed." in text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (SessionStatus.PENDING, "Ports are given with its place."),
+        (SessionStatus.TERMINATED, "It holds no ports any more."),
+    ],
+)
+def test_without_ports_a_session_says_why(status, said, as_, viewer, session_in):
+    session = session_in(status)
+    here = reverse("session_observed", args=[session.pk])
+    assert said in as_(viewer).get(here).content.decode()
+    DefinitionRevision.objects.update(port_template=[])
+    assert "It has no ports." in as_(viewer).get(here).content.decode()
+
+
+def test_observe_now_shows_its_progress_and_its_end(as_, operator, running, as_operator, now, time_machine):
+    time_machine.move_to(now, tick=False)
+    client, here = as_(operator), reverse("session_observed", args=[running.pk])
+    answer = client.post(reverse("session_observe", args=[running.pk]), headers=HTMX).content.decode()
+    assert "Observing…" in answer
+    assert 'hx-trigger="every 2s"' in answer
+    assert re.search(r"as of \d\d:\d\d:\d\d", answer)
+    time_machine.move_to(now + timedelta(seconds=121), tick=False)
+    late = client.get(here).content.decode()
+    assert "No answer" in late
+    assert "every 2s" not in late
+    request_observation(session=running, actor=as_operator, now=now + timedelta(seconds=121))
+    post(running, seen(now + timedelta(seconds=130)), now + timedelta(seconds=130))
+    time_machine.move_to(now + timedelta(seconds=131), tick=False)
+    assert "answered in 9 s" in client.get(here).content.decode()
+
+
+def test_a_refusal_to_observe_is_shown_in_the_panel_and_nowhere_later(as_, operator, collecting):
+    client, address = as_(operator), reverse("session_observe", args=[collecting.pk])
+    answer = client.post(address, headers=HTMX)
+    text = answer.content.decode()
+    assert (answer.status_code, "<html" in text) == (422, False)
+    notice = text[text.index('role="alert"') :]
+    assert "is collecting; only a running session can be observed." in notice
+    assert "only a running session" not in client.get(reverse("home")).content.decode()
+
+
+def test_without_htmx_a_refusal_to_observe_is_told_on_the_sessions_page(as_, operator, collecting):
+    address = reverse("session_observe", args=[collecting.pk])
+    answer = as_(operator).post(address, follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[collecting.pk])
+    assert "only a running session can be observed." in answer.content.decode()
+
+
+def test_only_a_running_session_offers_to_be_observed(as_, operator, collecting):
+    text = as_(operator).get(reverse("session_observed", args=[collecting.pk])).content.decode()
+    assert "Observe now" not in text
+
+
+def test_drift_is_acknowledged_and_opened_again_from_its_pages(as_, operator, running, now):
+    on_slot(running, ports={})
+    post(running, seen(now, ports={"r9_vnc": 6001}), now)
+    review, client = DriftReview.objects.get(), as_(operator)
+    assert "1 deviation waits" in client.get(reverse("drift_list")).content.decode()
+    until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
+    client.post(reverse("drift_acknowledge", args=[review.pk]), {"reason": "known", "until": until})
+    panel = client.get(reverse("definition_drift", args=[review.definition_id])).content.decode()
+    assert "“known”, otto, until" in panel
+    address = reverse("drift_reopen", args=[review.pk])
+    assert client.post(address).status_code == 422
+    client.post(address, {"reason": "it grew"})
+    review.refresh_from_db()
+    assert review.state == "open"
+    assert ChangeLog.objects.get(event="drift_reopened").reason == "it grew"
+
+
+def test_the_drift_of_a_definition_says_what_was_seen(as_, viewer, active_definition, running, now):
+    client, here = as_(viewer), page("definition_drift", active_definition)
+    on_slot(running, ports={"r1_serial": 5041})
+    assert "No ports of its labs have been observed yet." in client.get(here).content.decode()
+    post(running, seen(now, ports={"r1_serial": 5041}), now)
+    assert "Its labs had the ports they were given." in client.get(here).content.decode()
+    later = now + timedelta(minutes=1)
+    post(running, seen(later, ports={"r1_serial": 5041, "r9_vnc": 6001}), later)
+    text = client.get(here).content.decode()
+    assert "<strong>1 deviation waits for a person.</strong>" in text
+    assert ">Port drift</h2>" not in text
+    assert "Show all" not in text
+
+
+def test_all_drift_of_a_definition_is_a_click_away_where_more_is_than_is_shown(
+    as_, viewer, active_definition, now
+):
+    shown = {"definition": active_definition, "kind": "extra", "first_seen": now, "last_seen": now}
+    for number in range(51):
+        DriftReview.objects.create(fingerprint=str(number), name=f"r{number}", **shown)
+    panel = as_(viewer).get(page("definition_drift", active_definition), headers=HTMX).content.decode()
+    assert "Show all" in panel
+    assert ">Port drift</h2>" in panel
+
+
+def test_a_session_is_excluded_and_brought_back_from_the_page(as_, admin, known):
+    session = known.sessions.first()
+    client = as_(admin)
+    client.post(reverse("session_exclude", args=[session.pk]), {"reason": "a test"})
+    text = client.get(page("definition_review", known)).content.decode()
+    assert "“a test”" in text
+    assert "Bring back…" in text
+    address = reverse("session_include", args=[session.pk])
+    assert client.post(address).status_code == 422
+    client.post(address, {"reason": "it was right"})
+    assert ChangeLog.objects.get(event="evidence_included").reason == "it was right"
+    assert "“a test”" not in client.get(page("definition_review", known)).content.decode()
+
+
+def test_an_excluded_session_stays_in_reach_however_many_are_left_out_after_it(
+    as_, admin, known, project, operator, as_admin, now
+):
+    odd = known.sessions.order_by("created_at").first()
+    exclude_session(session=odd, reason="by hand", actor=as_admin, now=now)
+    for _ in range(21):
+        session = lived(known, project, operator, ended=now, length=timedelta(minutes=5))
+        post(session, seen(now), now)
+    rows = left_out(known)
+    assert (rows[0].session_id, len(rows)) == (odd.pk, 21)
+    text = as_(admin).get(page("definition_review", known)).content.decode()
+    assert reverse("session_include", args=[odd.pk]) in text
+
+
+def test_admins_exclude_and_bring_back_from_the_list(as_, admin, operator, known):
+    session = known.sessions.first()
+    there = {"session": session.pk}
+    exclude, include = (reverse(f"session_{name}", args=[session.pk]) for name in ("exclude", "include"))
+    text = as_(admin).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (True, False)
+    as_(admin).post(exclude, {"reason": "a test"})
+    text = as_(admin).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (False, True)
+    text = as_(operator).get(reverse("evidence_list"), there).content.decode()
+    assert (exclude in text, include in text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "least", "said"),
+    [
+        (4, 600, "not up for long enough (up for 4 min, 10 min count)"),
+        (4, 300, "not up for long enough (up for 4 min, 5 min count)"),
+        (8, 300, "not up for long enough (up for 8 min, too short by the rule of that time)"),
+    ],
+)
+def test_wherever_a_short_session_is_left_out_it_says_how_long_its_nodes_were_up(
+    minutes, least, said, as_, viewer, active_definition, project, operator, now, settings
+):
+    session = lived(active_definition, project, operator, ended=now, length=timedelta(minutes=minutes))
+    post(session, seen(now), now)
+    settings.CONFIG = {**settings.CONFIG, "SAMPLE_BOOTED_SECONDS": least}
+    client = as_(viewer)
+    pages = (
+        page("definition_review", active_definition),
+        reverse("session_observed", args=[session.pk]),
+        reverse("evidence_list"),
+    )
+    for address in pages:
+        assert said in client.get(address).content.decode(), address
+
+
+def test_a_review_is_snoozed_from_the_page(as_, admin, known, now):
+    until = (now + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M")
+    client = as_(admin)
+    client.post(page("review_snooze", known), {"reason": "exams", "until": until})
+    assert "Snoozed until" in client.get(page("definition_review", known)).content.decode()
+    client.post(page("review_dismiss", known), {"reason": "as it should be"})
+    assert "Dismissed by ada" in client.get(page("definition_review", known)).content.decode()
+
+
+def test_observed_sessions_are_listed_with_why_they_do_not_count(as_, viewer, known, running, now):
+    post(running, seen(now), now)
+    text = as_(viewer).get(reverse("evidence_list")).content.decode()
+    assert ">11 observed sessions<" in text
+    assert "It did not reach collecting" in text
+    left = as_(viewer).get(reverse("evidence_list"), {"left_out": "not_collected"}).content.decode()
+    assert ">1 observed session<" in left
+
+
+def test_observed_sessions_are_found_by_id_owner_and_definition(as_, viewer, operator, known, project, now):
+    other = lived(known, project, viewer, ended=now)
+    post(other, seen(now), now)
+    client, here = as_(viewer), reverse("evidence_list")
+    looked_for = {
+        known.name.upper(): ">11 observed",
+        other.pk.hex[:8]: ">1 observed",
+        str(other.pk): ">1 observed",
+        viewer.username: ">1 observed",
+        operator.username[:3].upper(): ">10 observed",
+        "no-such-lab": "No observed session matches",
+    }
+    for text, count in looked_for.items():
+        assert count in client.get(here, {"q": text}).content.decode(), text
+
+
+def test_observed_sessions_belong_to_definitions(as_, viewer, known):
+    answer = as_(viewer).get(reverse("evidence_list"))
+    assert answer.context["crumbs"] == [("Definitions", "/definitions/"), ("Observed sessions", "")]
+    groups = answer.context["navigation"]()
+    assert [entry.key for _, each in groups for entry, _, is_here in each if is_here] == ["definitions"]
+
+
+def test_observed_sessions_are_counted_in_words(as_, viewer, active_definition, observed, as_admin, now):
+    lead = EVIDENCE.lead
+    assert lead() == "**No session has been observed yet.**"
+    first = observed(active_definition, 1)[0]
+    assert lead() == "**1 session was observed, it counts**; none used more than it was given."
+    exclude_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**1 session was observed, it does not count**; none used more than it was given."
+    observed(active_definition, 2, cpu="5.00", memory=9000)
+    assert lead() == "**3 sessions were observed, 2 count**; 2 used more than they were given."
+    include_session(session=first, reason="x", actor=as_admin, now=now)
+    assert lead() == "**3 sessions were observed, all count**; 2 used more than they were given."
+    text = as_(viewer).get(reverse("evidence_list")).content.decode()
+    assert text.count("</svg>above</span>") == 4
+    assert "Exclude…" not in text
+
+
+def test_many_sessions_are_excluded_and_brought_back_with_a_reason(as_, admin, known):
+    client, keys = as_(admin), [str(each.pk) for each in known.sessions.all()[:3]]
+    exclude, include = reverse("evidence_bulk_exclude"), reverse("evidence_bulk_include")
+    assert "Exclude 3 observed sessions?" in client.post(exclude, {"pk": keys}).content.decode()
+    assert client.post(exclude, {"pk": keys, "reason": " "}).status_code == 422
+    client.post(exclude, {"pk": keys, "reason": "a course of tests"})
+    assert known.observations.filter(is_sample=True).count() == 7
+    assert set(known.observations.filter(is_sample=False).values_list("excluded_reason", flat=True)) == {
+        "a course of tests"
+    }
+    asked = client.post(include, {"all": "1", "filter_query": ""}).content.decode()
+    assert "3 of 10 observed sessions can be brought back." in asked
+    client.post(include, {"all": "1", "filter_query": "", "reason": "they were right"})
+    assert known.observations.filter(is_sample=True).count() == 10
+    assert ChangeLog.objects.filter(event="evidence_included", reason="they were right").count() == 3
+
+
+def test_very_many_sessions_are_excluded_by_a_job(as_, admin, known, monkeypatch):
+    monkeypatch.setitem(bulk_actions._actions, EXCLUDE.name, replace(EXCLUDE, at_once=1))
+    monkeypatch.setattr(bulk_actions, "BATCH", 4)
+    asked = {"all": "1", "filter_query": f"definition={known.pk}", "reason": "a course of tests"}
+    as_(admin).post(reverse("evidence_bulk_exclude"), asked)
+    job = Job.objects.get()
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.title, job.result) == ("Exclude 10 observed sessions", "10 observed sessions excluded.")
+    assert not known.observations.filter(is_sample=True).exists()
+
+
+def test_pages_cost_the_same_for_few_and_many(as_, viewer, known, observed, django_assert_max_num_queries):
+    client = as_(viewer)
+    for name in ("definition_review", "definition_drift"):
+        with django_assert_max_num_queries(20):
+            client.get(page(name, known), headers=HTMX)
+    for index in range(5):
+        make_definition(f"more-{index}")
+    with django_assert_max_num_queries(12):
+        client.get(reverse("definition_list"))
+    for address in (reverse("drift_list"), reverse("evidence_list"), f"{reverse('evidence_list')}?q=o"):
+        with django_assert_max_num_queries(12):
+            client.get(address)

@@ -1,0 +1,96 @@
+"""Which workers count when it is told how many sessions fit: those that the scheduler would use."""
+
+from decimal import Decimal
+
+import pytest
+
+from lcm.models import Placement
+from observations.selectors.fleet_capacity import packing_of
+from observations.services.aggregates import required_by
+from observations.services.requirement_preview import RequirementChoice, preview_change
+from scheduling.models import Pool, Slot, SlotState
+from tests.support.factories import make_definition, make_session
+from tests.support.observed_labs import on_slot
+
+NO_SPOT_OR_LABELS = "actions: [allocate]\nplugins: [cordon, leases, ports, resources]\n"
+
+
+@pytest.fixture
+def pool(active_definition):
+    return Pool.objects.get(name="cml-eu")
+
+
+@pytest.fixture
+def workers(pool):
+    def make(count, **fields):
+        made = {"state": SlotState.READY, "max_leases": 10, "cpu_cores": 8, "memory_gb": 64, **fields}
+        first = Slot.objects.count() + 1
+        for number in range(first, first + count):
+            Slot.objects.create(pool=pool, number=number, storage_gb=500, **made)
+
+    return make
+
+
+def fits(definition):
+    """On empty workers, and on what is free of them."""
+    asked = required_by(definition.current_revision)
+    empty, _, free, _ = packing_of(definition, before=asked, after=asked)
+    return (empty.workers, empty.sessions), (free.workers, free.sessions)
+
+
+def test_workers_without_the_labels_do_not_count(workers):
+    workers(1, labels={"zone": "x", "rack": "a"})
+    workers(3, labels={"zone": "y"})
+    workers(2)
+    picky = make_definition("picky", pool="cml-eu", slot_labels={"zone": "x"})
+    assert fits(picky) == ((1, 2), (1, 2))
+    assert fits(make_definition("any", pool="cml-eu"))[0] == (6, 12)
+
+
+def test_spot_workers_count_for_what_may_be_interrupted_only(workers):
+    workers(2, is_spot=True)
+    workers(1)
+    assert fits(make_definition("steady", pool="cml-eu"))[0] == (1, 2)
+    assert fits(make_definition("brief", pool="cml-eu", preemptible=True))[0] == (3, 6)
+
+
+def test_a_pool_whose_scheduler_asks_for_neither_uses_them_all(workers, pool):
+    workers(2, is_spot=True, labels={"zone": "y"})
+    Pool.objects.update(scheduler=NO_SPOT_OR_LABELS)
+    assert fits(make_definition("picky", pool="cml-eu", slot_labels={"zone": "x"}))[0] == (2, 4)
+
+
+def test_a_spread_lab_is_placed_by_its_kernels(workers, project, operator, now):
+    """Of its 4 cores r1 has 2, the others 1 each: no worker holds the lab, two do."""
+    workers(2, cpu_cores=3)
+    apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
+    assert fits(apart) == ((2, 1), (2, 1))
+    assert fits(make_definition("whole", pool="cml-eu"))[0] == (2, 0)
+    made = preview_change(
+        definition=apart, choices={"cpu_cores": RequirementChoice("custom", Decimal(3))}, now=now
+    )
+    assert (made.empty_before.sessions, made.empty_after.sessions) == (1, 2)
+    assert made.empty_after.is_bound
+    on_slot(make_session(make_definition("other", pool="cml-eu"), project, operator, now=now), number=1)
+    assert fits(apart)[1] == (2, 0)
+
+
+def test_no_session_is_spread_over_two_pools(workers, pool):
+    workers(1, cpu_cores=3)
+    other = Pool.objects.create(name="cml-other", system=pool.system, cpu_cores=3, memory_gb=64, storage_gb=9)
+    slots = {"state": SlotState.READY, "max_leases": 9, "cpu_cores": 3, "memory_gb": 64, "storage_gb": 500}
+    Slot.objects.create(pool=other, number=1, **slots)
+    assert fits(make_definition("apart", placement=Placement.SPREAD))[0] == (2, 0)
+    Slot.objects.create(pool=other, number=2, **slots)
+    assert fits(make_definition("apart", version="2", placement=Placement.SPREAD))[0] == (3, 1)
+
+
+def test_the_page_and_the_api_say_that_it_is_a_bound(workers, client, api, viewer):
+    workers(2, cpu_cores=3)
+    apart = make_definition("apart", pool="cml-eu", placement=Placement.SPREAD)
+    client.force_login(viewer)
+    text = client.get(f"/definitions/{apart.pk}/review").content.decode()
+    assert "at most 1 <small>on 2 empty workers, bound by CPU" in text
+    assert "Its nodes may be on several workers: a bound." in text
+    preview = api(viewer).post(f"/api/lablet-definitions/{apart.pk}/preview", {"choices": {}}).json()
+    assert (preview["empty_workers"]["at_most"], preview["empty_workers"]["before"]) == (True, 1)

@@ -1,0 +1,80 @@
+"""Waste: what was asked for above the peak; at least that much where use was not measured."""
+
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from observations.arithmetic.measures import CPU, MEMORY
+from observations.models import DefinitionAssessment
+from observations.services.samples import SessionSample, wasted
+
+REQUIRED = {CPU: 400, MEMORY: 350, "storage_gb": 700}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "seconds", "waste"),
+    [
+        ({(CPU, "used"): 100, (MEMORY, "used"): 150}, 10, (3000, 2000)),
+        ({(CPU, "used"): 100, (CPU, "allocated"): 400}, 10, (3000, 0)),  # used goes before allocated
+        ({(CPU, "allocated"): 300, (MEMORY, "allocated"): 350}, 10, (1000, 0)),
+        ({(CPU, "used"): 0}, 10, (4000, 0)),  # measured, and idle
+        ({(CPU, "used"): 500, (MEMORY, "used"): 351}, 10, (0, 0)),  # more than asked for is no waste
+        ({}, 10, (0, 0)),
+        ({(CPU, "used"): 100}, 0, (0, 0)),
+    ],
+)
+def test_the_table_of_waste(amounts, seconds, waste):
+    assert wasted(SessionSample("r1", 1, amounts, seconds), REQUIRED) == waste
+
+
+@pytest.mark.parametrize(
+    ("waste", "basis", "known"),
+    [
+        (Decimal(3), "used", Decimal(3)),
+        (Decimal(0), "used", Decimal(0)),
+        (Decimal(3), "allocated", Decimal(3)),
+        (Decimal(0), "allocated", None),
+        (Decimal(0), None, None),
+    ],
+)
+def test_nothing_wasted_is_said_only_where_use_is_known(waste, basis, known):
+    bases = {} if basis is None else {"memory_gb": basis}
+    assert DefinitionAssessment(waste_memory=waste, bases=bases).wasted("memory_gb") == known
+
+
+def wastes(client, viewer):
+    """The cells of CPU and memory waste in the list of definitions."""
+    client.force_login(viewer)
+    text = client.get(reverse("definition_list")).content.decode()
+    cells = [text.split(f'data-label="{name} waste">')[1].split("</td>")[0] for name in ("CPU", "Memory")]
+    return [" ".join(_plain(cell)) for cell in cells]
+
+
+def _plain(html):
+    return "".join(part.split(">")[-1] for part in html.split("<")).split()
+
+
+@pytest.mark.parametrize(
+    ("figures", "total", "shown"),
+    [
+        ({"cpu": "1.00", "memory": 1536}, 3584, ["6 core-h", "4 GB-h"]),
+        ({"cpu": "4.00", "memory": 3584}, 3584, ["none", "none"]),
+        ({"cpu": "1.00", "memory": None}, 3584, ["6 core-h", "not known"]),
+        ({"cpu": "1.00", "memory": None}, 1536, ["6 core-h", "at least 4 GB-h"]),
+    ],
+)
+def test_the_list_says_what_is_known_of_waste(
+    figures, total, shown, client, viewer, active_definition, project, operator, now
+):
+    from tests.support.observed_labs import HOUR, lived, post, seen
+
+    for hours in (1, 2):
+        at = now - hours * HOUR
+        session = lived(active_definition, project, operator, ended=at)
+        post(session, {**seen(at, **figures), "total_memory_mb": total}, now)
+    assert wastes(client, viewer) == shown
+
+
+def test_nobody_observed_is_not_known(client, viewer, active_definition):
+    assert wastes(client, viewer) == ["not known", "not known"]

@@ -1,0 +1,42 @@
+"""An observation may have totals and no nodes: it counts, and every page shows it."""
+
+import pytest
+from django.urls import reverse
+
+from tests.support.observed_labs import seen
+
+
+def without_nodes(at):
+    body = seen(at)
+    del body["nodes"]
+    return body
+
+
+def null_nodes(at):
+    return {**seen(at), "nodes": None}
+
+
+@pytest.fixture(params=[without_nodes, null_nodes, lambda at: {**seen(at), "nodes": []}])
+def posted(request, api, controller, collecting, now):
+    """The session of which an observation without nodes was taken."""
+    path = f"/api/internal/lablet-sessions/{collecting.pk}/resource-observations"
+    assert api(controller).post(path, request.param(now)).status_code == 200
+    return collecting
+
+
+def test_the_pages_say_that_the_nodes_could_not_be_read(posted, client, viewer):
+    client.force_login(viewer)
+    session = client.get(reverse("session_observed", args=[posted.pk]))
+    assert session.status_code == 200
+    assert "The nodes could not be read." in session.content.decode()
+    review = client.get(reverse("definition_review", args=[posted.definition_id]))
+    assert review.status_code == 200
+    assert "1 session is too few to say." in review.content.decode()
+
+
+def test_the_api_shows_the_totals(posted, api, viewer):
+    seen_of = api(viewer).get(f"/api/lablet-sessions/{posted.pk}/resource-observations").json()
+    assert (seen_of["counts"], seen_of["peak"]["memory_gb"]["used"]) == (True, 2.0)
+    path = f"/api/lablet-definitions/{posted.definition_id}/resource-observations?by=node"
+    answer = api(viewer).get(path).json()
+    assert (answer["n"], answer["nodes"], answer["drives_the_maximum"]) == (1, [], None)

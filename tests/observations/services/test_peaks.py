@@ -1,0 +1,83 @@
+"""What drives the maximum: the nodes as they were when the lab had the most memory."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from observations.models import SessionObservation
+from observations.selectors.evidence import drivers_of, evidence_of
+from observations.selectors.nodes import node_aggregates
+from observations.services.observation_recorder import record_observation
+from tests.support.observed_labs import CONTROLLER, post, seen
+
+# Minutes ago and MB used of each observation, in the order they came; the total and each node then.
+HISTORIES = [
+    ([(0, 3072)], 300, 100),
+    ([(20, 3072), (0, 1024)], 300, 100),  # less by now
+    ([(20, 1024), (0, 3072)], 300, 100),
+    ([(30, 1024), (20, 3072), (0, 2048)], 300, 100),
+    ([(30, 3072), (20, 1024), (0, 2048)], 300, 100),
+    ([(30, 3072), (20, 1024), (0, 3084)], 302, 101),  # a new peak, and the newest
+    ([(0, 1024), (20, 3072)], 300, 100),  # the peak came late
+    ([(0, 1024), (20, 3072), (30, 2048)], 300, 100),
+    ([(20, 3072), (0, None)], 300, 100),  # not measured any more
+]
+
+
+def minutes(now, count):
+    return now - timedelta(minutes=count)
+
+
+@pytest.mark.parametrize(("history", "total", "each"), HISTORIES)
+def test_the_nodes_are_those_of_the_peak(history, total, each, collecting, active_definition, now):
+    for ago, memory in history:
+        post(collecting, seen(minutes(now, ago), memory=memory), now)
+    found = drivers_of(evidence_of(active_definition, now=now))
+    assert (found.value, found.from_other_observation) == (total, False)
+    assert [(node.memory, node.percent) for node in found.nodes] == [(each, 33)] * 3
+
+
+def test_the_newest_observation_is_still_the_newest(collecting, now):
+    post(collecting, seen(minutes(now, 20), memory=3072), now)
+    post(collecting, seen(now, memory=1024), now)
+    row = SessionObservation.objects.get()
+    assert row.observed_resources["used_memory_mb"] == 1024
+    assert row.peak_resources["used_memory_mb"] == 3072
+    post(collecting, seen(now + timedelta(seconds=1), memory=3073), now)
+    assert SessionObservation.objects.get().peak_resources is None
+
+
+def test_an_older_peak_is_kept_as_it_came(collecting, active_definition, now):
+    post(collecting, seen(now, memory=1024), now)
+    body = seen(minutes(now, 20), memory=3072)
+    record_observation(session_id=collecting.pk, body=body, actor=CONTROLLER, now=now, text=json.dumps(body))
+    assert SessionObservation.objects.get().peak_resources == body
+
+
+def test_without_what_was_used_it_is_the_peak_of_what_was_allocated(collecting, active_definition, now):
+    post(collecting, seen(minutes(now, 20), memory=None), now)
+    smaller = {**seen(now, memory=None), "total_memory_mb": 1024}
+    post(collecting, smaller, now)
+    found = drivers_of(evidence_of(active_definition, now=now))
+    assert SessionObservation.objects.get().peak_resources["total_memory_mb"] == 3584
+    assert (found.value, found.nodes_total) == (350, 300)
+
+
+def test_the_largest_of_a_node_is_that_of_the_peak(collecting, active_definition, now):
+    post(collecting, seen(minutes(now, 20), memory=3072), now)
+    post(collecting, seen(now, memory=1024), now)
+    node = node_aggregates(evidence_of(active_definition, now=now))[0]
+    assert (node.sessions, node.largest.memory, node.latest.memory) == (1, 100, 34)
+
+
+def test_nodes_of_another_moment_are_called_so(collecting, active_definition, client, viewer, now):
+    post(collecting, seen(minutes(now, 20), memory=3072), now)
+    post(collecting, seen(now, memory=1024), now)
+    client.force_login(viewer)
+    here = reverse("definition_review", args=[active_definition.pk])
+    note = "The nodes are of another moment, when they had 1.02 GB together."
+    assert note not in client.get(here).content.decode()
+    SessionObservation.objects.update(peak_resources=None)  # as it was before they were kept
+    assert note in client.get(here).content.decode()

@@ -1,0 +1,472 @@
+"""Port drift: found, held back, reviewed, acknowledged, resolved."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletSession
+from lcm.services.session_reports import report_failure
+from lcm.services.sessions import transition_session, transition_sessions
+from lcm.web.attention import FleetSnapshot
+from observations.models import DriftReview, ReviewState, SessionObservation
+from observations.pages.attention_items import observation_attention_items
+from observations.services.drift_reviews import acknowledge_drift, reopen_drift
+from observations.signals import port_drift_detected
+from scheduling.coordination.coordinator import coordinator
+from scheduling.models import Pool, PortAllocation, Reservation, ReservationPart, Slot
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.port_allocation import LEAK_HOLD, choose_ports, taken_ports
+from tests.support.observed_labs import HOUR, finish, lived, on_slot, post, seen
+
+PLAN = {"r1_serial": 5041, "host_pat": 2022}
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def lab(running):
+    """A running session on a slot with its two ports."""
+    on_slot(running, ports=PLAN)
+    return running
+
+
+@pytest.fixture
+def neighbour(active_definition, project, operator, now):
+    """Another session on the same slot."""
+    session = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    on_slot(session, ports={"r1_serial": 5047})
+    return session
+
+
+def drift_of(session):
+    return [(item["kind"], item["name"]) for item in SessionObservation.objects.get(session=session).drift]
+
+
+def leaked():
+    return dict(PortAllocation.objects.filter(leaked=True).values_list("port", "name"))
+
+
+def test_ports_as_planned_are_no_drift(lab, now):
+    recorded = post(lab, seen(now, ports=PLAN), now)
+    assert not recorded.drift
+    assert not lab.port_drift_detected
+    assert not DriftReview.objects.exists()
+
+
+def test_drift_is_told_on_the_session_in_the_log_and_by_a_signal(lab, now):
+    heard = []
+
+    def hear(sender, drift, **kwargs):
+        heard.append([item.kind for item in drift])
+
+    port_drift_detected.connect(hear)
+    try:
+        recorded = post(lab, seen(now, ports={"r1_serial": 5999, "r9_vnc": 6001}), now)
+    finally:
+        port_drift_detected.disconnect(hear)
+    assert lab.port_drift_detected
+    assert [item["kind"] for item in recorded.to_json()["drift"]] == ["extra", "changed", "missing"]
+    assert heard == [["extra", "changed", "missing"]]
+    entry = ChangeLog.objects.get(event="port_drift_detected")
+    assert entry.message == "Port drift found: 1 extra, 1 changed, 1 missing"
+
+
+@pytest.mark.parametrize(
+    ("allocated", "observed", "kinds"),
+    [({}, {"a": 5000}, ["extra"]), ({"a": 5000}, {}, ["missing"]), ({}, {}, [])],
+)
+def test_either_side_may_be_empty(allocated, observed, kinds, running, now):
+    on_slot(running, ports=allocated)
+    post(running, seen(now, ports=observed), now)
+    assert [kind for kind, _ in drift_of(running)] == kinds
+
+
+def test_ports_that_could_not_be_read_say_nothing(lab, now):
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    post(lab, seen(now, ports=None), now)
+    assert lab.port_drift_detected
+    assert leaked() == {6001: "r9_vnc"}
+
+
+PARTLY = ("observed_ports",)
+
+
+def test_ports_that_were_not_read_are_neither_missing_nor_free(lab, now):
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    post(lab, seen(now, ports={"r1_serial": 5999}, incomplete=PARTLY), now)
+    assert drift_of(lab) == [("extra", "r9_vnc"), ("changed", "r1_serial")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+    post(lab, seen(now + MINUTE, ports={"r1_serial": 5041}, incomplete=PARTLY), now + MINUTE)
+    assert drift_of(lab) == [("extra", "r9_vnc")]
+    assert leaked() == {5999: "r1_serial", 6001: "r9_vnc"}
+
+
+def test_ports_that_were_not_read_do_not_resolve_a_review(lab, now):
+    post(lab, seen(now - 3 * MINUTE, ports={**PLAN, "r9_vnc": 6001}), now)
+    for ago in (2 * MINUTE, MINUTE):
+        post(lab, seen(now - ago, ports=PLAN, incomplete=PARTLY), now)
+    review = DriftReview.objects.get()
+    assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
+    assert lab.port_drift_detected
+
+
+def test_a_leaked_port_is_not_given_out_until_it_is_seen_free(lab, now):
+    pool = Pool.objects.get(name=lab.pool)
+    first = pool.first_port
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": first}), now)
+    slot = PortAllocation.objects.get(leaked=True).slot_id
+    assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first + 1]
+    post(lab, seen(now, ports=PLAN), now)
+    assert choose_ports(pool, taken_ports([slot])[slot], 1) == [first]
+    assert (lab.port_drift_detected, lab.port_drift_open) == (True, False)
+    assert ChangeLog.objects.filter(event="port_drift_cleared").count() == 1
+
+
+def test_a_port_that_moved_is_held_at_its_new_place_as_well(lab, now):
+    post(lab, seen(now, ports={"r1_serial": 5999, "host_pat": 2022}), now)
+    assert leaked() == {5999: "r1_serial"}
+    assert PortAllocation.objects.filter(port=5041, leaked=False).exists()
+
+
+def test_with_the_lab_its_leaked_ports_are_gone(collecting, now):
+    on_slot(collecting, ports=PLAN)
+    post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    assert leaked()
+    finish(collecting, now)
+    assert not PortAllocation.objects.exists()
+
+
+@pytest.fixture
+def stuck(collecting, now):
+    """A session whose lab leaks a port and could not be taken down."""
+    on_slot(collecting, ports=PLAN)
+    post(collecting, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    transition_session(session=collecting, to=SessionStatus.STOPPING, actor=SYSTEM, now=now)
+    return collecting
+
+
+def fail(session, now, *, lab_is_gone):
+    report_failure(session=session, reason="no answer", lab_is_gone=lab_is_gone, actor=SYSTEM, now=now)
+
+
+def test_a_lab_that_may_still_be_there_keeps_all_its_ports(stuck, now):
+    fail(stuck, now, lab_is_gone=False)
+    assert leaked() == {name: port for port, name in [*PLAN.items(), ("r9_vnc", 6001)]}
+    assert not PortAllocation.objects.exclude(session=None).exists()
+
+
+def test_the_next_look_at_the_worker_confirms_or_frees_them(stuck, now):
+    slot = Slot.objects.get()
+    fail(stuck, now, lab_is_gone=False)
+    still = [{"port": 5041, "name": "campus r1 serial:5041"}]
+    later = now + LEAK_HOLD
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=still, looked_seconds_ago=0)
+    assert leaked() == {5041: "r1_serial"}
+    record_heartbeat(slot=slot, actor=SYSTEM, now=later, leaked_ports=[], looked_seconds_ago=0)
+    assert not leaked()
+
+
+def test_a_lab_whose_end_nobody_reported_keeps_all_its_ports_too(stuck, now):
+    later = now + timedelta(hours=1)
+    coordinator.process_handler("finish-stopping", lambda: later)
+    stuck.refresh_from_db()
+    assert stuck.status == SessionStatus.FAILED
+    assert sorted(leaked()) == sorted([*PLAN.values(), 6001])
+
+
+def test_a_lab_that_failed_and_is_gone_leaves_no_port(stuck, now):
+    fail(stuck, now, lab_is_gone=True)
+    assert not PortAllocation.objects.exists()
+
+
+def test_a_port_of_a_neighbour_is_a_conflict(lab, neighbour, now):
+    recorded = post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(neighbour.pk))]
+    assert not leaked()
+
+
+def end(session, now):
+    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=session, to=step, actor=SYSTEM, now=now)
+
+
+def test_a_port_in_conflict_is_not_given_out_when_the_session_it_was_given_to_ends(lab, neighbour, now):
+    pool, slot = Pool.objects.get(name=lab.pool), Slot.objects.get()
+    first = pool.first_port
+    PortAllocation.objects.filter(session=neighbour).update(port=first)
+    post(lab, seen(now - MINUTE, ports={**PLAN, "r9_vnc": first}), now)
+    assert drift_of(lab) == [("conflict", "r9_vnc")]
+    end(neighbour, now)
+    held = PortAllocation.objects.get(port=first)
+    assert (held.session_id, held.name, held.leaked) == (lab.pk, "r9_vnc", True)
+    assert choose_ports(pool, taken_ports([slot.pk])[slot.pk], 1) == [first + 1]
+    post(lab, seen(now, ports=PLAN), now)
+    assert choose_ports(pool, taken_ports([slot.pk])[slot.pk], 1) == [first]
+
+
+def test_other_ports_of_a_session_that_ends_are_free(lab, neighbour, now):
+    PortAllocation.objects.create(slot=Slot.objects.get(), session=neighbour, name="host_pat", port=5048)
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    end(neighbour, now)
+    assert not PortAllocation.objects.filter(port=5048).exists()
+    end(lab, now)
+    assert not PortAllocation.objects.exists()
+
+
+def test_with_both_sessions_a_port_in_conflict_is_free(lab, neighbour, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    sessions = [lab, neighbour]
+    old = SessionStatus.RUNNING
+    for step in (SessionStatus.COLLECTING, SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_sessions(sessions=sessions, old=old, to=step, actor=SYSTEM, now=now)
+        old = step
+    assert not PortAllocation.objects.exists()
+
+
+LEAKING = {**PLAN, "r9_vnc": 6001}
+ALSO_LEAKING = {"r1_serial": 5047, "r9_vnc": 6001}
+
+
+@pytest.fixture
+def both_leak(lab, neighbour, now):
+    """Two labs on one worker that show the same port, which nobody was given."""
+    for session, ports in ((lab, LEAKING), (neighbour, ALSO_LEAKING), (lab, LEAKING)):
+        now += MINUTE
+        post(session, seen(now, ports=ports), now)
+    assert drift_of(lab) == [("conflict", "r9_vnc")]
+    return lab, neighbour
+
+
+def holder_of(port):
+    return PortAllocation.objects.filter(port=port, leaked=True).values_list("session_id", flat=True).first()
+
+
+def test_a_leaked_port_that_two_labs_show_stays_held(both_leak):
+    assert leaked() == {6001: "r9_vnc"}
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_shows_it_no_more(both_leak, now):
+    lab, neighbour = both_leak
+    post(lab, seen(now + HOUR, ports=PLAN), now + HOUR)
+    assert holder_of(6001) == neighbour.pk
+    post(neighbour, seen(now + HOUR, ports={"r1_serial": 5047}), now + HOUR)
+    assert not leaked()
+
+
+def test_a_leaked_port_is_held_for_the_other_lab_when_one_is_gone(both_leak, now):
+    lab, neighbour = both_leak
+    transition_session(session=lab, to=SessionStatus.COLLECTING, actor=SYSTEM, now=now)
+    finish(lab, now)
+    assert holder_of(6001) == neighbour.pk
+
+
+def test_the_neighbour_learns_of_the_conflict_with_its_own_observation(lab, neighbour, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    recorded = post(neighbour, seen(now, ports={"r1_serial": 5047}), now)
+    assert [(item.kind, item.other) for item in recorded.drift] == [("conflict", str(lab.pk))]
+
+
+def test_sessions_on_other_workers_or_of_other_times_do_not_conflict(lab, neighbour, collecting, now):
+    on_slot(collecting, number=2, ports={})
+    assert post(collecting, seen(now, ports={"r9_vnc": 5047}), now).drift[0].kind == "extra"
+    end(neighbour, now)
+    assert post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now).drift[0].kind == "extra"
+
+
+def test_what_a_lab_that_is_gone_had_leaked_is_no_conflict(lab, neighbour, now):
+    post(neighbour, seen(now - MINUTE, ports={"r1_serial": 5047, "r8_vnc": 6001}), now)
+    end(neighbour, now)
+    assert LabletSession.objects.get(pk=neighbour.pk).port_drift_detected
+    shown = post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    assert [(item.kind, item.observed) for item in shown.drift] == [("extra", 6001)]
+
+
+def test_a_conflict_needs_someone_and_cannot_be_acknowledged(lab, neighbour, as_admin, now):
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 5047}), now)
+    review = DriftReview.objects.get(kind="conflict")
+    with pytest.raises(StateConflict, match="two sessions"):
+        acknowledge_drift(review=review, reason="fine", until=None, actor=as_admin, now=now)
+    needs = list(observation_attention_items(FleetSnapshot(now)))
+    assert [(need.tone, need.text) for need in needs] == [("bad", "Port conflict: **r9_vnc** of campus")]
+
+
+def test_a_line_about_drift_leads_to_what_it_counts(lab, neighbour, client, viewer, now):
+
+    post(lab, seen(now, ports={"r1_serial": 5041, "r9_vnc": 5047, "r8_vnc": 6001}), now)
+    client.force_login(viewer)
+    needs = list(observation_attention_items(FleetSnapshot(now)))
+    found = [[row.kind for row in client.get(need.url).context["rows"].rows] for need in needs]
+    assert [sorted(kinds) for kinds in found] == [["conflict"], ["extra", "missing"]]
+    assert (needs[1].text, needs[1].more) == ("**2 open port deviations**", "1 leaked, 1 missing")
+    assert "Kind: Leaked" in client.get(needs[1].url).content.decode()
+
+
+# --- on several workers ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def apart(running):
+    """A session with r1 on one worker and host on another, each with a port there."""
+    second = on_slot(running, number=2, ports={"host_pat": 5047})
+    first = on_slot(running, ports={"r1_serial": 5041})
+    Reservation.objects.update(spread=True)
+    claim = Reservation.objects.get()
+    for slot, kernels in ((first, ["r1", "r2"]), (second, ["host"])):
+        ReservationPart.objects.create(
+            reservation=claim, slot=slot, kernels=kernels, cpu_cores=2, memory_gb=1, storage_gb=1
+        )
+    return running
+
+
+APART = {"r1_serial": 5041, "host_pat": 5047}
+
+
+def test_a_session_that_is_spread_has_its_ports_where_its_nodes_are(apart, neighbour, now):
+    """The neighbour on the first worker has the number that host has on the second."""
+    assert not post(apart, seen(now, ports=APART), now).drift
+    assert not post(neighbour, seen(now, ports={"r1_serial": 5047}), now).drift
+
+
+def test_what_it_leaks_is_held_where_the_node_is(apart, neighbour, now):
+    post(apart, seen(now, ports={**APART, "host_vnc": 6001}), now)
+    held = PortAllocation.objects.get(leaked=True)
+    assert (held.slot.number, held.port, drift_of(apart)) == (2, 6001, [("extra", "host_vnc")])
+    post(neighbour, seen(now, ports={"r1_serial": 5047, "r9_vnc": 6001}), now)
+    assert drift_of(neighbour) == [("extra", "r9_vnc")]
+    post(apart, seen(now + MINUTE, ports=APART), now + MINUTE)
+    assert PortAllocation.objects.get(leaked=True).slot.number == 1
+
+
+def test_what_it_shows_of_a_neighbour_that_ends_is_held_where_the_node_is(apart, neighbour, now):
+    """The number the neighbour has on the first worker is another port on the second."""
+    post(apart, seen(now, ports={**APART, "r1_vnc": 5047}), now)
+    assert drift_of(apart) == [("conflict", "r1_vnc")]
+    end(neighbour, now)
+    held = PortAllocation.objects.get(leaked=True)
+    assert (held.slot.number, held.port, held.session_id) == (1, 5047, apart.pk)
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def review(lab, now):
+    """An open review of one leaked port."""
+    post(lab, seen(now - HOUR, ports={**PLAN, "r9_vnc": 6001}), now)
+    return DriftReview.objects.get()
+
+
+def acknowledge(review, as_admin, now, **changes):
+    asked = {"reason": "known in CML 2.7", "until": None, "now": now, **changes}
+    return acknowledge_drift(review=review, actor=as_admin, **asked)
+
+
+def test_the_same_drift_in_more_sessions_is_one_review(review, active_definition, project, operator, now):
+    other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+    on_slot(other, number=2, ports={"r1_serial": 5050, "host_pat": 2023})
+    body = {"r1_serial": 5050, "host_pat": 2023, "r9_vnc": 6100}
+    post(other, seen(now, ports=body), now)
+    post(other, seen(now + MINUTE, ports=body), now + MINUTE)
+    review.refresh_from_db()
+    assert (review.sessions, review.last_session_id) == (2, other.pk)
+
+
+def test_an_acknowledgement_holds_for_thirty_days_and_then_is_open_again(review, as_admin, now):
+    acknowledge(review, as_admin, now)
+    assert review.state_at(now) == ReviewState.ACKNOWLEDGED
+    assert review.acknowledged_until == now + timedelta(days=30)
+    assert review.state_at(now + timedelta(days=30)) == ReviewState.OPEN
+    assert not list(observation_attention_items(FleetSnapshot(now)))
+    later = list(observation_attention_items(FleetSnapshot(now + timedelta(days=31))))
+    assert [need.text for need in later] == ["**1 open port deviation**"]
+
+
+@pytest.mark.parametrize("days", [0, -1, 91])
+def test_an_acknowledgement_ends_within_ninety_days(days, review, as_admin, now):
+    with pytest.raises(InvalidInput, match="90 days"):
+        acknowledge(review, as_admin, now, until=now + timedelta(days=days))
+
+
+def test_an_acknowledgement_needs_a_reason(review, as_admin, now):
+    with pytest.raises(InvalidInput, match="why"):
+        acknowledge(review, as_admin, now, reason="  ")
+
+
+def test_drift_that_changed_is_open(review, lab, as_admin, now):
+    acknowledge(review, as_admin, now)
+    post(lab, seen(now, ports={"r1_serial": 5041, "host_pat": 9999}), now)
+    states = {row.name: row.state_at(now) for row in DriftReview.objects.all()}
+    assert states == {"r9_vnc": ReviewState.ACKNOWLEDGED, "host_pat": ReviewState.OPEN}
+
+
+def test_an_acknowledgement_survives_being_seen_again(review, lab, as_admin, now):
+    acknowledge(review, as_admin, now)
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.ACKNOWLEDGED
+
+
+def test_it_can_be_opened_again_by_hand(review, as_admin, now):
+    acknowledge(review, as_admin, now)
+    assert reopen_drift(review=review, reason="mistake", actor=as_admin, now=now).state == ReviewState.OPEN
+    with pytest.raises(StateConflict, match="not acknowledged"):
+        reopen_drift(review=review, reason="mistake", actor=as_admin, now=now)
+
+
+def test_two_clean_observations_resolve_it(review, lab, now):
+    post(lab, seen(now - 2 * MINUTE, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.OPEN
+    post(lab, seen(now - MINUTE, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.RESOLVED
+    post(lab, seen(now, ports={**PLAN, "r9_vnc": 6001}), now)
+    review.refresh_from_db()
+    assert (review.state, review.clean_streak) == (ReviewState.OPEN, 0)
+
+
+def test_other_labs_do_not_resolve_what_a_running_one_still_shows(
+    review, lab, active_definition, project, operator, now
+):
+    for number in (2, 3):
+        other = lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING)
+        on_slot(other, number=number, ports=PLAN)
+        post(other, seen(now, ports=PLAN), now)
+    review.refresh_from_db()
+    assert review.state == ReviewState.OPEN
+    LabletSession.objects.filter(pk=lab.pk).update(status=SessionStatus.TERMINATED)
+    for minute in (1, 2):
+        post(other, seen(now + minute * MINUTE, ports=PLAN), now + 2 * MINUTE)
+    review.refresh_from_db()
+    assert review.state == ReviewState.RESOLVED
+
+
+def test_many_deviations_are_noted_in_as_many_queries_as_two(lab, now):
+    """Seen, seen with other numbers, seen clean, resolved."""
+
+    def story(count, begin):
+        first, other = ({f"p{n}": port + n for n in range(count)} for port in (6001, 7001))
+        queries = []
+        for minute, ports in enumerate((first, other, {}, {})):
+            at = begin + minute * MINUTE
+            with CaptureQueriesContext(connection) as captured:
+                post(lab, seen(at, ports={**PLAN, **ports}), at)
+            queries.append(len(captured))
+        return queries
+
+    few = story(2, now)
+    assert set(DriftReview.objects.values_list("state", flat=True)) == {ReviewState.RESOLVED}
+    DriftReview.objects.all().delete()
+    assert story(40, now + HOUR) == few
+    assert set(DriftReview.objects.values_list("state", "sessions")) == {(ReviewState.RESOLVED, 1)}
+    assert DriftReview.objects.get(name="p39").example["observed"] == 7040
+
+
+def test_what_is_resolved_cannot_be_acknowledged(review, as_admin, now):
+    DriftReview.objects.update(state=ReviewState.RESOLVED)
+    with pytest.raises(StateConflict, match="resolved"):
+        acknowledge(review, as_admin, now)

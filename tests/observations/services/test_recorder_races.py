@@ -1,0 +1,258 @@
+"""Observations that come at the same moment."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from random import Random
+from threading import Event
+
+import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletDefinition, LabletSession
+from lcm.services.definitions import revert_definition
+from lcm.services.sessions import transition_session
+from observations.models import DefinitionAssessment, DriftReview, SessionObservation
+from observations.services.aggregates import rebuild_definition
+from observations.services.observation_recorder import record_observation
+from observations.services.requests import request_observation
+from observations.services.requirement_preview import RequirementChoice
+from scheduling.models import PortAllocation, Slot
+from tests.support.observed_labs import CONTROLLER, apply, lived, on_slot, post, seen
+
+pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
+TOO_MUCH_CPU = {"cpu": "2.00", "memory": 3000, "storage": 6500}
+
+
+def in_a_thread(threads, work):
+    """Whatever it returns, from a connection of its own."""
+
+    def run():
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    return threads.submit(run)
+
+
+@contextmanager
+def locked(slot):
+    """Whoever wants the slot waits until the block ends."""
+    has_it, let_go = Event(), Event()
+
+    def hold():
+        with transaction.atomic():
+            list(Slot.objects.select_for_update().filter(pk=slot.pk))
+            has_it.set()
+            let_go.wait(30)
+
+    with ThreadPoolExecutor(1) as threads:
+        holding = in_a_thread(threads, hold)
+        try:
+            assert has_it.wait(10)
+            yield
+        finally:
+            let_go.set()
+        holding.result(10)
+
+
+def wait_until_someone_waits(count=1):
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    for _ in range(400):
+        with connection.cursor() as cursor:
+            cursor.execute(waiting + " AND datname = current_database()")
+            if cursor.fetchone()[0] >= count:
+                return
+        time.sleep(0.05)
+    raise AssertionError("nobody waits")
+
+
+def test_the_same_observation_sent_by_two_at_once_counts_once(collecting, now, at_once):
+    body = seen(now)
+    results = at_once(
+        *(lambda: post(LabletSession.objects.get(pk=collecting.pk), body, now) for _ in range(4))
+    )
+    assert sorted(result.was_new for result in results) == [False, False, False, True]
+    assert LabletSession.objects.get(pk=collecting.pk).observation_count == 1
+
+
+def test_sessions_of_one_definition_are_all_counted(active_definition, project, operator, now, at_once):
+    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(8)]
+    work = [
+        lambda session=session, index=index: post(session, seen(now, cpu=f"{1 + index / 10:.2f}"), now)
+        for index, session in enumerate(sessions)
+    ]
+    results = at_once(*work)
+    assert all(result.was_new for result in results), results
+    assert SessionObservation.objects.count() == 8
+    assert DefinitionAssessment.objects.get(definition=active_definition).n == 8
+    active_definition.refresh_from_db()
+    assert rebuild_definition(definition=active_definition, now=now, check=True) == []
+
+
+def test_the_same_drift_seen_at_once_is_one_review_and_a_port_is_held_once(
+    active_definition, project, operator, now, at_once
+):
+    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(3)]
+    for session in sessions:
+        on_slot(session, ports={})
+    results = at_once(*(lambda s=s: post(s, seen(now, ports={"r9_vnc": 6001}), now) for s in sessions))
+    assert all(result.was_new for result in results), results
+    assert PortAllocation.objects.filter(leaked=True, port=6001).count() == 1
+    assert DriftReview.objects.filter(kind="extra").count() == 1
+
+
+@pytest.mark.parametrize("apart", [20, 0], ids=["ports of their own", "the same ports"])
+def test_labs_that_drift_at_once_do_not_wait_for_each_other_in_a_circle(
+    apart, active_definition, project, operator, now, at_once
+):
+    """Eight on three workers, each seen twelve times with other ports: leaked, free, in conflict, clean."""
+    labs = [
+        lived(active_definition, project, operator, ended=now, until=SessionStatus.RUNNING) for _ in range(8)
+    ]
+    workers = [on_slot(lab, number=index % 3 + 1, ports={}) for index, lab in enumerate(labs)]
+    later = now + timedelta(seconds=20)
+
+    def story(index):
+        chance = Random(index)
+        for second in range(12):
+            names = chance.sample(range(12), chance.randint(0, 8))
+            ports = {f"p{name}": 6000 + apart * index + name for name in names}
+            post(labs[index], seen(now + timedelta(seconds=second), ports=ports), later)
+        return "done"
+
+    assert at_once(*(partial(story, index) for index in range(8))) == ["done"] * 8
+    assert {lab.observation_count for lab in labs} == {12}
+    last = {each.session_id: each.observed_ports for each in SessionObservation.objects.all()}
+    shown = {
+        (worker.pk, port) for lab, worker in zip(labs, workers, strict=True) for port in last[lab.pk].values()
+    }
+    assert shown <= set(PortAllocation.objects.values_list("slot_id", "port"))
+    # What was handed to a lab that was looked at in the same moment is given back by its next observation.
+    for lab in labs:
+        post(lab, seen(later, ports=last[lab.pk]), later)
+    assert shown == set(PortAllocation.objects.values_list("slot_id", "port"))
+
+
+def test_a_port_seen_in_use_while_its_session_ends_stays_taken(active_definition, project, operator, now):
+    lab, other = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    slot = on_slot(lab, ports={})
+    on_slot(other, ports={"r1_serial": 5047})
+    move(other, SessionStatus.STOPPING, now)
+    with ThreadPoolExecutor(2) as threads:
+        with locked(slot):
+            posted = in_a_thread(threads, lambda: post(lab, seen(now, ports={"r9_vnc": 5047}), now))
+            ended = in_a_thread(threads, lambda: move(other, SessionStatus.TERMINATED, now))
+            wait_until_someone_waits(2)
+        assert posted.result(30).was_new
+        ended.result(30)
+    held = PortAllocation.objects.get()
+    assert (held.port, held.session_id, held.leaked) == (5047, lab.pk, True)
+
+
+def move(session, to, now):
+    transition_session(session=LabletSession.objects.get(pk=session.pk), to=to, actor=SYSTEM, now=now)
+
+
+def events(name):
+    return ChangeLog.objects.filter(event=name).count()
+
+
+def test_a_recording_that_waited_is_assessed_by_the_revision_applied_meanwhile(
+    active_definition, project, operator, observed, as_admin, now
+):
+    observed(active_definition, 12, **TOO_MUCH_CPU)
+    late = lived(active_definition, project, operator, ended=now)
+    slot, leaking = on_slot(late, ports={}), seen(now, **TOO_MUCH_CPU, ports={"r9_vnc": 6001})
+    choices = {"cpu_cores": RequirementChoice("recommended")}
+    with ThreadPoolExecutor(1) as threads:
+        with locked(slot):
+            posted = in_a_thread(threads, lambda: post(late, leaking, now))
+            wait_until_someone_waits()
+            assert apply(active_definition, choices, as_admin, now).number == 2
+        assert posted.result(30).was_new
+    kept = DefinitionAssessment.objects.get(definition=active_definition)
+    assert (kept.n, kept.verdict, kept.flags) == (13, "optimized", {})
+    definition = LabletDefinition.objects.get(pk=active_definition.pk)
+    assert not definition.needs_review
+    assert (events("review_raised"), events("review_cleared")) == (1, 1)
+    assert rebuild_definition(definition=definition, now=now, check=True) == []
+
+
+def test_sessions_that_end_together_raise_one_review(
+    active_definition, project, operator, observed, now, at_once
+):
+    observed(active_definition, 9, **TOO_MUCH_CPU)
+    sessions = [lived(active_definition, project, operator, ended=now) for _ in range(6)]
+    results = at_once(*(lambda s=s: post(s, seen(now, **TOO_MUCH_CPU), now) for s in sessions))
+    assert all(result.was_new for result in results), results
+    assert LabletDefinition.objects.get(pk=active_definition.pk).needs_review
+    assert events("review_raised") == 1
+
+
+def test_the_last_two_sessions_of_a_revision_stop_at_once_and_verify_it(
+    active_definition, project, operator, observed, as_admin, now
+):
+    observed(active_definition, 10, **TOO_MUCH_CPU)
+    apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
+    observed(active_definition, 3, **TOO_MUCH_CPU)
+    before = now - timedelta(minutes=1)
+    first, second = (lived(active_definition, project, operator, ended=now) for _ in range(2))
+    for session in (first, second):
+        post(session, seen(before, **TOO_MUCH_CPU), before)
+    revision = active_definition.revisions.get(number=2)
+    assert revision.outcome == "watching"
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            move(first, SessionStatus.STOPPING, now)
+            stopped = in_a_thread(threads, lambda: move(second, SessionStatus.STOPPING, now))
+            wait_until_someone_waits()
+        stopped.result(30)
+    revision.refresh_from_db()
+    assert revision.outcome == "verified"
+
+
+def test_a_revision_that_is_replaced_while_a_session_decides_is_superseded(
+    active_definition, project, operator, observed, as_admin, now
+):
+    """Both change the definition and the revision; neither waits for the other in a circle."""
+    observed(active_definition, 10, **TOO_MUCH_CPU)
+    apply(active_definition, {"cpu_cores": RequirementChoice("recommended")}, as_admin, now)
+    too_little = {**TOO_MUCH_CPU, "cpu": "2.70"}
+    observed(active_definition, 1, **too_little)
+    second = lived(active_definition, project, operator, ended=now)
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            LabletDefinition.objects.select_for_update().get(pk=active_definition.pk)
+            posted = in_a_thread(threads, lambda: post(second, seen(now, **too_little), now))
+            wait_until_someone_waits()
+            revert_definition(
+                definition=active_definition, number=1, based_on=2, reason="slow", actor=as_admin, now=now
+            )
+        assert posted.result(30).was_new
+    assert active_definition.revisions.get(number=2).outcome == "superseded"
+
+
+def test_a_post_goes_to_the_database_three_times(active_definition, project, operator, observed, now):
+    observed(active_definition, 1)
+    session = lived(active_definition, project, operator, ended=now)
+    body = seen(now)
+    with CaptureQueriesContext(connection) as queries:
+        record_observation(session_id=session.pk, body=body, actor=CONTROLLER, now=now)
+    assert len([each for each in queries if each["sql"] not in ("BEGIN", "COMMIT")]) == 3
+
+
+def test_two_who_ask_at_once_share_a_request(running, as_operator, as_admin, now, at_once):
+    asked = at_once(
+        *(
+            lambda who=who: request_observation(session=running, actor=who, now=now)
+            for who in (as_operator, as_admin)
+        )
+    )
+    assert asked[0].pk == asked[1].pk

@@ -1,0 +1,93 @@
+"""Asking for an observation now."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.errors import StateConflict
+from lcm.domain.lifecycle import SessionStatus
+from lcm.events.signals import observation_requested
+from lcm.models import ChangeLog
+from observations.models import ObservationRequest, RequestState
+from observations.selectors.requests import open_requests
+from observations.services.observation_validation import CLOCK_SKEW
+from observations.services.requests import request_observation
+from tests.support.observed_labs import post, seen
+
+SECOND = timedelta(seconds=1)
+
+
+def ask(session, actor, now):
+    return request_observation(session=session, actor=actor, now=now)
+
+
+def test_a_request_is_open_until_its_answer_comes(running, as_operator, now):
+    made = ask(running, as_operator, now)
+    assert (made.state_at(now), made.actor) == (RequestState.OPEN, "otto")
+    assert open_requests([running.pk]) == {running.pk: now}
+    post(running, seen(now + timedelta(seconds=5)), now + timedelta(seconds=6))
+    made.refresh_from_db()
+    assert (made.state, made.answered_at) == (RequestState.ANSWERED, now + timedelta(seconds=6))
+    assert open_requests([running.pk]) == {}
+
+
+def test_an_observation_made_before_the_request_does_not_answer_it(running, as_operator, now):
+    made = ask(running, as_operator, now)
+    post(running, seen(now - timedelta(minutes=30)), now + timedelta(seconds=1))
+    made.refresh_from_db()
+    assert (made.state, open_requests([running.pk])) == (RequestState.OPEN, {running.pk: now})
+    post(running, seen(now + timedelta(seconds=2)), now + timedelta(seconds=3))
+    made.refresh_from_db()
+    assert made.state == RequestState.ANSWERED
+
+
+@pytest.mark.parametrize(("behind", "state"), [(CLOCK_SKEW, "answered"), (CLOCK_SKEW + SECOND, "open")])
+def test_the_clock_of_a_controller_may_be_behind_a_little(behind, state, running, as_operator, now):
+    made = ask(running, as_operator, now)
+    post(running, seen(now - behind), now + SECOND)
+    made.refresh_from_db()
+    assert made.state == state
+
+
+def test_a_second_request_returns_the_open_one(running, as_operator, as_admin, now):
+    first, second = ask(running, as_operator, now), ask(running, as_admin, now + timedelta(seconds=30))
+    assert (first.pk, ObservationRequest.objects.count()) == (second.pk, 1)
+
+
+def test_it_times_out_and_can_be_asked_for_again(running, as_operator, now):
+    first = ask(running, as_operator, now)
+    later = now + timedelta(seconds=120)
+    assert first.state_at(later) == RequestState.TIMED_OUT
+    second = ask(running, as_operator, later)
+    first.refresh_from_db()
+    assert (second.pk != first.pk, first.state) == (True, RequestState.TIMED_OUT)
+
+
+def test_controllers_are_not_told_of_a_request_that_timed_out(running, as_operator, now, time_machine):
+    made = ask(running, as_operator, now)
+    time_machine.move_to(made.expires_at - SECOND, tick=False)
+    assert open_requests([running.pk]) == {running.pk: now}
+    time_machine.move_to(made.expires_at, tick=False)
+    assert open_requests([running.pk]) == {}
+
+
+def test_controllers_and_the_log_hear_of_it(running, as_operator, now):
+    heard = []
+
+    def hear(sender, session, **kwargs):
+        heard.append(session.pk)
+
+    observation_requested.connect(hear)
+    try:
+        ask(running, as_operator, now)
+    finally:
+        observation_requested.disconnect(hear)
+    assert heard == [running.pk]
+    assert ChangeLog.objects.filter(event="observation_requested", actor="otto").exists()
+
+
+@pytest.mark.parametrize("status", sorted(set(SessionStatus) - {"RUNNING"}))
+def test_only_running_sessions_can_be_observed(status, session_in, as_operator, now):
+    with pytest.raises(StateConflict, match="only a running session"):
+        ask(session_in(status), as_operator, now)
+    assert not ObservationRequest.objects.exists()

@@ -1,0 +1,290 @@
+"""Pools and ticks over the API."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from django.utils import timezone
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InUse
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog
+from lcm.services.sessions import transition_session
+from scheduling.capacity.runtimes.base import ORPHAN_GRACE
+from scheduling.models import (
+    AttemptOutcome,
+    LaunchAttempt,
+    Phase,
+    Pool,
+    Reservation,
+    Slot,
+    SlotState,
+    TickRun,
+)
+from scheduling.services import pools, reservations
+from tests.support.capacity_setup import SIZE, make_slot, put_on, reserve
+
+POOLS = "/api/pools/"
+
+
+def names(client, **query):
+    return [row["name"] for row in client.get(POOLS, query).json()["results"]]
+
+
+def test_a_pool_shows_policy_use_and_demand(api, viewer, pool, now):
+    put_on(make_slot(pool, 1), reserve(pool, now), now)
+    make_slot(pool, 2, SlotState.BOOTING)
+    reserve(pool, now - timedelta(minutes=4))
+    body = api(viewer).get(f"{POOLS}{pool.pk}/").json()
+    shown = ("name", "state", "ready", "occupied", "leases", "lease_limit", "waiting", "max_slots")
+    assert {name: body[name] for name in shown} == {
+        "name": "cml-eu",
+        "state": "enabled",
+        "ready": 1,
+        "occupied": 2,
+        "leases": 1,
+        "lease_limit": 10,
+        "waiting": 1,
+        "max_slots": 6,
+    }
+    assert body["oldest"] == (now - timedelta(minutes=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_pools_are_filtered_by_state(api, viewer, pool, other_pool, now):
+    Pool.objects.filter(pk=pool.pk).update(backoff_until=now + timedelta(minutes=5))
+    client = api(viewer)
+    assert names(client) == ["cml-eu", "cml-us"]
+    assert names(client, state="backing off") == ["cml-eu"]
+    assert names(client, q="us") == ["cml-us"]
+    assert client.get(POOLS, {"state": "asleep"}).status_code == 400
+
+
+def test_a_pool_is_made(api, admin, db):
+    asked = {"name": "gpu-lab", "system": "gpu", "max_slots": 3, "runtime_settings": {"boot_seconds": 9}}
+    answer = api(admin).post(POOLS, asked)
+    assert answer.status_code == 201
+    body = answer.json()
+    assert (body["name"], body["runtime"], body["max_slots"], body["ready"]) == ("gpu-lab", "simulated", 3, 0)
+    assert ChangeLog.objects.get(event="pool_created").object_id == body["id"]
+
+
+def test_the_same_request_twice_makes_one_pool(api, admin, db):
+    client = api(admin)
+    asked = {"name": "gpu-lab"}
+    first = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
+    again = client.post(POOLS, asked, headers={"Idempotency-Key": "k"})
+    assert first.json() == again.json()
+    assert Pool.objects.count() == 1
+
+
+WRONG = [
+    ({"name": "cml-eu"}, "name", "already exists"),
+    ({"name": "Not A Slug"}, "name", "letters"),
+    ({}, "name", "required"),
+    ({"name": "new", "min_slots": 9, "max_slots": 2}, "__all__", "The minimum cannot exceed the maximum"),
+    ({"name": "new", "min_slots": -1}, "min_slots", "greater than or equal to 0"),
+    ({"name": "new", "max_slots": 10**30}, "max_slots", "less than or equal to 20000"),
+    ({"name": "new", "cpu_cores": "lots"}, "cpu_cores", "number"),
+    ({"name": "new", "memory_gb": "-3"}, "memory_gb", "greater than or equal to 0"),
+    ({"name": "new", "memory_gb": "0"}, "__all__", "A slot needs CPU and memory."),
+    ({"name": "new", "runtime": "docker"}, "runtime", "There is no runtime “docker”"),
+    (
+        {"name": "new", "runtime_settings": {"boot_second": 1}},
+        "runtime_settings.boot_second",
+        "did you mean “boot_seconds”?",
+    ),
+    ({"name": "new", "runtime_settings": [1]}, "runtime_settings", "dictionary"),
+    ({"name": "new", "runtime_settings": {"boot_seconds": -1}}, "runtime_settings.boot_seconds", "from 0"),
+    ({"name": "new", "spot_policy": "sometimes"}, "spot_policy", "not a valid choice"),
+    ({"name": "new", "max_slot": 3}, "max_slot", "This request has no such field."),
+    ({"name": "new", "first_port": 9000}, "__all__", "Ports go from 1024 to 65535"),
+]
+
+
+@pytest.mark.parametrize(("asked", "field", "said"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_bad_input_is_refused_and_stores_nothing(api, admin, pool, asked, field, said):
+    answer = api(admin).post(POOLS, asked)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert said in " ".join(answer.json()["details"][field])
+    assert list(Pool.objects.values_list("name", flat=True)) == ["cml-eu"]
+
+
+def test_a_pool_is_changed(api, admin, pool):
+    Pool.objects.filter(pk=pool.pk).update(stopped_reason="no template")
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", {"max_slots": 9, "reason": "More courses"})
+    assert answer.status_code == 200
+    assert (answer.json()["max_slots"], answer.json()["stopped_reason"]) == (9, "")
+    entry = ChangeLog.objects.get(event="pool_edited")
+    assert (entry.reason, entry.before["max_slots"], entry.after["max_slots"]) == ("More courses", 6, 9)
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"max_slots": 5}])
+def test_what_reaches_far_needs_a_reason(api, admin, pool, change):
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert (answer.status_code, list(answer.json()["details"])) == (400, ["reason"])
+    pool.refresh_from_db()
+    assert (pool.enabled, pool.max_slots) == (True, 6)
+    assert api(admin).patch(f"{POOLS}{pool.pk}/", {**change, "reason": "exams"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"min_slots": 99}, "__all__"),
+        ({"name": "other"}, "name"),
+        ({"runtime": "static"}, "runtime"),
+        ({"stopped_reason": ""}, "stopped_reason"),
+        ({"runtime_settings": {"nonsense": 1}}, "runtime_settings.nonsense"),
+    ],
+)
+def test_a_bad_change_is_refused(api, admin, pool, change, field):
+    answer = api(admin).patch(f"{POOLS}{pool.pk}/", change)
+    assert answer.status_code == 400
+    assert field in answer.json()["details"]
+    pool.refresh_from_db()
+    assert (pool.name, pool.min_slots, pool.runtime_settings) == ("cml-eu", 0, {})
+
+
+def test_ticks_are_listed_and_filtered(api, viewer, pool, other_pool, now):
+    TickRun.objects.create(pool=pool, started_at=now, duration_ms=7, counts={"placed": 2})
+    TickRun.objects.create(pool=other_pool, started_at=now, duration_ms=9, errors={"place": "gone"})
+    client = api(viewer)
+    rows = client.get("/api/ticks/", {"pool": "cml-eu"}).json()["results"]
+    assert [(row["pool"], row["duration_ms"], row["counts"]) for row in rows] == [
+        ("cml-eu", 7, {"placed": 2})
+    ]
+    failed = client.get("/api/ticks/", {"failed": "true"}).json()["results"]
+    assert [row["errors"] for row in failed] == [{"place": "gone"}]
+    assert len(client.get("/api/ticks/", {"failed": "false"}).json()["results"]) == 1
+
+
+def test_a_pool_that_was_used_is_deleted_when_empty_and_its_name_stays_in_history(
+    api, admin, pool, session_in, now, settings
+):
+    session = session_in(SessionStatus.RUNNING)
+    slot = pool.slots.get_or_create(number=1, defaults=SIZE | {"state": SlotState.READY})[0]
+    reserve(pool, now)
+    address = f"{POOLS}{pool.pk}/"
+    assert api(admin).delete(address).json()["details"] == {"reason": ["This field is required."]}
+    refused = api(admin).delete(f"{address}?reason=moved")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    assert refused.json()["details"] == {"slots": 1, "sessions": 1, "reservations": 1}
+    assert "1 slot, 1 session, 1 reservation in use" in refused.json()["message"]
+
+    for status in (SessionStatus.STOPPING, SessionStatus.TERMINATED):
+        transition_session(session=session, to=status, actor=SYSTEM, now=now)
+    pool.reservations.filter(session=None).update(phase=Phase.CANCELLED)
+    Slot.objects.filter(pk=slot.pk).update(state=SlotState.EMPTY)
+    answered = now - ORPHAN_GRACE - timedelta(seconds=settings.CONFIG["RECONCILE_INTERVAL"])
+    lost = slot.attempts.create(
+        token="t", requested_at=now, outcome=AttemptOutcome.LOST, finished_at=answered + timedelta(minutes=1)
+    )
+    refused = api(admin).delete(f"{address}?reason=moved")
+    assert (refused.status_code, refused.json()["code"]) == (409, "in_use")
+    possible = (now + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert refused.json()["details"] == {"lost_launches": 1, "possible_at": possible}
+    assert "1 launch without an answer" in refused.json()["message"]
+    LaunchAttempt.objects.filter(pk=lost.pk).update(finished_at=answered)
+    deleted = api(admin).delete(f"{address}?reason=moved")
+    assert deleted.status_code == 204, deleted.json()
+    assert api(admin).get(address).status_code == 404
+    assert not Reservation.objects.exists()
+    assert api(admin).get(f"/api/lablet-sessions/{session.pk}/").json()["pool"] == pool.name
+    entry = ChangeLog.objects.get(event="pool_deleted")
+    assert (entry.object_label, entry.reason, entry.before["name"]) == (pool.name, "moved", pool.name)
+
+
+def test_a_deletion_that_was_killed_is_continued(pool, now, monkeypatch):
+    for _ in range(5):
+        reserve(pool, now)
+    pool.reservations.update(phase=Phase.CANCELLED)
+    monkeypatch.setattr(pools, "DELETED_AT_ONCE", 2)
+
+    def kill(*args):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pools, "loggable_fields", kill)
+        with pytest.raises(SystemExit):
+            pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+    assert list(Pool.objects.all()) == [pool]
+    assert not Reservation.objects.exists()
+    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+    assert not Pool.objects.exists()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_no_slot_is_launched_while_its_pool_is_deleted(pool, monkeypatch):
+    """The tick changes an empty slot to LAUNCHING; that must wait for the deletion and then find no slot."""
+    make_slot(pool, 1, SlotState.EMPTY)
+    found = []
+
+    def launch():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '200ms'")
+            Slot.objects.filter(state=SlotState.EMPTY).update(state=SlotState.LAUNCHING)
+        except OperationalError as error:
+            found.append(str(error))
+        finally:
+            connections.close_all()
+
+    def counted(*args):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(launch).result(20)
+        return "none"
+
+    monkeypatch.setattr(pools, "count_text", counted)
+    pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=timezone.now())
+    assert "lock timeout" in found[0]
+    assert not Slot.objects.exists()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_the_deletion_of_a_pool_does_not_wait_for_a_slot_that_is_being_changed(pool, now):
+    """The reconciler changes a slot and then its pool; to wait for the slot would be a deadlock."""
+    make_slot(pool, 1, SlotState.EMPTY)
+
+    def delete():
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '3s'")
+            pools.delete_pool(pool=pool, reason="moved", actor=SYSTEM, now=now)
+        finally:
+            connections.close_all()
+
+    with transaction.atomic(), ThreadPoolExecutor(1) as thread:
+        Slot.objects.update(reason="changed")
+        with pytest.raises(InUse, match="1 slot in use"):
+            thread.submit(delete).result(20)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_whose_pool_is_deleted_before_its_commit_gets_409(
+    api, operator, pool, other_pool, session_in, now, monkeypatch
+):
+    waiting = session_in(SessionStatus.PENDING, pool=pool.name)
+    session = {
+        "definition": waiting.definition_id,
+        "project": waiting.project_id,
+        "pool": other_pool.name,
+        "ends_at": now + timedelta(hours=1),
+    }
+
+    def replace(pool):
+        Pool.objects.filter(pk=pool.pk).update(id=uuid4())
+
+    monkeypatch.setattr(reservations, "trigger_tick", replace)
+    for address, body in (
+        ("/api/lablet-sessions/", session),
+        ("/api/reservations/", {"pool": other_pool.name, "holder": "build-7", "resources": {"cpu_cores": 1}}),
+        (f"/api/lablet-sessions/{waiting.pk}/move/", {"pool": other_pool.name, "reason": "closer"}),
+    ):
+        answer = api(operator).post(address, body, format="json")
+        assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict"), answer.json()
+    assert Reservation.objects.get().session == waiting

@@ -1,0 +1,64 @@
+"""A list of capacity costs the same number of queries for three rows and for thirty."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduling.models import LaunchAttempt, TickRun
+from tests.support.capacity_setup import make_slot, pool_named, put_on, reserve
+
+MOST = 12
+LISTS = {
+    "/api/pools/": "viewer",
+    "/api/slots/": "viewer",
+    "/api/slots/?pool=cml-eu": "controller",
+    "/api/reservations/": "viewer",
+    "/api/ticks/": "viewer",
+}
+
+
+@pytest.fixture
+def add_rows(pool, now):
+    made = 0
+
+    def add(count):
+        nonlocal made
+        for index in range(made, made + count):
+            other = pool_named(f"pool-{index}")
+            put_on(make_slot(other, 1), reserve(other, now), now)
+            slot = make_slot(pool, index + 1)
+            LaunchAttempt.objects.create(slot=slot, token=f"t{index}", requested_at=now, outcome="lost")
+            TickRun.objects.create(pool=other, started_at=now, duration_ms=1)
+        made += count
+
+    return add
+
+
+def cost(client, path):
+    with CaptureQueriesContext(connection) as queries:
+        answer = client.get(path)
+    assert answer.status_code == 200
+    return len(queries), len(answer.json()["results"])
+
+
+@pytest.mark.parametrize(("path", "who"), LISTS.items(), ids=list(LISTS))
+def test_a_list_of_thirty_costs_what_a_list_of_three_does(path, who, api, add_rows, request):
+    client = api(request.getfixturevalue(who))
+    add_rows(3)
+    cost(client, path)  # a token's first use is noted once
+    few, rows = cost(client, path)
+    add_rows(27)
+    many, more_rows = cost(client, path)
+    assert more_rows >= rows + 20
+    assert many == few <= MOST
+
+
+def test_a_detail_costs_few_queries(api, viewer, pool, now, django_assert_max_num_queries):
+    slot, reservation = make_slot(pool, 1), reserve(pool, now)
+    put_on(slot, reservation, now)
+    client = api(viewer)
+    for path in (f"pools/{pool.pk}", f"slots/{slot.pk}", f"reservations/{reservation.pk}"):
+        with django_assert_max_num_queries(MOST):
+            assert client.get(f"/api/{path}/").status_code == 200

@@ -1,0 +1,148 @@
+"""Slots over the API: what people do to them and what controllers tell about them."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.models import ChangeLog
+from scheduling.models import LaunchAttempt, PortAllocation, Slot, SlotState
+from tests.support.capacity_setup import make_slot, put_on, reserve
+
+SLOTS = "/api/slots/"
+INTERNAL = "/api/internal/slots/"
+S = SlotState
+
+
+def listed(client, **query):
+    return {row["name"] for row in client.get(SLOTS, query).json()["results"]}
+
+
+def test_a_slot_shows_all_that_belongs_to_it(api, viewer, slot, now):
+    reservation = reserve(slot.pool, now)
+    put_on(slot, reservation, now)
+    PortAllocation.objects.create(slot=slot, port=2500, name="r1_vnc", leaked=True)
+    LaunchAttempt.objects.create(slot=slot, token="t", requested_at=now, outcome="launched")
+    body = api(viewer).get(f"{SLOTS}{slot.pk}/").json()
+    assert (body["name"], body["pool"], body["state"], body["lease_count"]) == (
+        "cml-eu-01",
+        "cml-eu",
+        "READY",
+        1,
+    )
+    assert body["reservations"] == [str(reservation.pk)]
+    assert [(port["port"], port["leaked"]) for port in body["ports"]] == [(2500, True)]
+    assert [attempt["outcome"] for attempt in body["attempts"]] == ["launched"]
+    assert "token" not in body["attempts"][0]
+
+
+def test_slots_are_filtered(api, viewer, slot, other_slot):
+    make_slot(slot.pool, 2, S.ERROR)
+    client = api(viewer)
+    assert listed(client) == {"cml-eu-01", "cml-eu-02", "cml-us-01"}
+    assert listed(client, pool="cml-us") == {"cml-us-01"}
+    assert listed(client, state="ERROR") == {"cml-eu-02"}
+    assert client.get(SLOTS, {"state": "BUSY"}).status_code == 400
+    assert client.get(SLOTS, {"colour": "red"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "fields", "new"),
+    [
+        ("cordon", S.READY, {}, {"cordoned": True}),
+        ("uncordon", S.READY, {"cordoned": True}, {"cordoned": False}),
+        ("drain", S.READY, {}, {"state": "DRAINING", "reason": "bad fan"}),
+        ("retry", S.ERROR, {}, {"state": "EMPTY"}),
+        ("terminate", S.READY, {}, {"state": "TERMINATING"}),
+    ],
+)
+def test_an_operator_acts_with_a_reason(api, operator, pool, action, old, fields, new):
+    slot = make_slot(pool, 1, old, **fields)
+    answer = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
+    assert answer.status_code == 200
+    assert {name: answer.json()[name] for name in new} == new
+    entry = ChangeLog.objects.filter(object_id=str(slot.pk)).latest("id")
+    assert (entry.actor, entry.reason) == ("otto", "bad fan")
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "fields"),
+    [
+        ("cordon", S.EMPTY, {}),
+        ("uncordon", S.READY, {}),
+        ("drain", S.DRAINING, {}),
+        ("retry", S.READY, {}),
+        ("terminate", S.READY, {"lease_count": 1}),
+    ],
+)
+def test_what_does_not_fit_the_state_is_refused(api, operator, pool, action, old, fields):
+    slot = make_slot(pool, 1, old, **fields)
+    answer = api(operator).post(f"{SLOTS}{slot.pk}/{action}/", {"reason": "bad fan"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "state_conflict")
+    assert "cml-eu-01" in answer.json()["message"]
+    assert Slot.objects.get(pk=slot.pk).state == old
+
+
+@pytest.mark.parametrize("body", [{}, {"reason": ""}, {"reason": "x" * 501}])
+def test_a_reason_is_needed(api, operator, slot, body):
+    answer = api(operator).post(f"{SLOTS}{slot.pk}/drain/", body)
+    assert answer.status_code == 400
+    assert "reason" in answer.json()["details"]
+
+
+def test_a_controller_sees_the_slots_of_its_pools(api, controller, other_controller, slot, other_slot):
+    assert listed(api(controller)) == {"cml-eu-01"}
+    assert listed(api(other_controller)) == {"cml-us-01"}
+    assert listed(api(controller), pool="cml-us") == set()
+    assert api(controller).get(f"{SLOTS}{other_slot.pk}/").status_code == 404
+    assert api(controller).post(f"{SLOTS}{slot.pk}/drain/", {"reason": "x"}).status_code == 403
+
+
+def test_a_heartbeat_is_noted(api, controller, slot):
+    answer = api(controller).post(f"{INTERNAL}{slot.pk}/heartbeat", {"version": "2.9.1"})
+    assert answer.status_code == 200
+    slot.refresh_from_db()
+    assert slot.version == "2.9.1"
+    assert slot.last_heartbeat is not None
+    api(controller).post(f"{INTERNAL}{slot.pk}/heartbeat", {})
+    slot.refresh_from_db()
+    assert slot.version == "2.9.1"
+
+
+def test_an_interruption_is_noted_once(api, controller, slot, now):
+    path = f"{INTERNAL}{slot.pk}/interruption"
+    deadline = now + timedelta(seconds=120)
+    answer = api(controller).post(path, {"deadline": deadline.isoformat()})
+    assert answer.status_code == 200
+    later = deadline + timedelta(hours=1)
+    assert api(controller).post(path, {"deadline": later.isoformat()}).status_code == 200
+    slot.refresh_from_db()
+    assert slot.interruption_deadline == deadline
+    entries = ChangeLog.objects.filter(event="slot_interruption")
+    assert [entry.actor for entry in entries] == ["controller controller-eu"]
+
+
+def test_a_slot_without_a_worker_cannot_be_interrupted(api, controller, pool, now):
+    slot = make_slot(pool, 1, S.EMPTY)
+    answer = api(controller).post(f"{INTERNAL}{slot.pk}/interruption", {"deadline": now.isoformat()})
+    assert answer.status_code == 409
+    assert answer.json()["message"] == "cml-eu-01 is empty and has no worker to lose."
+
+
+@pytest.mark.parametrize("body", [{}, {"deadline": "soon"}, {"deadline": None}])
+def test_a_deadline_is_needed(api, controller, slot, body):
+    assert api(controller).post(f"{INTERNAL}{slot.pk}/interruption", body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("step", "body"), [("heartbeat", {}), ("interruption", {"deadline": "2030-01-01T00:00:00Z"})]
+)
+def test_another_controllers_slot_is_not_there(api, other_controller, slot, step, body):
+    answer = api(other_controller).post(f"{INTERNAL}{slot.pk}/{step}", body)
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    slot.refresh_from_db()
+    assert (slot.last_heartbeat, slot.interruption_deadline) == (None, None)
+
+
+@pytest.mark.parametrize("path", ["/api/pools/", "/api/reservations/", "/api/ticks/"])
+def test_what_is_for_people_is_not_for_controllers(api, controller, path):
+    assert api(controller).get(path).status_code == 403

@@ -1,0 +1,263 @@
+"""“Why is it waiting?” over the API: position, the reason with its numbers, what happens next."""
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.models import Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from tests.support.factories import make_definition
+from tests.support.scheduler_setup import FAILING, RECLAIM, Party
+
+TWO_BIG_NODES = """
+lab: {title: Big, version: 0.2.1}
+nodes:
+  - {id: n0, label: a, node_definition: ubuntu, cpus: 10, ram: 512}
+  - {id: n1, label: b, node_definition: ubuntu, cpus: 10, ram: 512}
+links: []
+"""
+
+
+@pytest.fixture
+def why(api, viewer):
+    """`why(session)`: what the API says of it."""
+
+    def ask(session, query="", status=200):
+        answer = api(viewer).get(f"/api/lablet-sessions/{session.pk}/explain/{query}")
+        assert answer.status_code == status, answer.json()
+        return answer.json()
+
+    return ask
+
+
+def kinds(found):
+    return [step["kind"] for step in found["next_steps"]]
+
+
+def step(found, kind):
+    return next(each for each in found["next_steps"] if each["kind"] == kind)
+
+
+def test_position_and_how_many_are_ahead(tuned, lab, why):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    low, high = lab(priority=10), lab(priority=90)
+    fleet.clean_tick()
+    found = why(low)
+    assert (found["position"], found["ahead"], found["waiting"]) == (2, 1, 2)
+    assert why(high)["position"] == 1
+    new = why(lab())
+    assert (new["position"], new["ahead"]) == (None, None)
+
+
+def test_the_reason_is_a_sentence_with_numbers(tuned, lab, why):
+    fleet = tuned(max_slots=4)
+    for free in (1, 2, 3):
+        fleet.slot(cpu_cores=free)
+    fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    found = why(session)
+    assert found["sentence"] == (
+        "3 of 4 READY slots lack CPU: 4 cores asked, at most 3 cores free; 1 is cordoned."
+    )
+    assert [(each["code"], each["slots"]) for each in found["reasons"]] == [("cpu_cores", 3), ("cordon", 1)]
+    assert found["reasons"][0]["sample"] == ["cml-eu-01", "cml-eu-02", "cml-eu-03"]
+    assert found["by_slot"] == []
+
+
+def test_all_reasons_by_slot_on_demand(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cpu_cores=1, memory_gb=2)
+    fleet.slot(cordoned=True)
+    session = lab()
+    found = why(session, "?slots=true")
+    by_name = {each["name"]: each["reasons"] for each in found["by_slot"]}
+    assert by_name["cml-eu-01"] == [
+        "CPU: 4 cores asked, 1 core free",
+        "memory: 3.5 GB asked, 2 GB free",
+    ]
+    assert len(by_name["cml-eu-02"]) == 1
+
+
+def test_a_smaller_requirement_that_fits_is_named(tuned, lab, why):
+    fleet = tuned(max_slots=3)
+    fleet.slot(cpu_cores=3)
+    fleet.slot(cpu_cores=3)
+    fleet.slot(cpu_cores=1)
+    found = why(lab())
+    assert step(found, "smaller")["text"] == "With 3 cores of CPU instead of 4 it would fit 2 slots now."
+    assert step(found, "full")["text"].startswith("cml-eu has all 3 slots it may have")
+
+
+def test_a_slot_that_boots_and_will_take_it(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    booting = fleet.slot(SlotState.BOOTING)
+    found = why(lab())
+    coming = step(found, "booting")
+    assert (coming["slot"], coming["slot_name"]) == (str(booting.pk), "cml-eu-02")
+    assert coming["text"] == "cml-eu-02 is booting and will take it."
+    assert coming["at"] is not None
+
+
+def test_a_slot_that_boots_for_those_ahead(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.BINDING)
+    for _ in range(4):
+        lab(priority=90)
+    last = lab(priority=10)
+    fleet.clean_tick()
+    assert step(why(last), "booting")["text"] == "cml-eu-02 is binding and fits it, after those ahead."
+
+
+def test_a_slot_that_boots_and_does_not_fit_is_not_promised(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.BOOTING, cpu_cores=1)
+    assert "booting" not in kinds(why(lab()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "text"),
+    [
+        ({}, "launch", "cml-eu may have more slots"),
+        ({"enabled": False}, "off", "switched off"),
+        ({"stopped_reason": "no such image"}, "stopped", "launches nothing: no such image."),
+        ({"max_slots": 1}, "full", "the only slot"),
+    ],
+)
+def test_whether_a_slot_can_be_launched_for_it(fields, kind, text, tuned, lab, why):
+    fleet = tuned(max_slots=4)
+    fleet.slot(cordoned=True)
+    session = lab()
+    tuned(**fields)
+    assert text in step(why(session), kind)["text"]
+
+
+def test_room_that_is_being_made_is_told(tuned, lab, why):
+    fleet = tuned(max_slots=2)
+    fleet.slot(cordoned=True)
+    fleet.slot(SlotState.DRAINING)
+    assert step(why(lab()), "full")["text"] == (
+        "cml-eu has all 2 slots it may have, and makes room: a slot that nobody is on ends."
+    )
+
+
+def test_what_nothing_can_ever_hold(fleet, lab, why):
+    session = lab()
+    Pool.objects.filter(pk=fleet.pool.pk).update(memory_gb=2)
+    fleet.slot(memory_gb=2)
+    fleet.clean_tick()
+    found = why(session)
+    assert found["outcome"] == "impossible"
+    assert kinds(found) == ["impossible"]
+    assert found["next_steps"][0]["text"] == (
+        "Nothing in cml-eu can ever hold it: even when empty, a slot lacks memory: "
+        "3.5 GB asked, at most 2 GB free."
+    )
+
+
+def test_a_session_that_spreads_over_more_slots_than_there_can_be(tuned, why):
+    fleet = tuned(cpu_cores=3, max_slots=1)
+    fleet.slot()
+    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
+    fleet.clean_tick()
+    found = why(session)
+    assert found["outcome"] == "impossible"
+    assert "of its 3 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert [each["text"] for each in found["next_steps"]] == [
+        "Nothing in cml-eu can ever hold it: its kernels need more than all slots have."
+    ]
+    tuned(max_slots=2)
+    assert why(session)["outcome"] == "waiting"
+
+
+def test_it_is_its_turn_later(fleet, lab, why, now):
+    fleet.slot()
+    session = lab(starts_at=now + timedelta(hours=1), ends_at=now + timedelta(hours=2))
+    fleet.clean_tick()
+    found = why(session)
+    at = now + timedelta(minutes=45)
+    assert found["outcome"] == "refused"
+    assert found["sentence"] == "It is booked ahead; its turn comes 15 minutes before its timeslot."
+    assert step(found, "turn")["text"] == "When its turn comes, it is placed as soon as there is room."
+    assert step(found, "turn")["at"].startswith(f"{at:%Y-%m-%dT%H:%M}")
+
+
+def test_a_quota_that_is_used_up(tuned, why):
+    limits = "  - name: quota\n    arguments: {limits: {academy: {sessions: 1}}}\n"
+    fleet = tuned(scheduler=DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits))
+    slot = fleet.slot()
+    party = Party(fleet, "one", make_definition(pool="cml-eu"))
+    party.runs(slot)
+    found = why(party.asks())
+    assert found["sentence"] == "academy has the only session it may have at once."
+    assert kinds(found) == ["quota"]
+
+
+def test_there_is_room_and_the_next_tick_places_it(fleet, lab, why):
+    fleet.slot()
+    found = why(lab())
+    assert (found["outcome"], found["next_steps"]) == ("placed", [])
+    assert found["sentence"] == "There is room for it on cml-eu-01: the next tick places it."
+
+
+def test_room_is_being_made(tuned, why):
+    fleet = tuned(max_slots=1, scheduler=RECLAIM)
+    slot = fleet.slot()
+    many = Party(fleet, "many", make_definition(pool="cml-eu", preemptible=True))
+    for _ in range(4):
+        many.runs(slot)
+    waiting = Party(fleet, "few", make_definition(pool="cml-eu")).asks()
+    assert why(waiting)["sentence"] == "The next tick asks a session to stop, to make room for it."
+    fleet.clean_tick()
+    found = why(waiting)
+    assert found["sentence"] == "Room is being made for it on cml-eu-01: sessions there were asked to stop."
+    assert step(found, "held")["slot"] == str(slot.pk)
+
+
+def test_the_node_of_a_spread_session_that_finds_no_place(tuned, why):
+    fleet = tuned(cpu_cores=3, max_slots=1)
+    fleet.slot(cpu_cores=1)
+    found = why(Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks())
+    assert found["sentence"].startswith("Its node r1 finds no place: the only READY slot lacks CPU: 2 cores")
+
+
+def test_the_slots_of_a_spread_session_say_what_the_sentence_says(tuned, why):
+    """Two nodes of 10 cores and one slot of 16: the second finds no room beside the first."""
+    fleet = tuned(max_slots=1, max_leases=4)
+    fleet.slot()
+    big = make_definition(pool="cml-eu", topology=TWO_BIG_NODES, placement="spread")
+    found = why(Party(fleet, "apart", big).asks(), "?slots=true")
+    assert "with 1 of its 2 kernels placed, the only READY slot lacks CPU" in found["sentence"]
+    assert [each["reasons"] for each in found["by_slot"]] == [["CPU: 10 cores asked, 6 cores free"]]
+
+
+def test_a_plugin_that_fails_is_named(tuned, lab, why):
+    fleet = tuned(scheduler=FAILING, max_slots=1)
+    fleet.slot(cordoned=True)
+    (failure,) = why(lab())["failures"]
+    assert failure["plugin"] == "failing_in_tests"
+    assert "the licence server does not answer" in failure["text"]
+
+
+def test_a_scheduler_that_cannot_be_used_is_said(tuned, lab, why):
+    session = lab()
+    tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
+    assert "There is no plugin “gone”" in why(session)["sentence"]
+
+
+def test_only_what_waits_can_be_explained(session_in, why):
+    found = why(session_in(SessionStatus.RUNNING), status=409)
+    assert "it waits for no slot" in found["message"]
+
+
+def test_explaining_writes_nothing(fleet, lab, why):
+    fleet.slot()
+    session = lab()
+    before = list(Reservation.objects.values()), list(Slot.objects.values())
+    why(session, "?slots=true")
+    assert (list(Reservation.objects.values()), list(Slot.objects.values())) == before

@@ -1,0 +1,132 @@
+"""A pool's scheduler, ticks, decisions and labels over the API."""
+
+import pytest
+
+from lcm.models import ChangeLog
+from scheduling.models import Pool
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from tests.support.fleet import active_of
+from tests.support.scheduler_setup import FAILING
+
+LIMITED = DEFAULT_CONFIGURATION.replace(
+    "  - name: quota\n",
+    '  - name: quota\n    arguments: {limits: {academy: {sessions: 9}, "academy / nobody": {sessions: 1}}}\n',
+)
+
+
+@pytest.fixture
+def change(api, admin, pool):
+    def patch(**body):
+        return api(admin).patch(f"/api/pools/{pool.pk}/", body, format="json")
+
+    return patch
+
+
+def test_a_scheduler_is_saved_and_logged(change, pool):
+    text = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, preempt]")
+    answer = change(scheduler=text, reason="exams")
+    assert (answer.status_code, answer.json()["scheduler"], answer.json()["warnings"]) == (200, text, [])
+    entry = ChangeLog.objects.filter(event="pool_edited").latest("at")
+    assert (entry.before["scheduler"], entry.after["scheduler"], entry.reason) == ("", text, "exams")
+
+
+def test_the_usual_one_is_kept_as_none(change, pool):
+    assert change(scheduler=DEFAULT_CONFIGURATION.replace("\n", "\r\n")).json()["scheduler"] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("actions: [allocate]\nplugins:\n  - resurces\n", ["Line 3: There is no plugin “resurces”; did"]),
+        ("actions: [evict]\nplugins: []\n", ["Line 1: There is no action “evict”"]),
+        (
+            "actions: [allocate]\nplugins:\n  - name: binpack\n    arguments:\n      weigth: 2\n",
+            ["Line 5: There is no argument “weigth”; did you mean “weight”?"],
+        ),
+        ("actions: [allocate]\nplugins:\n\t- x\n", ["Line 3: This is not YAML"]),
+        (
+            "actions: [allocate]\nplugins: [nothing,\n  nobody]\n",
+            ["Line 2: There is no plugin “nothing”", "Line 3: There is no plugin “nobody”"],
+        ),
+    ],
+)
+def test_a_wrong_one_is_refused_with_the_line_and_nothing_is_stored(change, pool, text, problems):
+    answer = change(scheduler=text, max_slots=9)
+    assert answer.status_code == 400
+    found = answer.json()["details"]["scheduler"]
+    assert all(sentence.startswith(start) for sentence, start in zip(found, problems, strict=True))
+    pool.refresh_from_db()
+    assert (pool.scheduler, pool.max_slots) == ("", 4)
+
+
+def test_a_new_pool_with_a_wrong_scheduler_is_not_made(api, admin):
+    answer = api(admin).post("/api/pools/", {"name": "cml-x", "scheduler": "plugins: []"}, format="json")
+    assert answer.status_code == 400
+    assert not Pool.objects.filter(name="cml-x").exists()
+
+
+def test_limits_of_queues_that_are_not_there_are_warned_of(change, project):
+    (warning,) = change(scheduler=LIMITED, reason="exams").json()["warnings"]
+    assert warning == "There is no queue “academy / nobody”: such a limit limits nobody."
+
+
+def test_limits_of_people_are_known(change, project, operator):
+    text = LIMITED.replace("academy / nobody", "academy / ccna/otto")
+    assert change(scheduler=text, reason="exams").json()["warnings"] == []
+
+
+def test_a_tick_shows_its_plugins_and_its_decisions(tuned, lab, api, viewer):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    claim = active_of(lab())
+    fleet.clean_tick()
+    client = api(viewer)
+    (tick,) = client.get("/api/ticks/").json()["results"]
+    assert "RuntimeError" in tick["plugins"]["failing_in_tests"]["error"]
+    assert client.get(f"/api/ticks/{tick['id']}/").json() == tick
+    (decision,) = client.get(f"/api/ticks/{tick['id']}/decisions").json()["results"]
+    assert (decision["reservation"], decision["outcome"]) == (str(claim.pk), "placed")
+    assert decision["slot_name"] == "cml-eu-01"
+    assert decision["scores"]["spot"] > 0
+
+
+def test_decisions_of_a_reservation(tuned, lab, api, viewer):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    one, other = active_of(lab()), active_of(lab())
+    fleet.clean_tick()
+    (found,) = api(viewer).get(f"/api/decisions/?reservation={one.pk}").json()["results"]
+    assert (found["reservation"], found["sentence"]) == (str(one.pk), "The only READY slot is cordoned.")
+    assert found["reasons"][0] == {
+        "code": "cordon", "plugin": "cordon", "text": "is cordoned", "slots": 1, "sample": ["cml-eu-01"],
+    }  # fmt: skip
+    assert len(api(viewer).get("/api/decisions/?outcome=waiting").json()["results"]) == 2
+    assert api(viewer).get(f"/api/reservations/{other.pk}/").json()["verdict"] == "waiting:cordon"
+
+
+def test_labels_are_set_anew_with_a_reason(fleet, api, operator):
+    slot = fleet.slot(labels={"rack": "a"})
+    client = api(operator)
+    body = {"labels": {"rack": "b", "gpu": "a10"}, "reason": "moved"}
+    answer = client.post(f"/api/slots/{slot.pk}/labels", body, format="json")
+    assert (answer.status_code, answer.json()["labels"]) == (200, {"rack": "b", "gpu": "a10"})
+    entry = ChangeLog.objects.get(event="slot_labelled")
+    assert (entry.before["labels"], entry.reason) == ({"rack": "a"}, "moved")
+
+
+@pytest.mark.parametrize(
+    ("labels", "status"), [({"": "x"}, 400), ({"n" * 64: "x"}, 400), ({str(n): "x" for n in range(21)}, 400)]
+)
+def test_wrong_labels_are_refused(fleet, api, operator, labels, status):
+    slot = fleet.slot()
+    body = {"labels": labels, "reason": "moved"}
+    answer = api(operator).post(f"/api/slots/{slot.pk}/labels", body, format="json")
+    assert answer.status_code == status
+    slot.refresh_from_db()
+    assert slot.labels == {}
+
+
+def test_a_slot_without_a_worker_has_no_labels(fleet, api, operator):
+    slot = fleet.slot("EMPTY")
+    body = {"labels": {"rack": "b"}, "reason": "moved"}
+    assert api(operator).post(f"/api/slots/{slot.pk}/labels", body, format="json").status_code == 409

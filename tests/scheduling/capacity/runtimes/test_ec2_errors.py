@@ -1,0 +1,164 @@
+"""EC2's error codes and what each means for a pool."""
+
+import subprocess
+import sys
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from scheduling.capacity.runtimes.base import (
+    CapacityRefused,
+    Category,
+    Misconfigured,
+    QuotaExceeded,
+    ResponseLost,
+    RuntimeFailure,
+    Throttled,
+)
+from tests.scheduling.capacity.runtimes.conftest import request_for
+
+BODY = """<?xml version="1.0" encoding="UTF-8"?>
+<Response><Errors><Error><Code>{code}</Code><Message>Sorry, no.</Message></Error></Errors>
+<RequestID>3a5c</RequestID></Response>"""
+
+
+class Raw:
+    """What urllib3 would have read."""
+
+    def __init__(self, body):
+        self.body = body
+
+    def stream(self, *_, **__):
+        yield self.body
+
+
+@pytest.fixture
+def answering(hooked):
+    """`answering(operation, code, status)`: EC2 answers with this error; gives the calls that it got."""
+
+    def answer(operation, code, status=400):
+        calls = []
+
+        def respond(request, **_):
+            calls.append(request)
+            return AWSResponse(request.url, status, {}, Raw(BODY.format(code=code).encode()))
+
+        hooked(f"before-send.ec2.{operation}", respond)
+        return calls
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "failure"),
+    [
+        ("InsufficientInstanceCapacity", 500, CapacityRefused),
+        ("InsufficientHostCapacity", 400, CapacityRefused),
+        ("InsufficientReservedInstanceCapacity", 400, CapacityRefused),
+        ("InsufficientFreeAddressesInSubnet", 400, CapacityRefused),
+        ("UnfulfillableCapacity", 400, CapacityRefused),
+        ("SpotMaxPriceTooLow", 400, CapacityRefused),
+        ("Unsupported", 400, CapacityRefused),
+        ("MaxSpotInstanceCountExceeded", 400, QuotaExceeded),
+        ("InstanceLimitExceeded", 400, QuotaExceeded),
+        ("VcpuLimitExceeded", 400, QuotaExceeded),
+        ("VolumeLimitExceeded", 400, QuotaExceeded),
+        ("RequestLimitExceeded", 503, Throttled),
+        ("Throttling", 400, Throttled),
+        ("ThrottlingException", 400, Throttled),
+        ("UnauthorizedOperation", 403, Misconfigured),
+        ("AuthFailure", 401, Misconfigured),
+        ("OptInRequired", 401, Misconfigured),
+        ("InvalidParameterValue", 400, Misconfigured),
+        ("InvalidParameterCombination", 400, Misconfigured),
+        ("InvalidLaunchTemplateId.NotFound", 400, Misconfigured),
+        ("InvalidLaunchTemplateName.NotFoundException", 400, Misconfigured),
+        ("InvalidAMIID.NotFound", 400, Misconfigured),
+        ("InvalidAMIID.Unavailable", 400, Misconfigured),
+        ("InvalidSubnetID.NotFound", 400, Misconfigured),
+        ("InvalidKeyPair.NotFound", 400, Misconfigured),
+        ("InvalidGroup.NotFound", 400, Misconfigured),
+        ("UnsupportedOperation", 400, Misconfigured),
+        ("InternalError", 500, ResponseLost),
+        ("Unavailable", 503, ResponseLost),
+        ("IdempotentParameterMismatch", 400, ResponseLost),
+        ("SomethingNew", 500, ResponseLost),
+        ("SomethingNew", 400, RuntimeFailure),
+        ("PendingVerification", 400, RuntimeFailure),
+    ],
+)
+def test_a_code_has_its_failure(runtime, answering, spot_and_on_demand, code, status, failure):
+    calls = answering("RunInstances", code, status)
+    with pytest.raises(RuntimeFailure, match=f"{code}: Sorry, no.") as caught:
+        runtime.launch(request_for(spot_and_on_demand[0]))
+    assert type(caught.value) is failure
+    assert len(calls) == 1, "nothing is tried again behind the pool's back"
+
+
+def test_every_category_can_be_told():
+    assert {failure.category for failure in (CapacityRefused, Throttled, QuotaExceeded)} == {
+        Category.CAPACITY,
+        Category.THROTTLED,
+        Category.QUOTA,
+    }
+    assert (Misconfigured.category, ResponseLost.category) == (Category.CONFIGURATION, Category.UNKNOWN)
+
+
+def test_an_answer_that_is_no_xml_is_lost(runtime, hooked, spot_and_on_demand):
+    def respond(request, **_):
+        return AWSResponse(request.url, 200, {}, Raw(b"<html>busy"))
+
+    hooked("before-send.ec2.RunInstances", respond)
+    with pytest.raises(ResponseLost):
+        runtime.launch(request_for(spot_and_on_demand[0]))
+
+
+def test_describe_and_terminate_fail_by_class_too(runtime, answering):
+    answering("DescribeInstances", "RequestLimitExceeded", 503)
+    answering("TerminateInstances", "UnauthorizedOperation", 403)
+    with pytest.raises(Throttled, match=f"list the instances of {runtime.pool}"):
+        list(runtime.describe())
+    with pytest.raises(Misconfigured, match="terminate i-1"):
+        runtime.terminate("i-1")
+
+
+def test_an_instance_that_is_not_found_is_terminated(runtime, answering):
+    calls = answering("TerminateInstances", "InvalidInstanceID.NotFound")
+    runtime.terminate("i-1")
+    assert len(calls) == 1
+
+
+WITHOUT_BOTO3 = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("boto3", "botocore"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Blocked())
+import django
+django.setup()
+from scheduling.models import Pool
+from scheduling.capacity.runtimes.base import WronglyConfigured
+from scheduling.capacity.runtimes.registry import runtime_for, runtime_names, runtime_problems
+assert "ec2" in runtime_names()
+print(runtime_problems("ec2", {})[""])
+assert runtime_for(Pool(name="p", runtime="simulated"))
+try:
+    runtime_for(Pool(name="p", runtime="ec2"))
+except WronglyConfigured as error:
+    print(error)
+"""
+
+
+def test_without_boto3_the_message_says_what_to_install(tmp_path, monkeypatch):
+    for name, value in {
+        "DEBUG": "1",
+        "DATA_DIR": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "lcm.settings",
+    }.items():
+        monkeypatch.setenv(name, value)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_BOTO3], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    install = "in LCM's folder, .venv/bin/python -m pip install -c constraints.txt -e '.[aws]'"
+    sentence = f"The runtime “ec2” needs boto3, which is not installed: {install}."
+    assert done.stdout.splitlines() == [sentence, sentence]

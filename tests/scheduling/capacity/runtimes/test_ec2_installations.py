@@ -1,0 +1,63 @@
+"""Two LCMs with a pool of the same name in one account."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from lcm.domain.actors import SYSTEM
+from scheduling.capacity.reconciler import reconcile_pool
+from scheduling.capacity.runtimes.base import ORPHAN_GRACE
+from scheduling.capacity.runtimes.ec2 import Ec2Runtime
+from scheduling.models import Slot, SlotState
+from scheduling.services.pools import create_pool
+from tests.scheduling.capacity.runtimes.conftest import request_for
+
+
+@pytest.fixture
+def pool(db, ec2_settings, unique):
+    return create_pool(name=unique, runtime="ec2", runtime_settings=ec2_settings, actor=SYSTEM)
+
+
+@pytest.fixture
+def late():
+    """A moment at which all that no slot knows is an orphan."""
+    return lambda: timezone.now() + ORPHAN_GRACE + timedelta(minutes=1)
+
+
+def living(ec2, pool):
+    """What runs in the account for pools of this name, whosever it is."""
+    mine = [
+        {"Name": "tag:lcm:pool", "Values": [pool.name]},
+        {"Name": "instance-state-name", "Values": ["running"]},
+    ]
+    found = ec2.describe_instances(Filters=mine)["Reservations"]
+    return {raw["InstanceId"] for each in found for raw in each["Instances"]}
+
+
+def test_orphans_are_ended_by_their_own_lcm_only(runtime, pool, ec2, ec2_settings, late, spot_and_on_demand):
+    lost = runtime.launch(request_for(spot_and_on_demand[1], "lost"))
+    production = Ec2Runtime(pool.name, ec2_settings)
+    production.installation = "production"
+    theirs = production.launch(request_for(spot_and_on_demand[1], "theirs"))
+    assert living(ec2, pool) == {lost.id, theirs.id}
+    reconcile_pool(pool, runtime, late)
+    assert living(ec2, pool) == {theirs.id}
+
+
+def test_what_was_launched_before_there_were_ids_stays_with_its_slot(
+    runtime, pool, ec2, late, spot_and_on_demand
+):
+    on_demand = spot_and_on_demand[1]
+    known, nobodys = (runtime.launch(request_for(on_demand, name)) for name in ("known", "nobodys"))
+    ec2.delete_tags(Resources=[known.id, nobodys.id], Tags=[{"Key": "lcm:installation"}])
+    slot = Slot.objects.create(
+        pool=pool, number=1, state=SlotState.READY, instance_id=known.id, last_heartbeat=late(), max_leases=1,
+        cpu_cores=1, memory_gb=1, storage_gb=1,
+    )  # fmt: skip
+    for _ in range(2):
+        reconcile_pool(pool, runtime, late)
+    slot.refresh_from_db()
+    assert (slot.state, slot.instance_id) == (SlotState.READY, known.id)
+    assert {each.id: each.claimed for each in runtime.describe()} == {known.id: True, nobodys.id: False}
+    assert living(ec2, pool) == {known.id, nobodys.id}

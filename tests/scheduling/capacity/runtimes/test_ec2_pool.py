@@ -1,0 +1,107 @@
+"""A pool on EC2: launches and the reconciler, by real boto3 against moto's server."""
+
+import pytest
+from botocore.awsrequest import AWSResponse
+from django.utils import timezone
+
+from lcm.domain.actors import SYSTEM
+from scheduling.models import SlotState, SpotPolicy
+from scheduling.services.pools import create_pool
+from tests.scheduling.capacity.runtimes.conftest import request_for
+from tests.scheduling.capacity.runtimes.test_ec2_errors import BODY, Raw
+from tests.support.fake_runtime import Clock
+from tests.support.fleet import Fleet
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def fleet(runtime, ec2_settings) -> Fleet:
+    """A pool of spot slots, on-demand when there are none."""
+    pool = create_pool(
+        name=runtime.pool,
+        actor=SYSTEM,
+        runtime="ec2",
+        runtime_settings=ec2_settings,
+        spot_policy=SpotPolicy.FALLBACK,
+    )
+    return Fleet(pool, Clock(timezone.now()), runtime)
+
+
+@pytest.fixture
+def refusing(hooked):
+    """`refusing(code, *markets)`: EC2 answers with this error for these; gives which were asked for."""
+
+    def refuse(code, *markets):
+        asked = []
+
+        def respond(request, **_):
+            asked.append("spot" if "InstanceMarketOptions" in str(request.body) else "on-demand")
+            if asked[-1] in markets:
+                return AWSResponse(request.url, 400, {}, Raw(BODY.format(code=code).encode()))
+            return None
+
+        hooked("before-send.ec2.RunInstances", respond)
+        return asked
+
+    return refuse
+
+
+def states(ec2, *ids):
+    found = ec2.describe_instances(InstanceIds=list(ids))["Reservations"]
+    by_id = {each["InstanceId"]: each["State"]["Name"] for row in found for each in row["Instances"]}
+    return [by_id[key] for key in ids]
+
+
+def test_an_exhausted_spot_quota_falls_back_to_on_demand(fleet, refusing):
+    asked = refusing("MaxSpotInstanceCountExceeded", "spot")
+    slot = fleet.slot(SlotState.LAUNCHING)
+    fleet.launch()
+    slot.refresh_from_db()
+    assert asked == ["spot", "on-demand"]
+    assert (slot.state, slot.offering, slot.is_spot) == (
+        SlotState.BOOTING, "m5.large/eu-central-1a", False,
+    )  # fmt: skip
+    assert (fleet.fresh().backoff_until, fleet.pool.failures) == (None, 0)
+
+
+def test_a_quota_of_both_markets_backs_off(fleet, refusing):
+    asked = refusing("VcpuLimitExceeded", "spot", "on-demand")
+    slot = fleet.slot(SlotState.LAUNCHING)
+    fleet.launch()
+    slot.refresh_from_db()
+    assert asked == ["spot", "on-demand"]
+    assert (slot.state, fleet.fresh().failures) == (SlotState.ERROR, 1)
+
+
+def test_what_cannot_be_interrupted_is_asked_for_on_demand_alone(fleet, refusing):
+    asked = refusing("", "nobody")
+    fleet.reservation()
+    fleet.tick()
+    fleet.launch()
+    assert asked == ["on-demand"]
+
+
+def test_an_orphan_is_ended_and_what_does_not_carry_our_tag_is_not(fleet, runtime, ec2, hooked):
+    """Beside them: a slot's own instance, and one that someone tagged for another pool."""
+    named = []
+    for call in ("TerminateInstances", "StopInstances"):
+        hooked(f"before-parameter-build.ec2.{call}", lambda params, **_: named.extend(params["InstanceIds"]))
+    orphan = runtime.launch(request_for(list(runtime.offerings())[1], "forgotten")).id
+    template = {"LaunchTemplate": {"LaunchTemplateName": "cml"}, "MinCount": 1, "MaxCount": 1}
+    untagged = ec2.run_instances(**template)["Instances"][0]["InstanceId"]
+    tags = [{"Key": "lcm:pool", "Value": f"{runtime.pool}-2"}]
+    specification = [{"ResourceType": "instance", "Tags": tags}]
+    theirs = ec2.run_instances(**template, TagSpecifications=specification)["Instances"][0]["InstanceId"]
+    fleet.slot(SlotState.LAUNCHING)
+    fleet.launch()
+    own = fleet.slots()[0].instance_id
+    fleet.reconcile()
+    assert states(ec2, orphan, untagged, theirs, own) == ["running"] * 4
+    fleet.clock.advance(hours=1)
+    for _ in range(3):
+        assert fleet.reconcile().errors == []
+    assert states(ec2, orphan, untagged, theirs)[0] in ("shutting-down", "terminated")
+    assert states(ec2, untagged, theirs) == ["running"] * 2
+    assert set(named) <= {orphan, own}
+    assert orphan in named

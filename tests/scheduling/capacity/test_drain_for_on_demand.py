@@ -1,0 +1,220 @@
+"""A pool that keeps spot slots up to its maximum: idle ones give way to what cannot be interrupted."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lcm.models import Priority
+from lcm.services.sessions import cancel_session
+from scheduling.models import Phase, Pool, SlotState
+from scheduling.services.slots import cordon_slot
+from tests.support.fleet import Fleet, launches, phases
+
+S = SlotState
+
+
+@pytest.fixture(params=[{"min_slots": 2}, {"warm_slots": 2}], ids=["minimum", "warm"])
+def kept(request, tuned, mixed) -> Fleet:
+    """Two spot slots, which are all that there may be, and all of them kept."""
+    tuned(max_slots=2, **request.param)
+    for _ in range(4):
+        mixed.round()
+    assert [slot.is_spot for slot in mixed.slots(S.READY)] == [True, True]
+    return mixed
+
+
+def test_an_idle_spot_slot_gives_way_where_all_places_are_kept(kept):
+    claim = kept.reservation(16, ttl=86_400)
+    assert kept.round().counts["gave_way"] == 1
+    for _ in range(5):
+        kept.round()
+    assert (phases([claim]), launches(kept)[2:]) == ([Phase.READY], ["sim-large"])
+    assert sorted(slot.is_spot for slot in kept.slots(S.READY)) == [False, True]
+
+
+def test_as_many_give_way_as_are_needed_and_then_it_is_quiet(kept):
+    claims = [kept.reservation(8, ttl=86_400) for _ in range(2)]
+    before = [slot.pk for slot in kept.slots(S.READY)]
+    for _ in range(6):
+        kept.round(20)
+    assert phases(claims) == [Phase.READY] * 2
+    quiet_from = (kept.states(), launches(kept))
+    assert quiet_from == ([S.READY] * 2, ["sim-large-spot"] * 2 + ["sim-large"])
+    for _ in range(30):
+        kept.round(120)
+    assert (kept.states(), launches(kept)) == quiet_from
+    assert [slot.pk for slot in kept.slots(S.READY)] == before
+
+
+def test_none_gives_way_twice_while_its_place_is_cleared(kept):
+    """A second tick, before the first one's slot is gone, sees that room is being made."""
+    kept.reservation(16, ttl=86_400)
+    assert [kept.tick().counts.get("gave_way", 0) for _ in range(3)] == [1, 0, 0]
+    kept.runtime.ends_at_once = False
+    kept.reconcile()
+    assert (kept.tick().counts.get("gave_way", 0), sorted(kept.states())) == (0, [S.READY, S.TERMINATING])
+
+
+def test_on_demand_that_is_refused_takes_no_spot_slot_again_and_again(kept):
+    """Its place stays free for it, and the other one stays as it is."""
+    kept.runtime.refused = {"sim-large"}
+    claim = kept.reservation(16, ttl=86_400)
+    for _ in range(40):
+        kept.round()
+    assert (launches(kept).count("sim-large-spot"), sorted(kept.states())) == (2, [S.EMPTY, S.READY])
+    assert launches(kept).count("sim-large") > 5
+    kept.runtime.refused = set()
+    for _ in range(8):
+        kept.round()
+    assert phases([claim]) == [Phase.READY]
+
+
+@pytest.fixture
+def crowd(tuned, mixed):
+    """Three spot slots that are all kept, and three claims that fill one each and cannot be interrupted."""
+    tuned(max_slots=3, min_slots=3)
+    for _ in range(4):
+        mixed.round()
+    assert [slot.is_spot for slot in mixed.slots(S.READY)] == [True] * 3
+    return [mixed.reservation(16, ttl=86_400) for _ in range(3)]
+
+
+def test_one_gives_way_until_it_is_known_whether_on_demand_is_granted(mixed, crowd):
+    mixed.runtime.refused = {"sim-large"}
+    for _ in range(40):
+        mixed.round()
+        assert len(mixed.slots(S.READY)) >= 2
+    assert launches(mixed).count("sim-large-spot") == 3
+
+
+def test_when_it_is_granted_the_others_follow(mixed, crowd):
+    for _ in range(20):
+        mixed.round(20)
+    assert phases(crowd) == [Phase.READY] * 3
+    assert launches(mixed) == ["sim-large-spot"] * 3 + ["sim-large"] * 3
+
+
+def test_when_nobody_waits_for_it_any_more_the_place_is_filled_as_before(kept):
+    kept.runtime.refused = {"sim-large"}
+    claim = kept.reservation(16, ttl=120)
+    for _ in range(10):
+        kept.round()
+    assert phases([claim]) == [Phase.EXPIRED]
+    assert [slot.is_spot for slot in kept.slots(S.READY)] == [True, True]
+
+
+def test_what_may_be_interrupted_may_use_the_place_meanwhile(kept, loose):
+    kept.runtime.refused = {"sim-large"}
+    claim = kept.reservation(16, ttl=86_400)
+    mine = [loose.asks() for _ in range(2)]
+    for _ in range(8):
+        kept.round()
+    assert phases([claim, *(each.reservations.get() for each in mine)]) == ["PENDING", "READY", "READY"]
+
+
+@pytest.mark.parametrize("stopped", [{"enabled": False}, {"stopped_reason": "no such image"}])
+def test_none_gives_way_to_what_is_not_launched(kept, stopped):
+    kept.reservation(16, ttl=86_400)
+    Pool.objects.update(**stopped)
+    for _ in range(3):
+        kept.round()
+    assert kept.states() == [S.READY] * 2
+
+
+def test_none_gives_way_that_has_a_lease_or_is_looked_at_or_cleared_for_someone(kept, loose, as_operator):
+    session, other = loose.asks(), loose.asks(priority=Priority.LOW)
+    kept.put(session, kept.slots()[0])
+    cordon_slot(slot=kept.slots()[1], cordoned=True, reason="look", actor=as_operator, now=kept.clock())
+    claim = kept.reservation(16, ttl=86_400)
+    kept.round()
+    assert kept.states() == [S.READY] * 2
+    cordon_slot(slot=kept.slots()[1], cordoned=False, reason="done", actor=as_operator, now=kept.clock())
+    cancel_session(session=other, reason="no more", actor=as_operator, now=kept.clock())
+    held = kept.reservation(1, ttl=86_400)
+    type(held).objects.filter(pk=held.pk).update(held_slot=kept.slots()[1])
+    kept.round()
+    assert kept.states() == [S.READY] * 2
+    type(held).objects.filter(pk=held.pk).update(held_slot=None)
+    for _ in range(6):
+        kept.round()
+    assert phases([claim, session.reservations.get()]) == [Phase.READY] * 2
+
+
+def test_none_gives_way_where_there_is_room_or_something_on_its_way(tuned, kept):
+    tuned(max_slots=3)
+    kept.reservation(16, ttl=86_400)
+    for _ in range(6):
+        assert "gave_way" not in kept.round().counts
+    assert sorted(launches(kept)) == ["sim-large", "sim-large-spot", "sim-large-spot"]
+
+
+def test_none_gives_way_to_what_fits_no_slot(tuned, kept):
+    kept.reservation(16, ttl=86_400)
+    tuned(cpu_cores=8)
+    for _ in range(3):
+        kept.round()
+    assert kept.states() == [S.READY] * 2
+
+
+def test_a_smaller_maximum_is_made_room_for_as_well(tuned, mixed):
+    """Above its maximum a pool has to lose two before it can launch one."""
+    tuned(max_slots=2, min_slots=2)
+    for _ in range(4):
+        mixed.round()
+    tuned(max_slots=1, min_slots=1)
+    claim = mixed.reservation(16, ttl=86_400)
+    for _ in range(6):
+        mixed.round()
+    assert (phases([claim]), [slot.is_spot for slot in mixed.slots(S.READY)]) == ([Phase.READY], [False])
+
+
+def test_a_day_without_demand_makes_two_launches(kept):
+    for _ in range(24 * 6):
+        kept.round(600)
+    assert launches(kept) == ["sim-large-spot"] * 2
+
+
+@pytest.mark.once
+@pytest.mark.slow
+def test_whatever_waits_the_slots_come_to_rest(mixed, loose):
+    """Quiet rounds: nothing comes or goes any more but what is asked for on demand and refused."""
+
+    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        floor=st.sampled_from([(2, 0), (0, 2), (1, 2), (3, 0), (0, 3)]),
+        more=st.integers(0, 1),
+        firm=st.lists(st.sampled_from([1, 8, 16]), min_size=1, max_size=4),
+        others=st.integers(0, 2),
+        refused=st.booleans(),
+    )
+    def rests(floor, more, firm, others, refused):
+        with transaction.atomic():
+            minimum, warm = floor
+            size = {"min_slots": minimum, "warm_slots": warm, "max_slots": max(floor) + more}
+            Pool.objects.update(**size)
+            for _ in range(3):
+                mixed.round()
+            mixed.runtime.refused = {"sim-large"} if refused else set()
+            for cores in firm:
+                mixed.reservation(cores, ttl=86_400)
+            for _ in range(others):
+                loose.asks()
+            for _ in range(25):
+                mixed.round()
+            before = comings_and_goings(mixed, refused)
+            for _ in range(15):
+                mixed.round()
+            assert comings_and_goings(mixed, refused) == before
+            mixed.runtime.made.clear()
+            mixed.runtime.refused = set()
+            transaction.set_rollback(True)
+
+    rests()
+
+
+def comings_and_goings(fleet, refused):
+    asked = [name for name in launches(fleet) if not (refused and name == "sim-large")]
+    return asked, sorted(slot.instance_id for slot in fleet.slots(S.READY)), len(fleet.runtime.alive)

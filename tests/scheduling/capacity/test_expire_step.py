@@ -1,0 +1,77 @@
+"""Step 1: claims that nobody renewed."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling.capacity.steps import expire as step
+from scheduling.capacity.steps.expire import expire
+from scheduling.models import Phase
+from scheduling.services import reservations
+from scheduling.services.reservations import renew_reservation
+from tests.support.fleet import phases
+
+
+@pytest.mark.parametrize(
+    ("seconds", "phase"), [(59, Phase.PENDING), (60, Phase.EXPIRED), (600, Phase.EXPIRED)]
+)
+def test_a_waiting_claim_expires_at_the_end_of_its_time(fleet, seconds, phase):
+    claim = fleet.reservation(ttl=60)
+    fleet.clock.advance(seconds=seconds)
+    tick = fleet.context()
+    expire(tick)
+    assert phases([claim]) == [phase]
+    assert tick.counts == ({"expired": 1} if phase == Phase.EXPIRED else {})
+
+
+def test_a_claim_that_holds_a_slot_gives_its_lease_back_when_it_expires(fleet):
+    slot = fleet.slot()
+    claim = fleet.put(fleet.reservation(ttl=60), slot)
+    assert slot.lease_count == 1
+    ended_at = fleet.clock.advance(seconds=60)
+    expire(fleet.context())
+    slot.refresh_from_db()
+    claim.refresh_from_db()
+    assert (slot.lease_count, slot.idle_since) == (0, ended_at)
+    assert (claim.phase, claim.released_at, claim.reason) == (Phase.EXPIRED, ended_at, "not renewed in time")
+
+
+def test_many_on_several_slots_each_give_back_their_own(fleet):
+    slots = [fleet.slot(), fleet.slot()]
+    for ttl, slot in ((60, 0), (60, 0), (60, 1), (999, 1), (999, 0)):
+        fleet.put(fleet.reservation(ttl=ttl), slots[slot])
+    fleet.clock.advance(seconds=60)
+    expire(fleet.context())
+    for slot in slots:
+        slot.refresh_from_db()
+    assert [slot.lease_count for slot in slots] == [1, 1]
+
+
+def test_a_session_has_no_time_in_which_to_renew(fleet, lab):
+    session = lab()
+    fleet.clock.advance(days=3)
+    fleet.clean_tick()
+    assert phases(session.reservations.all()) == [Phase.PENDING]
+
+
+def test_other_pools_are_left_alone(fleet):
+    claim = fleet.reservation(ttl=60)
+    other = type(fleet.pool).objects.create(name="other")
+    type(claim).objects.filter(pk=claim.pk).update(pool=other)
+    fleet.clock.advance(seconds=60)
+    expire(fleet.context())
+    assert phases([claim]) == [Phase.PENDING]
+
+
+def test_a_renewal_that_comes_between_looking_and_ending_wins(fleet, monkeypatch):
+    claim = fleet.reservation(ttl=60)
+    asked_at = fleet.clock.advance(seconds=59)
+    fleet.clock.advance(seconds=1)
+
+    def renewed_first(keys, **fields):
+        renew_reservation(reservation=claim, now=asked_at)
+        return reservations.end_reservations(keys, **fields)
+
+    monkeypatch.setattr(step, "end_reservations", renewed_first)
+    expire(fleet.context())
+    assert phases([claim]) == [Phase.PENDING]

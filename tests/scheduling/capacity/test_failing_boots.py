@@ -1,0 +1,97 @@
+"""Workers that are launched and never come into service: launched again less and less often."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from scheduling.capacity.runtimes.base import Health, InstanceState
+from scheduling.capacity.runtimes.static import StaticRuntime
+from scheduling.models import SlotState
+from scheduling.services.slots import record_interruption, terminate_slot
+
+S = SlotState
+
+
+def never_answers(fleet):
+    fleet.runtime.health = Health(False, "no CML")
+
+
+def never_boots(fleet):
+    fleet.runtime.boots = False
+
+
+def ends_by_itself(fleet):
+    """As an instance does whose disk cannot be read."""
+    fleet.runtime.boots = False
+    launch = fleet.runtime.launch
+
+    def launch_and_end(request):
+        instance = launch(request)
+        fleet.runtime.turn(instance.id, InstanceState.GONE)
+        return instance
+
+    fleet.runtime.launch = launch_and_end
+
+
+@pytest.mark.parametrize("fail", [never_answers, never_boots, ends_by_itself])
+def test_launches_are_bounded_by_the_back_off_and_the_demand_stays(fleet, fail):
+    fleet.reservation(1, ttl=86_400)
+    fail(fleet)
+    for _ in range(2 * 60):
+        fleet.round(60)
+    failures = fleet.fresh().failures
+    assert failures >= 3
+    assert fleet.runtime.count("launch") in (failures, failures + 1)
+    assert fleet.tick().counts["unmet"] == 1
+
+
+def test_it_goes_on_by_itself_when_workers_answer_again(fleet):
+    claim = fleet.reservation(1, ttl=86_400)
+    never_answers(fleet)
+    for _ in range(60):
+        fleet.round(60)
+    fleet.runtime.health = Health(True)
+    for _ in range(40):
+        fleet.round(60)
+    claim.refresh_from_db()
+    assert (claim.phase, fleet.fresh().failures, fleet.pool.backoff_until) == ("READY", 0, None)
+
+
+@pytest.mark.parametrize(("state", "seconds"), [(S.BOOTING, 300), (S.BINDING, 180)])
+def test_slots_that_are_overdue_together_count_once(fleet, state, seconds):
+    for _ in range(3):
+        fleet.slot(state)
+    fleet.runtime.boots = False
+    never_answers(fleet)
+    fleet.clock.advance(seconds=seconds)
+    fleet.reconcile()
+    assert fleet.states() == [S.TERMINATING] * 3
+    assert (fleet.fresh().failures, fleet.pool.backoff_until) == (1, fleet.clock() + timedelta(minutes=5))
+
+
+def test_one_that_someone_ends_while_it_boots_is_no_failure(fleet, as_operator):
+    slot = fleet.slot(S.BOOTING)
+    terminate_slot(slot=slot, reason="not now", actor=as_operator, now=fleet.clock())
+    for _ in range(3):
+        fleet.reconcile()
+    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
+
+
+def test_one_that_is_taken_away_while_it_boots_is_no_failure(fleet):
+    slot = fleet.slot(S.BOOTING)
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    fleet.runtime.vanish(slot.instance_id)
+    fleet.reconcile()
+    assert (fleet.states(), fleet.fresh().failures) == ([S.EMPTY], 0)
+
+
+def test_a_listed_worker_that_does_not_answer_keeps_no_other_from_being_asked(tuned):
+    listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in ("a", "b")]
+    fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=2, min_slots=2)
+    fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
+    fleet.runtime.probe = lambda instance: Health(instance.id == "b", "off")
+    for _ in range(30):
+        fleet.round(60)
+    assert (fleet.slots()[1].state, fleet.fresh().failures) == (S.READY, 0)

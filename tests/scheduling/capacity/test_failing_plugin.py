@@ -1,0 +1,61 @@
+"""A plugin that raises: the cycle goes on without it, and everybody can see it."""
+
+from prometheus_client import REGISTRY
+
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity.tick import scheduling_tick
+from scheduling.metrics import TickMetrics
+from scheduling.models import Decision, TickRun
+from tests.support.scheduler_setup import FAILING, status_of
+
+ERROR = "RuntimeError: the licence server does not answer"
+
+
+def counted(pool) -> float:
+    labels = {"pool": pool.name, "plugin": "failing_in_tests"}
+    return REGISTRY.get_sample_value("lcm_scheduler_plugin_failures_total", labels) or 0.0
+
+
+def test_the_cycle_goes_on_without_it(tuned, lab):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    session = lab()
+    fleet.clean_tick()
+    assert status_of(session) == SessionStatus.SCHEDULED
+    assert TickRun.objects.get().plugins["failing_in_tests"]["error"] == ERROR
+
+
+def test_its_error_is_a_reason_of_the_decision(tuned, lab):
+    fleet = tuned(scheduler=FAILING, max_slots=1)
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    (failure,) = [
+        reason for reason in Decision.objects.get().why.reasons if reason["code"] == "plugin-failed"
+    ]
+    assert failure["text"] == f"The plugin failing_in_tests failed and was not heard: {ERROR}"
+
+
+def test_that_it_works_again_is_news(tuned, lab):
+    fleet = tuned(scheduler=FAILING, max_slots=1)
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    tuned(scheduler="")
+    for _ in range(2):
+        fleet.clock.advance(seconds=10)
+        fleet.clean_tick()
+    before, after = Decision.objects.order_by("at")
+    assert "plugin-failed" in [reason["code"] for reason in before.why.reasons]
+    assert "plugin-failed" not in [reason["code"] for reason in after.why.reasons]
+
+
+def test_a_metric_counts_its_failures(tuned, lab):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    lab()
+    before = counted(fleet.pool)
+    assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, TickMetrics())
+    assert counted(fleet.pool) > before
+    seconds = {"pool": fleet.pool.name, "plugin": "resources"}
+    assert REGISTRY.get_sample_value("lcm_scheduler_plugin_seconds_total", seconds) > 0

@@ -1,0 +1,250 @@
+"""Steps 4 and 5: slots for what did not fit, the minimum, and the warm ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from scheduling.capacity.steps.launch import begin_launch, keep_minimum, launch_for_demand
+from scheduling.capacity.steps.place import place_waiting
+from scheduling.models import IN_FLIGHT, LaunchAttempt, Slot, SlotState
+from scheduling.services.pools import update_pool
+from scheduling.services.slots import cordon_slot, record_interruption
+
+S = SlotState
+
+
+def launched(fleet, *steps):
+    """How many launches these steps begin after placing."""
+    tick = fleet.context()
+    for step in (place_waiting, *steps):
+        step(tick)
+    assert len(tick.attempts) == LaunchAttempt.objects.filter(pk__in=tick.attempts, outcome="open").count()
+    return len(tick.attempts)
+
+
+@pytest.mark.parametrize(
+    ("claims", "in_flight", "expected"),
+    [
+        ([], [], 0),
+        ([1], [], 1),
+        ([8, 8], [], 1),
+        ([9, 9], [], 2),
+        ([9, 9, 9, 9, 9, 9], [], 4),
+        ([9, 9], [S.LAUNCHING], 1),
+        ([9, 9], [S.BOOTING, S.BINDING], 0),
+        ([9], [S.BOOTING, S.BINDING], 0),
+        ([9, 9, 9], [S.TERMINATING, S.TERMINATING], 2),
+        ([9, 9, 9], [S.DRAINING], 3),
+        ([9, 9, 9], [S.ERROR, S.ERROR], 2),
+        ([9], [S.EMPTY], 1),
+    ],
+    ids=[
+        "no demand",
+        "one claim",
+        "two that share",
+        "two that do not",
+        "the maximum",
+        "one on its way",
+        "enough on their way",
+        "more than enough on their way",
+        "slots that end count against the maximum",
+        "slots that drain do not serve",
+        "slots in error are no places",
+        "an empty place is used",
+    ],
+)
+def test_launches_for_demand(fleet, claims, in_flight, expected):
+    for state in in_flight:
+        fleet.slot(state)
+    for cpu in claims:
+        fleet.reservation(cpu)
+    assert launched(fleet, launch_for_demand) == expected
+    assert Slot.objects.filter(pool=fleet.pool).count() <= fleet.pool.max_slots
+
+
+@pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
+def test_slots_beyond_a_smaller_maximum_take_its_places(tuned, step):
+    """One is used and one is ended, both with higher numbers: the lower ones stay empty."""
+    fleet = tuned(max_slots=4)
+    for state in (S.EMPTY, S.EMPTY, S.READY, S.TERMINATING):
+        slot = fleet.slot(state)
+        if state == S.READY:
+            fleet.put(fleet.reservation(16, ttl=86_400), slot)
+    tuned(max_slots=2, warm_slots=2)
+    fleet.reservation(ttl=86_400)
+    assert launched(fleet, step) == 0
+
+
+def test_a_slot_on_its_way_that_will_be_taken_away_does_not_count(fleet):
+    slot = fleet.slot(S.BOOTING)
+    record_interruption(slot=slot, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    fleet.reservation()
+    assert launched(fleet, launch_for_demand) == 1
+
+
+def test_a_slot_on_its_way_that_will_take_nothing_does_not_count(fleet, as_operator):
+    slot = fleet.slot(S.BOOTING)
+    cordon_slot(slot=slot, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
+    fleet.reservation()
+    assert launched(fleet, launch_for_demand) == 1
+
+
+@pytest.mark.parametrize(("state", "seconds"), [(S.LAUNCHING, 360), (S.BOOTING, 360), (S.BINDING, 240)])
+@pytest.mark.parametrize("step", [launch_for_demand, keep_minimum])
+def test_a_slot_on_its_way_counts_until_its_deadline_and_a_last_look(tuned, state, seconds, step):
+    """A minute longer, in which the reconciler ends it and counts the failure; then it blocks nobody."""
+    fleet = tuned(min_slots=1) if step is keep_minimum else tuned()
+    fleet.slot(state)
+    fleet.reservation(ttl=86_400)
+    fleet.clock.advance(seconds=seconds - 1)
+    assert launched(fleet, step) == 0
+    fleet.clock.advance(seconds=1)
+    assert launched(fleet, step) == 1
+
+
+def test_a_slot_on_its_way_counts_for_what_it_will_hold(fleet):
+    fleet.slot(S.BOOTING, cpu_cores=2)
+    fleet.reservation(2), fleet.reservation(1)
+    assert launched(fleet, launch_for_demand) == 1
+
+
+def test_a_claim_that_fits_no_slot_any_more_launches_nothing(tuned, fleet):
+    fleet.reservation(12)
+    tuned(cpu_cores=8)
+    assert launched(fleet, launch_for_demand) == 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"enabled": False},
+        {"stopped_reason": "no such launch template"},
+        {"backoff_until": "later"},
+    ],
+    ids=["switched off", "stopped", "backing off"],
+)
+def test_a_pool_that_may_not_launch_does_not(tuned, policy):
+    fleet = tuned(min_slots=1)
+    fleet.reservation()
+    if "backoff_until" in policy:
+        policy = {"backoff_until": fleet.clock() + timedelta(seconds=1)}
+    tuned(**policy)
+    assert launched(fleet, launch_for_demand, keep_minimum) == 0
+    assert not fleet.slots()
+
+
+def test_a_back_off_that_is_over_is_over(tuned):
+    fleet = tuned(backoff_until="2026-03-02T08:00:00Z")
+    fleet.reservation()
+    assert launched(fleet, launch_for_demand) == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "there", "expected"),
+    [
+        ({}, [], 0),
+        ({"min_slots": 2}, [], 2),
+        ({"min_slots": 2}, [S.READY], 1),
+        ({"min_slots": 2}, [S.READY, S.BOOTING], 0),
+        ({"min_slots": 2}, [S.DRAINING, S.TERMINATING], 2),
+        ({"warm_slots": 2}, [], 2),
+        ({"warm_slots": 2}, [S.READY, S.LAUNCHING], 0),
+        ({"min_slots": 1, "warm_slots": 3}, [S.READY], 2),
+        ({"min_slots": 3, "warm_slots": 1}, [S.READY], 2),
+        ({"min_slots": 4, "warm_slots": 4}, [], 4),
+        ({"min_slots": 3}, [S.TERMINATING, S.TERMINATING], 2),
+        ({"min_slots": 3}, [S.ERROR, S.ERROR], 2),
+    ],
+)
+def test_the_minimum_and_the_warm_slots_are_kept(tuned, policy, there, expected):
+    fleet = tuned(**policy)
+    for state in there:
+        fleet.slot(state)
+    assert launched(fleet, keep_minimum) == expected
+
+
+def test_a_slot_in_use_is_not_warm_but_counts_for_the_minimum(tuned):
+    fleet = tuned(min_slots=1, warm_slots=1)
+    fleet.put(fleet.reservation(), fleet.slot())
+    assert launched(fleet, keep_minimum) == 1
+
+
+def test_cordoned_and_interrupted_slots_are_replaced(tuned, as_operator):
+    fleet = tuned(min_slots=2)
+    first, second = fleet.slot(), fleet.slot()
+    cordon_slot(slot=first, cordoned=True, reason="disk", actor=as_operator, now=fleet.clock())
+    record_interruption(slot=second, deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    assert launched(fleet, keep_minimum) == 2
+
+
+@pytest.mark.parametrize(("warm", "expected"), [(0, 2), (1, 3), (2, 4), (3, 4)])
+def test_warm_slots_come_on_top_of_what_demand_takes(tuned, warm, expected):
+    fleet = tuned(warm_slots=warm)
+    fleet.reservation(9), fleet.reservation(9)
+    assert launched(fleet, launch_for_demand, keep_minimum) == expected
+
+
+def test_demand_minimum_and_warm_share_one_maximum(tuned):
+    fleet = tuned(max_slots=3, min_slots=3, warm_slots=3)
+    for _ in range(9):
+        fleet.reservation(9)
+    assert launched(fleet, launch_for_demand, keep_minimum) == 3
+    assert launched(fleet, launch_for_demand, keep_minimum) == 0
+
+
+def test_places_get_the_lowest_free_numbers_and_are_used_again(tuned):
+    fleet = tuned(min_slots=3, max_slots=5)
+    fleet.clean_tick()
+    assert [slot.number for slot in fleet.slots()] == [1, 2, 3]
+    Slot.objects.filter(number=2).update(state=S.EMPTY)
+    LaunchAttempt.objects.filter(slot__number=2).delete()
+    fleet.clean_tick()
+    assert [slot.number for slot in fleet.slots(*IN_FLIGHT)] == [1, 2, 3]
+
+
+def test_a_smaller_maximum_launches_nothing_above_it(tuned):
+    fleet = tuned(max_slots=4)
+    for _ in range(4):
+        fleet.slot(S.EMPTY)
+    tuned(max_slots=2, min_slots=2)
+    fleet.clean_tick()
+    assert Counter(fleet.states()) == {S.LAUNCHING: 2, S.EMPTY: 2}
+    assert [slot.number for slot in fleet.slots(S.LAUNCHING)] == [1, 2]
+
+
+def test_a_place_that_is_used_again_has_what_the_pool_has_now(fleet, as_admin):
+    fleet.slot(S.EMPTY)
+    update_pool(pool=fleet.fresh(), actor=as_admin, cpu_cores=32, max_leases=3)
+    fleet.reservation(20)
+    for _ in range(4):
+        fleet.round()
+    slot = fleet.slots(S.READY)[0]
+    assert (slot.cpu_cores, slot.max_leases, slot.lease_count) == (32, 3, 1)
+
+
+def test_an_intent_is_a_slot_and_an_open_attempt_and_no_call(fleet):
+    slot = fleet.slot(S.EMPTY)
+    attempt = begin_launch(slot, now=fleet.clock())
+    slot.refresh_from_db()
+    assert (slot.state, slot.state_deadline) == (S.LAUNCHING, fleet.clock() + timedelta(seconds=300))
+    assert (attempt.outcome, attempt.requested_at, len(attempt.token)) == ("open", fleet.clock(), 32)
+    assert fleet.runtime.calls == []
+
+
+def test_two_that_begin_to_launch_one_slot_leave_one_attempt(fleet):
+    slot = fleet.slot(S.EMPTY)
+    copy = Slot.objects.select_related("pool").get(pk=slot.pk)
+    assert begin_launch(slot, now=fleet.clock()) is not None
+    assert begin_launch(copy, now=fleet.clock()) is None
+    assert slot.attempts.count() == 1
+
+
+def test_a_tick_that_lost_its_lease_begins_no_more_launches(tuned):
+    fleet = tuned(min_slots=3)
+    tick = fleet.context()
+    tick.still_mine = lambda: False
+    keep_minimum(tick)
+    assert tick.attempts == []

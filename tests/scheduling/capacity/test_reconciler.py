@@ -1,0 +1,542 @@
+"""Slots follow what the outside says; what nobody knows is collected, what is not ours is left alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from scheduling.capacity.reconciler import reconcile_pool
+from scheduling.capacity.runtimes.base import (
+    Health,
+    InstanceState,
+    Interruption,
+    Misconfigured,
+    RuntimeFailure,
+    Throttled,
+)
+from scheduling.capacity.steps.launch import begin_launch
+from scheduling.coordination.leases import lease
+from scheduling.models import LaunchAttempt, Phase, Slot, SlotState
+from scheduling.services.slots import terminate_slot
+from tests.support.fleet import phases
+
+S = SlotState
+WITH_INSTANCE = [S.BOOTING, S.BINDING, S.READY, S.DRAINING, S.TERMINATING]
+
+
+def state_of(slot):
+    slot.refresh_from_db()
+    return slot.state
+
+
+def test_the_whole_way_of_a_slot(tuned):
+    fleet = tuned(min_slots=1)
+    fleet.tick()
+    seen = fleet.states()
+    fleet.launch()
+    seen += fleet.states()
+    for _ in range(2):
+        fleet.reconcile()
+        seen += fleet.states()
+    tuned(min_slots=0)
+    fleet.clock.advance(minutes=10)
+    fleet.tick()
+    seen += fleet.states()
+    for _ in range(3):
+        fleet.reconcile()
+        seen += fleet.states()
+    assert seen == [
+        S.LAUNCHING, S.BOOTING, S.BINDING, S.READY, S.DRAINING, S.TERMINATING, S.TERMINATING, S.EMPTY
+    ]  # fmt: skip
+    assert fleet.runtime.alive == []
+
+
+def test_booting_waits_for_the_instance_to_run(fleet):
+    slot = fleet.slot(S.BOOTING)
+    fleet.runtime.boots = False
+    fleet.reconcile()
+    assert state_of(slot) == S.BOOTING
+    fleet.runtime.boots = True
+    fleet.reconcile()
+    assert (state_of(slot), slot.endpoint) == (S.BINDING, fleet.runtime.alive[0].endpoint)
+
+
+def test_binding_waits_for_the_worker_to_answer(fleet):
+    slot = fleet.slot(S.BINDING)
+    fleet.runtime.health = Health(False, "CML says that it is not ready.")
+    fleet.reconcile()
+    assert state_of(slot) == S.BINDING
+    fleet.runtime.health = Health(True, version="2.9.1")
+    now = fleet.clock.advance(seconds=5)
+    fleet.reconcile()
+    assert (state_of(slot), slot.version, slot.idle_since, slot.state_deadline) == (
+        S.READY,
+        "2.9.1",
+        now,
+        None,
+    )
+
+
+def test_draining_ends_when_the_last_lease_does(fleet, as_operator):
+    slot = fleet.slot()
+    claim = fleet.put(fleet.reservation(ttl=9999), slot)
+    Slot.objects.filter(pk=slot.pk).update(state=S.DRAINING)
+    fleet.reconcile()
+    assert state_of(slot) == S.DRAINING
+    type(claim).objects.filter(pk=claim.pk).update(expires_at=fleet.clock())
+    fleet.tick()
+    fleet.reconcile()
+    assert state_of(slot) == S.TERMINATING
+
+
+def test_terminating_asks_again_until_the_instance_is_gone(fleet):
+    slot = fleet.slot(S.TERMINATING)
+    fleet.runtime.ends_at_once = False
+    fleet.reconcile()
+    fleet.reconcile()
+    assert (state_of(slot), fleet.runtime.count("terminate")) == (S.TERMINATING, 1)
+    fleet.runtime.turn(slot.instance_id, InstanceState.GONE)
+    fleet.reconcile()
+    assert (state_of(slot), slot.instance_id) == (S.EMPTY, "")
+
+
+def test_a_terminate_that_fails_is_reported_and_asked_again(fleet, monkeypatch):
+    fleet.slot(S.TERMINATING)
+    real = fleet.runtime.terminate
+    monkeypatch.setattr(fleet.runtime, "terminate", _fail)
+    assert "slow down" in fleet.reconcile().errors[0]
+    monkeypatch.setattr(fleet.runtime, "terminate", real)
+    fleet.reconcile()
+    fleet.reconcile()
+    assert fleet.states() == [S.EMPTY]
+
+
+def _fail(instance_id):
+    raise Throttled("slow down")
+
+
+def test_an_error_is_over_when_its_time_is(fleet):
+    slot = fleet.slot(S.ERROR)
+    fleet.clock.advance(seconds=299)
+    fleet.reconcile()
+    assert state_of(slot) == S.ERROR
+    fleet.clock.advance(seconds=1)
+    fleet.reconcile()
+    assert state_of(slot) == S.EMPTY
+
+
+def test_an_instance_whose_answer_was_lost_is_adopted_by_its_token(fleet):
+    slot = fleet.slot(S.LAUNCHING)
+    fleet.runtime.loses_answers = True
+    fleet.launch()
+    fleet.reconcile()
+    attempt = slot.attempts.get()
+    assert (state_of(slot), attempt.outcome) == (S.BOOTING, "launched")
+    assert slot.instance_id == attempt.instance_id == fleet.runtime.alive[0].id
+
+
+def test_a_late_answer_after_the_adoption_changes_nothing(fleet):
+    fleet.slot(S.LAUNCHING)
+    fleet.runtime.loses_answers = True
+    fleet.launch()
+    fleet.reconcile()
+    before = Slot.objects.values().get()
+    fleet.runtime.loses_answers = False
+    attempt = LaunchAttempt.objects.get()
+    from scheduling.capacity.launcher import record_launch
+
+    assert not record_launch(attempt, fleet.runtime.alive[0], now=fleet.clock())
+    assert Slot.objects.values().get() == before
+
+
+def test_an_instance_with_another_token_is_not_adopted(fleet):
+    slot = fleet.slot(S.LAUNCHING)
+    fleet.runtime.add("i-other", token="other", slot_id=str(slot.pk))
+    fleet.reconcile()
+    assert state_of(slot) == S.LAUNCHING
+
+
+@pytest.mark.parametrize(("minutes", "alive"), [(9, 1), (10, 0)])
+def test_a_tagged_orphan_is_collected_after_the_grace_period_only(fleet, minutes, alive):
+    fleet.runtime.add("i-orphan", token="forgotten")
+    fleet.clock.advance(minutes=minutes)
+    fleet.reconcile()
+    assert len(fleet.runtime.alive) == alive
+
+
+@pytest.mark.parametrize(
+    ("state", "ended"),
+    [
+        (InstanceState.PENDING, True),
+        (InstanceState.RUNNING, True),
+        (InstanceState.STOPPED, True),
+        (InstanceState.STOPPING, False),
+        (InstanceState.GONE, False),
+    ],
+)
+def test_orphans_are_ended_in_every_state_in_which_that_means_something(fleet, state, ended):
+    fleet.runtime.boots = False
+    fleet.runtime.add("i-orphan", token="forgotten", state=state)
+    fleet.clock.advance(hours=1)
+    fleet.reconcile()
+    assert fleet.runtime.count("terminate") == ended
+
+
+def test_what_a_slot_or_an_open_attempt_knows_is_no_orphan(fleet):
+    fleet.slot(S.READY)
+    slot = fleet.slot(S.LAUNCHING)
+    Slot.objects.filter(pk=slot.pk).update(state_deadline=fleet.clock() + timedelta(days=1))
+    fleet.runtime.add("i-awaited", token=slot.attempts.get().token)
+    fleet.clock.advance(hours=1)
+    fleet.reconcile()
+    assert fleet.runtime.count("terminate") == 0
+
+
+@pytest.mark.parametrize("state", WITH_INSTANCE)
+def test_a_slot_whose_instance_vanished_is_empty(fleet, state):
+    slot = fleet.slot(state)
+    fleet.runtime.vanish(slot.instance_id)
+    fleet.reconcile()
+    assert (state_of(slot), slot.instance_id) == (S.EMPTY, "")
+
+
+@pytest.mark.parametrize("state", [S.READY, S.DRAINING, S.TERMINATING])
+@pytest.mark.parametrize(
+    ("status", "after"),
+    [(SessionStatus.SCHEDULED, SessionStatus.PENDING), (SessionStatus.RUNNING, SessionStatus.FAILED)],
+)
+def test_sessions_of_an_instance_that_vanished_wait_again_or_have_failed(fleet, lab_on, state, status, after):
+    slot = fleet.slot()
+    session, bare = lab_on(slot, status), fleet.put(fleet.reservation(), slot)
+    Slot.objects.filter(pk=slot.pk).update(state=state)
+    fleet.runtime.vanish(slot.instance_id)
+    fleet.reconcile()
+    session.refresh_from_db()
+    assert (state_of(slot), slot.lease_count) == (S.EMPTY, 0)
+    assert (session.status, phases([bare])) == (after, [Phase.FAILED])
+
+
+@pytest.mark.parametrize("off", [InstanceState.STOPPED, InstanceState.STOPPING])
+@pytest.mark.parametrize("state", [S.BOOTING, S.BINDING, S.READY, S.DRAINING])
+def test_a_slot_whose_instance_was_switched_off_is_ended_and_its_sessions_are_lost(fleet, lab_on, state, off):
+    slot = fleet.slot(state if state in (S.BOOTING, S.BINDING) else S.READY)
+    session = lab_on(slot, SessionStatus.RUNNING) if slot.state == S.READY else None
+    Slot.objects.filter(pk=slot.pk).update(state=state)
+    fleet.runtime.turn(slot.instance_id, off)
+    fleet.reconcile()
+    assert (state_of(slot), slot.lease_count) == (S.TERMINATING, 0)
+    if session:
+        session.refresh_from_db()
+        assert session.status == SessionStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "after", "reason"),
+    [
+        (S.LAUNCHING, 300, S.EMPTY, "no answer to the launch in time"),
+        (S.BOOTING, 300, S.TERMINATING, "did not boot in time"),
+        (S.BINDING, 180, S.TERMINATING, "its worker did not answer in time: not ready"),
+        (S.TERMINATING, 300, S.ERROR, "its instance did not end in time"),
+    ],
+)
+def test_an_overdue_slot_is_ended_with_a_reason_and_not_a_second_before(fleet, state, seconds, after, reason):
+    slot = fleet.slot(state)
+    fleet.runtime.boots, fleet.runtime.ends_at_once = False, False
+    fleet.runtime.health = Health(False, "not ready")
+    fleet.clock.advance(seconds=seconds - 1)
+    fleet.reconcile()
+    assert state_of(slot) == state
+    fleet.clock.advance(seconds=1)
+    fleet.reconcile()
+    assert (state_of(slot), slot.reason) == (after, reason)
+
+
+def test_a_slot_that_did_not_end_in_time_is_tried_again_and_its_instance_collected(fleet):
+    slot = fleet.slot(S.TERMINATING)
+    fleet.runtime.ends_at_once = False
+    fleet.clock.advance(seconds=300)
+    fleet.reconcile()
+    assert state_of(slot) == S.ERROR
+    fleet.runtime.ends_at_once = True
+    fleet.runtime.turn(slot.instance_id, InstanceState.RUNNING)
+    fleet.clock.advance(seconds=300)
+    for _ in range(3):
+        fleet.round(60)
+    assert state_of(slot) == S.EMPTY
+    assert fleet.runtime.alive == []
+
+
+BLIND = [RuntimeFailure("no route to host"), ZeroDivisionError("no route to host")]
+
+
+@pytest.mark.parametrize("error", BLIND, ids=["a failure", "a bug"])
+@pytest.mark.parametrize("state", S)
+def test_a_describe_that_fails_changes_nothing_within_the_deadlines(fleet, state, error):
+    slot = fleet.slot(state)
+    fleet.runtime.blind = error
+    fleet.clock.advance(seconds=119)
+    before = Slot.objects.values().get(pk=slot.pk)
+    assert fleet.reconcile().errors == ["no route to host"]
+    assert Slot.objects.values().get(pk=slot.pk) == before
+    assert fleet.runtime.count("terminate") == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "after"),
+    [
+        (S.LAUNCHING, S.EMPTY),
+        (S.BOOTING, S.TERMINATING),
+        (S.BINDING, S.TERMINATING),
+        (S.READY, S.READY),
+        (S.DRAINING, S.TERMINATING),
+        (S.TERMINATING, S.ERROR),
+        (S.ERROR, S.EMPTY),
+    ],
+)
+def test_deadlines_hold_when_nothing_can_be_described(fleet, state, after):
+    """What may still run there is an orphan, and is collected when it is seen again."""
+    slot = fleet.slot(state)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    assert state_of(slot) == after
+    fleet.runtime.blind = None
+    for _ in range(8):
+        fleet.round(120)
+    assert len(fleet.runtime.alive) == len(fleet.slots(S.READY, S.DRAINING))
+
+
+def test_a_draining_slot_with_a_lease_waits_for_it_even_when_nothing_can_be_described(fleet):
+    slot = fleet.slot(S.DRAINING)
+    Slot.objects.filter(pk=slot.pk).update(lease_count=1)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    assert state_of(slot) == S.DRAINING
+
+
+@pytest.mark.parametrize(("error", "stopped"), [(RuntimeFailure("no"), ""), (Misconfigured("no"), "no")])
+def test_an_end_that_is_refused_is_told_and_a_configuration_that_never_works_stops_the_pool(
+    fleet, monkeypatch, error, stopped
+):
+    slot = fleet.slot(S.TERMINATING)
+
+    def refuse(instance_id):
+        raise error
+
+    monkeypatch.setattr(fleet.runtime, "terminate", refuse)
+    assert fleet.reconcile().errors == [f"{slot.instance_id}: no"]
+    assert fleet.fresh().stopped_reason == stopped
+    fleet.clock.advance(seconds=301)
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, slot.reason) == (S.ERROR, "its instance did not end in time: no")
+
+
+def test_a_listing_that_can_never_work_stops_the_pool(fleet):
+    fleet.slot()
+    fleet.runtime.blind = Misconfigured("no such key")
+    fleet.reconcile()
+    assert fleet.fresh().stopped_reason == "no such key"
+
+
+def test_capacity_in_flight_does_not_count_after_its_deadline_when_nothing_can_be_described(fleet):
+    fleet.reservation(ttl=86_400)
+    fleet.slot(S.BOOTING)
+    fleet.runtime.blind = RuntimeFailure("no route to host")
+    assert fleet.clean_tick().attempts == []
+    fleet.clock.advance(seconds=300)
+    fleet.reconcile()
+    report = fleet.clean_tick()
+    assert (report.counts, report.attempts) == ({"unmet": 1}, [])
+    fleet.clock.now = fleet.fresh().backoff_until
+    assert len(fleet.clean_tick().attempts) == 1
+
+
+def test_a_slot_that_fails_at_every_look_still_has_its_deadline(fleet, monkeypatch):
+    from scheduling.capacity import reconciler
+
+    slot = fleet.slot(S.BINDING)
+    monkeypatch.setattr(reconciler, "_binding", _break)
+    fleet.reconcile()
+    assert state_of(slot) == S.BINDING
+    fleet.clock.advance(seconds=181)
+    assert fleet.reconcile().errors
+    assert state_of(slot) == S.TERMINATING
+
+
+def _break(*arguments):
+    raise ZeroDivisionError("oh")
+
+
+def test_a_probe_that_breaks_is_a_worker_that_is_not_ready(fleet):
+    broken, other = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    real = fleet.runtime.probe
+
+    def probe(instance):
+        return _break() if instance.id == broken.instance_id else real(instance)
+
+    fleet.runtime.probe = probe
+    fleet.reconcile()
+    assert (state_of(broken), state_of(other)) == (S.BINDING, S.READY)
+    fleet.clock.advance(seconds=181)
+    fleet.reconcile()
+    assert "ZeroDivisionError: oh" in Slot.objects.get(pk=broken.pk).reason
+
+
+def test_notices_that_cannot_be_read_do_not_stop_the_rest(fleet):
+    slot = fleet.slot(S.BINDING)
+    fleet.runtime.interruptions = _break
+    fleet.reconcile()
+    assert state_of(slot) == S.READY
+
+
+def test_what_a_worker_says_of_itself_is_kept_as_far_as_it_can_be(fleet):
+    slot, silent = fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    fleet.runtime.health = Health(True, version="2.9\x00\ud800")
+    fleet.reconcile()
+    assert (state_of(slot), slot.version) == (S.READY, "2.9\ufffd\ufffd")
+    Slot.objects.filter(pk=silent.pk).update(state=S.BINDING, state_deadline=fleet.clock())
+    fleet.runtime.health = Health(False, "\x00")
+    fleet.reconcile()
+    assert (state_of(silent), silent.reason) == (S.TERMINATING, "its worker did not answer in time: \ufffd")
+
+
+def test_a_slot_in_error_that_still_has_leases_loses_them_when_its_time_is_over(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot, SessionStatus.RUNNING)
+    Slot.objects.filter(pk=slot.pk).update(state=S.ERROR, state_deadline=fleet.clock())
+    fleet.reconcile()
+    session.refresh_from_db()
+    assert (state_of(slot), slot.lease_count, session.status) == (S.EMPTY, 0, SessionStatus.FAILED)
+
+
+def test_a_slot_that_fails_does_not_stop_the_others(fleet, monkeypatch):
+    from scheduling.capacity import reconciler
+
+    first, second = fleet.slot(S.BOOTING), fleet.slot(S.BOOTING)
+    real = reconciler.move_slot
+
+    def break_one(*, slot, **fields):
+        if slot.pk == first.pk:
+            raise RuntimeError("broken")
+        return real(slot=slot, **fields)
+
+    monkeypatch.setattr(reconciler, "move_slot", break_one)
+    assert "broken" in fleet.reconcile().errors[0]
+    assert (state_of(first), state_of(second)) == (S.BOOTING, S.BINDING)
+
+
+def test_a_stuck_slot_never_blocks_others(tuned):
+    fleet = tuned(min_slots=2)
+    stuck = fleet.slot(S.TERMINATING)
+    fleet.runtime.ends_at_once = False
+    for _ in range(6):
+        fleet.round(120)
+    assert [slot.number for slot in fleet.slots(S.READY)] == [2, 3]
+    assert state_of(stuck) != S.READY
+
+
+def test_an_instance_that_is_launched_while_the_outside_is_asked_did_not_vanish(fleet):
+    slot = fleet.slot(S.LAUNCHING)
+    described = fleet.runtime.describe
+
+    def describe_then_launch():
+        answer = list(described())
+        fleet.launch()
+        return answer
+
+    fleet.runtime.describe = describe_then_launch
+    fleet.reconcile()
+    assert state_of(slot) == S.BOOTING
+
+
+def test_an_instance_whose_launch_began_while_the_outside_was_asked_is_no_orphan(fleet):
+    """Its slot was empty when the pass began, and when it was launched is not told."""
+    slot = fleet.slot(S.EMPTY)
+    described = fleet.runtime.describe
+
+    def launch_then_describe():
+        attempt = begin_launch(Slot.objects.select_related("pool").get(pk=slot.pk), now=fleet.clock())
+        fleet.runtime.add("i-new", token=attempt.token, launched_at=None)
+        fleet.runtime.describe = described
+        return described()
+
+    fleet.runtime.describe = launch_then_describe
+    fleet.reconcile()
+    assert fleet.runtime.count("terminate") == 0
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, slot.instance_id) == (S.BOOTING, "i-new")
+
+
+def test_a_notice_that_cannot_be_acknowledged_keeps_no_other_from_being_taken(fleet):
+    slots = [fleet.slot(), fleet.slot()]
+    deadline = fleet.clock() + timedelta(minutes=2)
+    acknowledged = []
+
+    def refused():
+        raise RuntimeFailure("not allowed to delete")
+
+    answers = [refused, lambda: acknowledged.append(True)]
+    fleet.runtime.notices = [
+        Interruption(slot.instance_id, deadline, acknowledge=answer)
+        for slot, answer in zip(slots, answers, strict=True)
+    ]
+    fleet.reconcile()
+    assert [slot.interruption_deadline for slot in fleet.slots()] == [deadline] * 2
+    assert acknowledged == [True]
+
+
+def test_notices_are_acknowledged_once_written_down_and_unknown_ones_come_again_until_they_are_over(fleet):
+    slot = fleet.slot()
+    acknowledged = []
+    deadline = fleet.clock() + timedelta(minutes=2)
+    for instance_id in (slot.instance_id, "i-unknown"):
+        done = acknowledged.append
+        fleet.runtime.notices.append(
+            Interruption(instance_id, deadline, acknowledge=lambda key=instance_id, done=done: done(key))
+        )
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert slot.interruption_deadline == deadline
+    assert acknowledged == [slot.instance_id]
+    fleet.clock.advance(minutes=2)
+    fleet.reconcile()
+    assert acknowledged[1:] == [slot.instance_id, "i-unknown"]
+
+
+def test_one_reconciler_a_pool_at_a_time(fleet):
+    slot = fleet.slot(S.BOOTING)
+    with lease(f"reconcile:{fleet.pool.pk}", length=timedelta(minutes=2)):
+        assert reconcile_pool(fleet.pool, fleet.runtime, fleet.clock) is None
+    assert state_of(slot) == S.BOOTING
+
+
+def test_workers_that_exist_already_are_not_ended(fleet, as_operator):
+    slot = fleet.slot()
+    fleet.runtime.add("i-listed", launched_at=None)
+    type(fleet.runtime).launches = False
+    try:
+        terminate_slot(slot=slot, reason="maintenance", actor=as_operator, now=fleet.clock())
+        fleet.reconcile()
+    finally:
+        type(fleet.runtime).launches = True
+    assert state_of(slot) == S.EMPTY
+    assert fleet.runtime.count("terminate") == 0
+
+
+def test_workers_that_do_not_answer_do_not_hold_up_the_others(fleet):
+    """Everything that needs no answer of theirs has happened by the time the first is asked."""
+    fleet.slot(S.BINDING), fleet.slot(S.BINDING)
+    ending, boots = fleet.slot(S.TERMINATING), fleet.slot(S.BOOTING)
+    fleet.runtime.add("i-orphan", token="forgotten")
+    fleet.clock.advance(minutes=11)
+    fleet.runtime.calls.clear()
+    fleet.reconcile()
+    calls = [call for call, _ in fleet.runtime.calls]
+    assert calls.index("probe") > max(place for place, call in enumerate(calls) if call == "terminate")
+    assert (calls.count("probe"), calls.count("terminate")) == (2, 2)
+    assert (state_of(ending), state_of(boots)) == (S.ERROR, S.BINDING)

@@ -1,0 +1,211 @@
+"""Labels, GPUs, quota and races, through ticks."""
+
+from decimal import Decimal
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.services.definitions import update_definition
+from lcm.services.sessions import cancel_session, transition_session
+from scheduling.capacity.runtimes.static import StaticRuntime
+from scheduling.capacity.steps import place
+from scheduling.models import Decision, Slot, SlotState
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from scheduling.selectors.wait_reasons import explain_session
+from scheduling.services.reservations import release_reservation
+from scheduling.services.slots import label_slot, move_slot
+from tests.support.factories import make_definition
+from tests.support.fleet import active_of
+from tests.support.scheduler_setup import Party, check_leases, end, slot_of, status_of
+
+
+def with_limits(text: str) -> str:
+    return DEFAULT_CONFIGURATION.replace(
+        "  - name: quota\n", f"  - name: quota\n    arguments: {{limits: {text}}}\n"
+    )
+
+
+# --- labels
+
+
+@pytest.fixture
+def labelled(fleet):
+    definition = make_definition(pool="cml-eu")
+    update_definition(definition=definition, slot_labels={"rack": "b"}, actor=SYSTEM)
+    return Party(fleet, "labelled", definition)
+
+
+def test_a_definition_with_labels_goes_to_a_slot_that_has_them(fleet, labelled):
+    fleet.slot(labels={"rack": "a"})
+    right = fleet.slot(labels={"rack": "b", "gpu": "a10"})
+    session = labelled.asks()
+    fleet.clean_tick()
+    assert slot_of(session) == right.pk
+
+
+def test_labels_that_no_slot_can_have_are_impossible_in_the_first_cycle(fleet, labelled):
+    fleet.slot()
+    session = labelled.asks()
+    report = fleet.clean_tick()
+    decision = Decision.objects.get()
+    assert (decision.outcome, active_of(session).verdict) == ("impossible", "impossible:labels")
+    assert "not labelled rack=b" in decision.why.sentence
+    # Nothing is launched for what would never fit.
+    assert "launched_for_demand" not in report.counts
+
+
+def test_labels_by_hand_let_it_in(fleet, labelled, as_operator):
+    slot = fleet.slot()
+    session = labelled.asks()
+    fleet.clean_tick()
+    label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=as_operator, now=fleet.clock())
+    fleet.clean_tick()
+    assert slot_of(session) == slot.pk
+
+
+def test_a_pool_that_labels_its_slots_is_launched_for(tuned, labelled):
+    fleet = tuned(runtime_settings={"labels": {"rack": "b"}})
+    session = labelled.asks()
+    report = fleet.clean_tick()
+    assert report.counts["launched_for_demand"] == 1
+    assert active_of(session).verdict == "waiting:no-slots"
+    fleet.launch()
+    assert [slot.labels for slot in fleet.slots()] == [{"rack": "b"}]
+
+
+@pytest.mark.parametrize("wrong", [["a"], "a", 7, {"rack": 7}, {"rack": ["b"]}], ids=str)
+@pytest.mark.parametrize("state", [SlotState.READY, SlotState.BOOTING])
+def test_labels_that_cannot_be_read_are_none_and_stop_nothing(tuned, labelled, state, wrong):
+    fleet = tuned(max_slots=2)
+    odd = fleet.slot(state, labels=wrong)
+    right = fleet.slot(labels={"rack": "b"})
+    session = labelled.asks()
+    fleet.clean_tick()
+    assert slot_of(session) == right.pk
+    whole = [fleet.reservation(16, ttl=600) for _ in range(2)]
+    fleet.clean_tick()
+    for each in whole:
+        each.refresh_from_db()
+    taken = [each.slot for each in whole if each.slot]
+    assert taken == ([odd] if state == SlotState.READY else [])
+    sessions = [labelled.asks() for _ in range(4)]
+    fleet.clean_tick()
+    (waits,) = [each for each in sessions if status_of(each) == S.PENDING]
+    assert explain_session(waits, now=fleet.clock()).reasons[0].code == "cpu_cores"
+
+
+def test_the_next_worker_of_a_slot_has_labels_of_its_own(fleet, as_operator):
+    slot = fleet.slot()
+    label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=as_operator, now=fleet.clock())
+    slot.refresh_from_db()
+    for to in (SlotState.TERMINATING, SlotState.EMPTY):
+        assert move_slot(slot=slot, to=to, now=fleet.clock())
+    assert Slot.objects.get(pk=slot.pk).labels == {}
+
+
+# --- what can never be
+
+
+def test_what_no_slot_can_hold_is_impossible_in_the_first_cycle(tuned):
+    fleet = tuned(cpu_cores=16)
+    fleet.slot()
+    claim = fleet.reservation(cpu=12)
+    tuned(cpu_cores=8)
+    Slot.objects.update(cpu_cores=8)
+    fleet.clean_tick()
+    claim.refresh_from_db()
+    assert claim.verdict == "impossible:cpu_cores"
+
+
+def test_a_pool_of_spot_slots_alone_can_never_hold_what_must_not_be_interrupted(tuned, lab):
+    session = lab()
+    fleet = tuned(spot_policy="only")
+    report = fleet.clean_tick()
+    assert active_of(session).verdict.startswith("impossible:")
+    assert "launched_for_demand" not in report.counts
+
+
+# --- GPUs
+
+
+def test_gpus_are_given_as_devices_and_given_back(tuned):
+    fleet = tuned(gpu=2, max_slots=1)
+    slot = fleet.slot()
+    first, second = (fleet.reservation(resources={"gpu": Decimal("0.5")}) for _ in range(2))
+    fleet.clock.advance(seconds=1)
+    whole = fleet.reservation(resources={"gpu": Decimal(1)})
+    fleet.clean_tick()
+    for row in (first, second, whole):
+        row.refresh_from_db()
+    assert {row.slot_id for row in (first, second, whole)} == {slot.pk}
+    assert first.devices == second.devices == [[0, 50]]
+    assert whole.devices == [[1, 100]]
+    late = fleet.reservation(resources={"gpu": Decimal(1)})
+    fleet.clean_tick()
+    late.refresh_from_db()
+    assert (late.slot_id, late.verdict) == (None, "waiting:gpu")
+    release_reservation(reservation=whole, actor=SYSTEM, now=fleet.clock())
+    fleet.clean_tick()
+    late.refresh_from_db()
+    assert late.devices == [[1, 100]]
+
+
+# --- quota
+
+
+def test_a_quota_holds_across_ticks(tuned):
+    fleet = tuned(max_slots=1, scheduler=with_limits('{"academy / one": {sessions: 2}}'))
+    slot = fleet.slot()
+    one, other = (Party(fleet, name, make_definition(pool="cml-eu")) for name in ("one", "other"))
+    running = one.runs(slot)
+    mine = [one.asks(priority=90), one.asks()]
+    theirs = other.asks()
+    fleet.clean_tick()
+    assert [status_of(session) for session in (*mine, theirs)] == [S.SCHEDULED, S.PENDING, S.SCHEDULED]
+    decision = Decision.objects.get(outcome="refused")
+    assert decision.why.sentence == "academy / one has 2 of the 2 sessions it may have at once."
+    transition_session(session=running, to=S.STOPPING, actor=SYSTEM, now=fleet.clock())
+    end(running, fleet)
+    fleet.clean_tick()
+    assert status_of(mine[1]) == S.SCHEDULED
+
+
+def test_a_quota_launches_no_slots(tuned):
+    fleet = tuned(scheduler=with_limits("{academy: {memory_gb: 1}}"))
+    Party(fleet, "one", make_definition(pool="cml-eu")).asks()
+    assert "launched_for_demand" not in fleet.clean_tick().counts
+
+
+# --- a race
+
+
+def test_a_session_that_is_cancelled_between_plan_and_commit_gets_nothing(fleet, lab, monkeypatch):
+    fleet.slot()
+    going, staying = lab(), lab()
+    real = place.assign_slots
+
+    def cancel_first(pool, verdicts, *, now):
+        cancel_session(session=going, reason="changed my mind", actor=SYSTEM, now=now)
+        return real(pool, verdicts, now=now)
+
+    monkeypatch.setattr(place, "assign_slots", cancel_first)
+    report = fleet.clean_tick()
+    assert report.counts["placed"] == 1
+    assert (status_of(going), status_of(staying)) == (S.CANCELLED, S.SCHEDULED)
+    assert list(Decision.objects.values_list("reservation__session", flat=True)) == [staying.pk]
+    check_leases()
+
+
+def test_static_workers_bring_their_own_labels():
+    settings = {
+        "labels": {"site": "lab", "rack": "a"},
+        "workers": [
+            {"name": "one", "endpoint": "https://one.example.org"},
+            {"name": "two", "endpoint": "https://two.example.org", "labels": {"rack": "b"}},
+        ],
+    }
+    runtime = StaticRuntime("cml-static", settings)
+    assert runtime.labels_of("one") == {"site": "lab", "rack": "a"}
+    assert runtime.labels_of("two") == {"site": "lab", "rack": "b"}
+    assert StaticRuntime.problems({**settings, "labels": {"rack": 7}}).keys() == {"labels"}

@@ -1,0 +1,186 @@
+"""Every pair of slot states: what may follow, and what comes with the step."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.models import ChangeLog
+from scheduling.models import AttemptOutcome, Slot, SlotState
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.slots import (
+    cordon_slot,
+    drain_slot,
+    move_slot,
+    retry_slot,
+    terminate_slot,
+)
+
+S = SlotState
+ALLOWED = {
+    S.EMPTY: {S.LAUNCHING},
+    S.LAUNCHING: {S.BOOTING, S.TERMINATING, S.EMPTY, S.ERROR},
+    S.BOOTING: {S.BINDING, S.DRAINING, S.TERMINATING, S.EMPTY},
+    S.BINDING: {S.READY, S.DRAINING, S.TERMINATING, S.EMPTY},
+    S.READY: {S.DRAINING, S.TERMINATING, S.EMPTY},
+    S.DRAINING: {S.TERMINATING, S.EMPTY},
+    S.TERMINATING: {S.EMPTY, S.ERROR},
+    S.ERROR: {S.EMPTY},
+}
+SECONDS = {S.LAUNCHING: 300, S.BOOTING: 300, S.BINDING: 180, S.DRAINING: 120, S.TERMINATING: 300}
+DEADLINES = {state: timedelta(seconds=SECONDS[state]) if state in SECONDS else None for state in S}
+
+
+@pytest.mark.parametrize(("old", "new"), list(product(S, S)))
+def test_every_pair_of_states(fleet, old, new):
+    slot = fleet.slot(old)
+    before = ChangeLog.objects.filter(event="slot_state").count()
+    if new not in ALLOWED[old]:
+        with pytest.raises(StateConflict, match="cannot become"):
+            move_slot(slot=slot, to=new, now=fleet.clock())
+        slot.refresh_from_db()
+        assert slot.state == old
+        return
+    at = fleet.clock.advance(seconds=7)
+    assert move_slot(slot=slot, to=new, now=at, reason="because")
+    slot.refresh_from_db()
+    assert (slot.state, slot.reason, slot.last_state_change) == (new, "because", at)
+    assert slot.state_deadline == (at + DEADLINES[new] if DEADLINES[new] else None)
+    assert ChangeLog.objects.filter(event="slot_state").count() == before + 1
+
+
+@pytest.mark.parametrize("old", [state for state in S if S.EMPTY in ALLOWED[state]])
+def test_an_empty_slot_remembers_nothing_of_its_instance(fleet, old):
+    slot = fleet.slot(old, cordoned=True, interruption_deadline=fleet.clock(), version="2.9", is_spot=True)
+    assert move_slot(slot=slot, to=S.EMPTY, now=fleet.clock())
+    slot.refresh_from_db()
+    assert (slot.instance_id, slot.endpoint, slot.version, slot.offering) == ("", "", "", "")
+    assert (slot.cordoned, slot.is_spot, slot.interruption_deadline, slot.idle_since) == (
+        False,
+        False,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("new", sorted(ALLOWED[S.LAUNCHING] - {S.BOOTING}))
+def test_leaving_launching_without_an_instance_closes_the_attempt(fleet, new):
+    slot = fleet.slot(S.LAUNCHING)
+    move_slot(slot=slot, to=new, now=fleet.clock(), reason="called off")
+    assert slot.attempts.get().outcome == AttemptOutcome.LOST
+
+
+def test_the_second_of_two_copies_changes_nothing(fleet):
+    slot = fleet.slot(S.READY)
+    copy = Slot.objects.select_related("pool").get(pk=slot.pk)
+    assert move_slot(slot=slot, to=S.DRAINING, now=fleet.clock(), reason="first")
+    assert not move_slot(slot=copy, to=S.TERMINATING, now=fleet.clock(), reason="second")
+    slot.refresh_from_db()
+    assert (slot.state, slot.reason) == (S.DRAINING, "first")
+
+
+@pytest.mark.parametrize(("to", "unleased", "moves"), [
+    (S.DRAINING, False, True),
+    (S.DRAINING, True, False),
+    (S.TERMINATING, True, False),
+    (S.EMPTY, False, False),
+])  # fmt: skip
+def test_a_slot_with_a_lease_does_not_become_empty_nor_move_when_that_is_asked(fleet, to, unleased, moves):
+    slot = fleet.slot()
+    fleet.put(fleet.reservation(), slot)
+    assert move_slot(slot=slot, to=to, now=fleet.clock(), unleased=unleased) == moves
+
+
+@pytest.mark.parametrize(
+    ("action", "states"),
+    [
+        (drain_slot, {S.BOOTING, S.BINDING, S.READY}),
+        (terminate_slot, {S.LAUNCHING, S.BOOTING, S.BINDING, S.READY, S.DRAINING}),
+        (retry_slot, {S.ERROR}),
+    ],
+)
+@pytest.mark.parametrize("state", S)
+def test_what_an_operator_may_do_in_which_state(fleet, as_operator, action, states, state):
+    slot = fleet.slot(state)
+    ask = {"slot": slot, "reason": "maintenance", "actor": as_operator, "now": fleet.clock()}
+    if state in states:
+        assert action(**ask).state != state
+        assert ChangeLog.objects.filter(reason="maintenance", actor="otto").count() == 1
+    else:
+        with pytest.raises(StateConflict, match=slot.get_state_display().lower()):
+            action(**ask)
+        slot.refresh_from_db()
+        assert slot.state == state
+
+
+@pytest.mark.parametrize("state", S)
+def test_only_live_slots_are_cordoned_and_only_once(fleet, as_operator, state):
+    slot = fleet.slot(state)
+    ask = {"slot": slot, "reason": "noise", "actor": as_operator, "now": fleet.clock()}
+    if state in (S.EMPTY, S.TERMINATING, S.ERROR):
+        with pytest.raises(StateConflict):
+            cordon_slot(cordoned=True, **ask)
+        return
+    assert cordon_slot(cordoned=True, **ask).cordoned
+    with pytest.raises(StateConflict, match="cordoned already"):
+        cordon_slot(cordoned=True, **ask)
+    assert not cordon_slot(cordoned=False, **ask).cordoned
+
+
+@pytest.mark.parametrize("action", [drain_slot, terminate_slot, retry_slot])
+def test_an_operator_says_why(fleet, as_operator, action):
+    slot = fleet.slot()
+    with pytest.raises(InvalidInput) as error:
+        action(slot=slot, reason="  ", actor=as_operator, now=fleet.clock())
+    assert "reason" in error.value.fields
+
+
+def test_a_slot_with_sessions_is_not_terminated(fleet, as_operator):
+    slot = fleet.slot()
+    fleet.put(fleet.reservation(), slot)
+    with pytest.raises(StateConflict, match="has a lease"):
+        terminate_slot(slot=slot, reason="now", actor=as_operator, now=fleet.clock())
+
+
+def test_a_slot_that_got_a_session_a_moment_ago_is_not_terminated(fleet, as_operator):
+    slot = fleet.slot()
+    old_copy = Slot.objects.select_related("pool").get(pk=slot.pk)
+    fleet.put(fleet.reservation(), slot)
+    with pytest.raises(StateConflict):
+        terminate_slot(slot=old_copy, reason="now", actor=as_operator, now=fleet.clock())
+
+
+def test_retrying_ends_the_back_off_of_the_pool(tuned, as_operator):
+    slot = tuned().slot(S.ERROR)
+    fleet = tuned(backoff_since="2026-12-31T00:00:00Z", backoff_until="2027-01-01T00:00:00Z", failures=4)
+    retry_slot(slot=slot, reason="mended", actor=as_operator, now=fleet.clock())
+    assert (fleet.fresh().backoff_until, fleet.pool.backoff_since, fleet.pool.failures) == (None, None, 0)
+
+
+def test_a_heartbeat_is_kept(fleet):
+    slot = fleet.slot()
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), version="2.10.0")
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock.advance(seconds=5))
+    slot.refresh_from_db()
+    assert (slot.last_heartbeat, slot.version) == (fleet.clock(), "2.10.0")
+
+
+@pytest.mark.parametrize(("leases", "said"), [(1, "still has a lease"), (2, "still has 2 leases")])
+def test_a_slot_in_error_with_leases_is_not_retried_and_says_why(fleet, as_operator, leases, said):
+    slot = fleet.slot(S.ERROR, lease_count=leases)
+    with pytest.raises(StateConflict, match=said):
+        retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
+    slot.refresh_from_db()
+    assert slot.state == S.ERROR
+
+
+def test_a_slot_that_was_retried_a_moment_ago_says_what_it_is(fleet, as_operator):
+    slot = fleet.slot(S.ERROR)
+    stale = Slot.objects.get(pk=slot.pk)
+    retry_slot(slot=slot, reason="try", actor=as_operator, now=fleet.clock())
+    with pytest.raises(StateConflict, match="is empty; only a slot in error can be retried"):
+        retry_slot(slot=stale, reason="try", actor=as_operator, now=fleet.clock())

@@ -1,0 +1,221 @@
+"""A pool of workers that exist already: two launches never end up with the same one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletSession
+from lcm.services.definitions import update_definition
+from scheduling.capacity import launcher
+from scheduling.capacity.launcher import perform_launch
+from scheduling.capacity.resources import resources_of
+from scheduling.capacity.runtimes.base import Health
+from scheduling.capacity.runtimes.static import StaticRuntime
+from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Slot, SlotState
+from scheduling.selectors.wait_reasons import explain_session
+from scheduling.services.slots import label_slot
+from tests.support.fleet import Fleet, active_of, phases
+
+S = SlotState
+
+
+@pytest.fixture
+def static(tuned) -> Fleet:
+    """Three listed workers that answer at once."""
+    names = ("a", "b", "c")
+    listed = [{"name": name, "endpoint": f"https://{name}.example.org"} for name in names]
+    fleet = tuned(runtime="static", runtime_settings={"workers": listed}, max_slots=3)
+    fleet.runtime = StaticRuntime("cml-eu", fleet.pool.runtime_settings)
+    fleet.runtime.probe = lambda _: Health(True, version="2.9.1")
+    return fleet
+
+
+def answering(fleet, *names):
+    """Only these workers answer."""
+    fleet.runtime.probe = lambda instance: Health(instance.id in names, "off")
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+def test_a_worker_that_does_not_answer_lets_the_next_one_be_tried(static, dead):
+    """One after the other, and the dead ones not again before."""
+    answering(static, *"abc"[dead:])
+    claim = static.reservation(16, ttl=86_400)
+    for _ in range(5 * (dead + 1)):
+        static.round()
+    tried = LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True)
+    assert (phases([claim]), list(tried)) == ([Phase.READY], list("abc"[: dead + 1]))
+    assert sorted(static.fresh().failed_workers) == list("abc"[:dead])
+
+
+def test_workers_that_all_fail_are_tried_in_turn_and_one_that_answers_is_forgiven(static):
+    answering(static)
+    claim = static.reservation(16, ttl=86_400)
+    for _ in range(25):
+        static.round()
+    tried = list(LaunchAttempt.objects.order_by("requested_at").values_list("instance_id", flat=True))
+    assert tried == (list("abc") * 9)[: len(tried)]
+    assert len(tried) > 4
+    answering(static, "b")
+    for _ in range(16):
+        static.round()
+    assert (phases([claim]), sorted(static.fresh().failed_workers)) == ([Phase.READY], ["a", "c"])
+
+
+def test_a_worker_that_falls_silent_comes_after_the_others_as_well(tuned, static):
+    tuned(min_slots=1)
+    for _ in range(3):
+        static.round()
+    assert [slot.instance_id for slot in static.slots(S.READY)] == ["a"]
+    answering(static, "b", "c")
+    for _ in range(20):
+        static.round()
+    assert list(static.fresh().failed_workers) == ["a"]
+    assert [slot.instance_id for slot in static.slots(S.READY)] == ["b"]
+
+
+@pytest.fixture
+def shifted(static) -> Fleet:
+    """The third slot has the first worker, so that both of the others choose the second."""
+    static.fresh()
+    size = {**vars(resources_of(static.pool)), "max_leases": static.pool.max_leases}
+    Slot.objects.create(pool=static.pool, number=3, state=S.READY, instance_id="a", **size)
+    return static
+
+
+def test_two_launches_that_choose_the_same_worker_give_it_to_one_and_the_other_gets_another(
+    shifted, monkeypatch
+):
+    """The second chooses before the first has written down which it took."""
+    claims = [shifted.reservation(16, ttl=9999) for _ in range(3)]
+    first, second = shifted.tick().attempts
+    LaunchAttempt.objects.update(worker="b")
+    real = launcher._request
+
+    def choose_early(attempt, offering):
+        request = real(attempt, offering)
+        monkeypatch.setattr(launcher, "_request", real)
+        perform_launch(second, shifted.runtime, shifted.clock)
+        return request
+
+    monkeypatch.setattr(launcher, "_request", choose_early)
+    perform_launch(first, shifted.runtime, shifted.clock)
+    outcomes = dict(LaunchAttempt.objects.values_list("pk", "outcome"))
+    assert outcomes == {first: AttemptOutcome.REFUSED, second: AttemptOutcome.LAUNCHED}
+    assert "b was given to another slot" in LaunchAttempt.objects.get(pk=first).error
+    assert shifted.fresh().backoff_until is None
+    for _ in range(4):
+        shifted.round(5)
+    assert phases(claims) == [Phase.READY] * 3
+    assert sorted(slot.instance_id for slot in shifted.slots(S.READY)) == ["a", "b", "c"]
+
+
+def test_all_workers_are_used_and_none_twice(static):
+    claims = [static.reservation(16, ttl=9999) for _ in range(3)]
+    for _ in range(4):
+        static.round(5)
+    assert phases(claims) == [Phase.READY] * 3
+    assert sorted(slot.instance_id for slot in static.slots(S.READY)) == ["a", "b", "c"]
+
+
+def test_every_launch_is_meant_for_a_worker_of_its_own(shifted):
+    """The worker of its number where that is free."""
+    for _ in range(3):
+        shifted.reservation(16, ttl=9999)
+    shifted.tick()
+    assert [(slot.number, slot.attempts.get().worker) for slot in shifted.slots(S.LAUNCHING)] == [
+        (1, "c"),
+        (2, "b"),
+    ]
+
+
+@pytest.fixture
+def labelled(static) -> Fleet:
+    """The second and third worker have labels of their own."""
+    listed = static.pool.runtime_settings["workers"]
+    listed[1]["labels"], listed[2]["labels"] = {"rack": "b"}, {"rack": "c"}
+    type(static.pool).objects.update(runtime_settings={"workers": listed})
+    static.runtime = StaticRuntime("cml-eu", {"workers": listed})
+    static.runtime.probe = lambda _: Health(True, version="2.9.1")
+    return static
+
+
+@pytest.fixture
+def asks(labelled, lab, active_definition):
+    """`asks(rack)`: a session for slots with this label."""
+
+    def ask(rack, **fields):
+        update_definition(definition=active_definition, slot_labels={"rack": rack}, actor=SYSTEM)
+        return lab(**fields)
+
+    return ask
+
+
+@pytest.mark.parametrize("minimum", [0, 2, 3])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_a_worker_with_labels_of_its_own_is_launched_for_whom_they_suit(tuned, asks, minimum, most):
+    """Whatever else is kept, and even where fewer slots than workers are allowed."""
+    fleet = tuned(min_slots=min(minimum, most - 1), max_slots=most)
+    session = asks("c")
+    for _ in range(10):
+        fleet.clean_tick()
+        session.refresh_from_db()
+        if session.status != SessionStatus.PENDING:
+            break
+        found = explain_session(session, now=fleet.clock())
+        assert (found.outcome, active_of(session).verdict.split(":")[0]) == ("waiting", "waiting")
+        fleet.launch()
+        fleet.reconcile()
+        fleet.clock.advance(seconds=5)
+    assert session.status == SessionStatus.SCHEDULED
+    assert fleet.slots()[0].pool.slots.get(lease_count=1).instance_id == "c"
+
+
+def test_no_more_is_launched_than_there_are_workers_with_the_labels(labelled, asks):
+    sessions = [asks("b") for _ in range(6)]
+    for _ in range(6):
+        labelled.round(5)
+    assert labelled.states() == [S.READY]
+    assert {session.status for session in LabletSession.objects.all()} == {"PENDING", "SCHEDULED"}
+    (waits,) = [each for each in sessions if active_of(each).phase == Phase.PENDING][:1]
+    found = explain_session(waits, now=labelled.clock())
+    assert [step.text for step in found.steps] == ["Every worker of cml-eu that suits it has a slot already."]
+
+
+def test_each_gets_the_worker_that_suits_it_whoever_asks_first(labelled, asks, lab):
+    plain = labelled.reservation(16, ttl=9999)
+    racks = {rack: asks(rack) for rack in ("c", "b")}
+    labelled.tick()
+    assert [slot.attempts.get().worker for slot in labelled.slots(S.LAUNCHING)] == ["a", "b", "c"]
+    for _ in range(3):
+        labelled.round(5)
+    assert {rack: active_of(each).slot.instance_id for rack, each in racks.items()} == {"b": "b", "c": "c"}
+    plain.refresh_from_db()
+    assert plain.slot.instance_id == "a"
+
+
+def test_a_label_given_by_hand_to_a_slot_that_boots_makes_it_possible(fleet, lab, active_definition):
+    slot = fleet.slot(S.BOOTING)
+    update_definition(definition=active_definition, slot_labels={"rack": "b"}, actor=SYSTEM)
+    session = lab()
+    fleet.tick()
+    assert active_of(session).verdict.startswith("impossible")
+    label_slot(slot=slot, labels={"rack": "b"}, reason="moved", actor=SYSTEM, now=fleet.clock())
+    report = fleet.clean_tick()
+    assert active_of(session).verdict.startswith("waiting")
+    assert "launched_for_demand" not in report.counts
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_launches_at_the_same_moment_share_the_workers_out(shifted, at_once):
+    for _ in range(3):
+        shifted.reservation(16, ttl=9999)
+    for _ in range(3):
+        attempts = shifted.tick().attempts
+        work = [partial(perform_launch, key, shifted.runtime, shifted.clock) for key in attempts]
+        assert not work or at_once(*work) == [None] * len(work)
+    assert sorted(slot.instance_id for slot in shifted.slots(S.BOOTING)) == ["b", "c"]

@@ -1,0 +1,270 @@
+"""The tick as a whole: its order, its lease, its report; and that it calls nothing outside."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from time import monotonic
+
+import pytest
+from django.utils import timezone
+
+from scheduling import tasks
+from scheduling.capacity import tick
+from scheduling.capacity.tick import STEPS, scheduling_tick
+from scheduling.coordination import leases
+from scheduling.coordination.leases import lease
+from scheduling.models import Decision, LaunchAttempt, Phase, ProcessLease, Reservation, SlotState, TickRun
+from scheduling.services.slots import record_interruption
+from tests.support.fake_runtime import NoMetrics
+from tests.support.fleet import phases
+
+S = SlotState
+NAMES = ["expire", "interrupt", "place", "launch", "keep", "scale_down"]
+
+
+def test_the_steps_are_those_of_the_design_in_that_order():
+    assert [name for name, _ in STEPS] == NAMES
+
+
+def broken(*arguments, **fields):
+    raise RuntimeError("out of luck")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_that_fails_is_reported_and_the_others_still_run(tuned, monkeypatch, name):
+    fleet = tuned(max_slots=9, min_slots=4, warm_slots=0)
+    ready = [fleet.slot(), fleet.slot()]
+    expired = fleet.reservation(ttl=5)
+    fleet.clock.advance(seconds=700)
+    record_interruption(slot=fleet.slot(), deadline=fleet.clock() + timedelta(minutes=2), now=fleet.clock())
+    waiting = [fleet.reservation(12, ttl=9999) for _ in range(3)]
+    steps = tuple((each, broken if each == name else step) for each, step in STEPS)
+    monkeypatch.setattr(tick, "STEPS", steps)
+    report = fleet.tick()
+    assert report.errors == {name: "RuntimeError: out of luck"}
+    assert list(report.step_ms) == NAMES
+    done = {
+        "expire": phases([expired]) == [Phase.EXPIRED],
+        "interrupt": bool(fleet.slots(S.DRAINING)),
+        "place": phases(waiting).count(Phase.READY) == len(ready),
+        "launch": report.counts.get("launched_for_demand", 0) > 0,
+        "keep": report.counts.get("launched_to_keep", 0) > 0,
+    }
+    lost = {name} | ({"launch"} if name == "place" else set())
+    assert {step for step, worked in done.items() if not worked} == lost - {"scale_down"}
+    assert TickRun.objects.latest("started_at").errors == report.errors
+    monkeypatch.undo()
+    assert fleet.tick().errors == {}
+
+
+def test_one_tick_a_pool_at_a_time(fleet):
+    fleet.reservation()
+    with lease(f"tick:{fleet.pool.pk}", length=timedelta(minutes=1)):
+        assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
+    assert not fleet.slots()
+    assert len(fleet.tick().attempts) == 1
+    assert not ProcessLease.objects.exists()
+
+
+def test_a_tick_of_the_dead_is_followed_by_the_next_after_its_lease(fleet):
+    dead = ProcessLease.objects.create(
+        name=f"tick:{fleet.pool.pk}", holder="dead", expires_at=timezone.now() + timedelta(hours=1)
+    )
+    assert scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, NoMetrics()) is None
+    dead.expires_at = timezone.now() - timedelta(seconds=1)
+    dead.save()
+    assert fleet.tick() is not None
+
+
+def test_a_tick_that_lost_its_lease_stops(tuned, monkeypatch):
+    fleet = tuned(min_slots=2)
+
+    def taken_over(context):
+        frozen = monotonic() + 60
+        monkeypatch.setattr(leases, "monotonic", lambda: frozen)
+        ProcessLease.objects.update(holder="someone else")
+
+    steps = tuple((name, taken_over if name == "place" else step) for name, step in STEPS)
+    monkeypatch.setattr(tick, "STEPS", steps)
+    report = fleet.tick()
+    assert report.errors == {"launch": "the lease was lost"}
+    assert report.attempts == []
+    assert ProcessLease.objects.get().holder == "someone else"
+
+
+def test_two_hundred_launches_of_50_ms_do_not_lengthen_the_tick_for_it_calls_nothing_outside(tuned):
+    """Whatever a call would take: none is made inside."""
+    fleet = tuned(max_slots=200, min_slots=200)
+    report = fleet.clean_tick()
+    assert len(report.attempts) == 200
+    assert fleet.runtime.calls == []
+    fleet.launch()
+    assert fleet.runtime.count("launch") == 200
+
+
+@pytest.mark.parametrize("state", S)
+def test_a_tick_calls_nothing_outside_whatever_state_its_slots_are_in(tuned, state):
+    fleet = tuned(min_slots=1, warm_slots=1)
+    fleet.slot(state)
+    fleet.reservation(), fleet.reservation(ttl=1)
+    fleet.runtime.calls.clear()
+    for minutes in (0, 1, 60):
+        fleet.clock.advance(minutes=minutes)
+        fleet.clean_tick()
+    assert fleet.runtime.calls == []
+
+
+def test_quiet_ticks_leave_one_row_and_busy_ones_a_row_each(fleet):
+    for _ in range(5):
+        fleet.clean_tick()
+        fleet.clock.advance(seconds=5)
+    assert TickRun.objects.count() == 1
+    assert TickRun.objects.get().started_at == fleet.clock() - timedelta(seconds=5)
+    fleet.reservation()
+    fleet.clean_tick()
+    assert TickRun.objects.count() == 2
+    assert TickRun.objects.latest("started_at").counts == {"told": 1, "unmet": 1, "launched_for_demand": 1}
+
+
+def test_a_tick_that_tells_why_something_waits_keeps_its_row_and_its_decisions(tuned):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    fleet.reservation(ttl=9999)
+    for _ in range(4):
+        fleet.clean_tick()
+        fleet.clock.advance(seconds=5)
+    told, quiet = TickRun.objects.order_by("started_at")
+    assert (told.counts, quiet.counts) == ({"told": 1, "unmet": 1}, {"unmet": 1})
+    decision = Decision.objects.get()
+    assert (decision.tick_id, decision.at) == (told.pk, told.started_at)
+
+
+def test_ticks_in_a_row_that_do_the_same_have_a_row_each(fleet):
+    for _ in range(2):
+        fleet.reservation(ttl=1)
+        fleet.clock.advance(seconds=5)
+        fleet.clean_tick()
+    assert [run.counts for run in TickRun.objects.all()] == [{"expired": 1}] * 2
+
+
+def test_placing_again_without_outside_change_changes_nothing(fleet, lab):
+    fleet.slot()
+    lab(), fleet.reservation(ttl=9999)
+    fleet.clean_tick()
+    before = list(Reservation.objects.order_by("pk").values())
+    for _ in range(5):
+        fleet.clean_tick()
+    assert list(Reservation.objects.order_by("pk").values()) == before
+
+
+def test_placing_follows_priority_then_age(fleet, lab):
+    low, old, young, high = (
+        fleet.reservation(16, priority=10, ttl=9999),
+        fleet.reservation(16, ttl=9999),
+        None,
+        None,
+    )
+    fleet.clock.advance(seconds=1)
+    young, high = fleet.reservation(16, ttl=9999), fleet.reservation(16, priority=90, ttl=9999)
+    for expected in (high, old, young, low):
+        fleet.slot()
+        fleet.clean_tick()
+        assert phases([expected]) == [Phase.READY]
+
+
+def test_the_task_of_a_tick_sends_its_launches_and_those_that_were_forgotten(tuned, monkeypatch):
+    fleet = tuned(min_slots=2)
+    sent = []
+    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
+    tasks.tick_pool(str(fleet.pool.pk))
+    attempts = [str(key) for key in LaunchAttempt.objects.values_list("pk", flat=True)]
+    assert sorted(sent) == sorted(attempts)
+    sent.clear()
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
+    LaunchAttempt.objects.update(due_at=fleet.clock())
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sorted(sent) == sorted(attempts)
+    sent.clear()
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
+
+
+def test_tasks_for_what_is_gone_do_nothing(db):
+    nothing = "00000000-0000-4000-8000-000000000000"
+    tasks.tick_pool(nothing)
+    tasks.reconcile(nothing)
+    tasks.launch_slot(nothing)
+
+
+def test_a_task_for_each_pool(fleet, monkeypatch):
+    sent = []
+    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: sent.append(arguments))
+    monkeypatch.setattr(tasks.reconcile, "apply_async", lambda arguments, **_: sent.append(arguments))
+    tasks.tick_all()
+    tasks.reconcile_all()
+    assert sent == [(str(fleet.pool.pk),)] * 2
+
+
+def test_launches_and_reconciling_by_their_tasks_fill_a_simulated_pool(tuned, monkeypatch):
+    fleet = tuned(min_slots=1, runtime_settings={"launch_seconds": 0, "boot_seconds": 0})
+    monkeypatch.setattr(
+        tasks.launch_slot, "apply_async", lambda arguments, **_: tasks.launch_slot(*arguments)
+    )
+    tasks.tick_pool(str(fleet.pool.pk))
+    for _ in range(2):
+        tasks.reconcile(str(fleet.pool.pk))
+    assert fleet.states() == [S.READY]
+
+
+def test_old_ticks_are_forgotten(fleet, time_machine):
+    fleet.clean_tick()
+    time_machine.move_to(fleet.clock() + timedelta(days=2, seconds=1))
+    tasks.forget_ticks()
+    assert not TickRun.objects.exists()
+
+
+def test_the_leases_of_what_has_died_are_forgotten_too(fleet, time_machine):
+    time_machine.move_to(fleet.clock())
+    for name, age in (("launch:1", timedelta(days=2, seconds=1)), ("launch:2", timedelta(days=1))):
+        ProcessLease.objects.create(name=name, holder="dead", expires_at=fleet.clock() - age)
+    tasks.forget_ticks()
+    assert ProcessLease.objects.get().name == "launch:2"
+
+
+def test_an_error_is_recorded_whatever_it_says(fleet, monkeypatch):
+    def odd(context):
+        raise ValueError("a\x00b")
+
+    monkeypatch.setattr(tick, "STEPS", (("place", odd),))
+    assert fleet.tick().errors == {"place": "ValueError: a\ufffdb"}
+    assert TickRun.objects.get().errors == {"place": "ValueError: a\ufffdb"}
+
+
+class BrokenMetrics:
+    def observe(self, pool, report):
+        raise ZeroDivisionError("oh")
+
+
+def test_metrics_that_fail_do_not_lose_the_launches(tuned):
+    fleet = tuned(min_slots=2)
+    report = scheduling_tick(fleet.pool, fleet.runtime, fleet.clock, BrokenMetrics())
+    assert (len(report.attempts), report.errors) == (2, {"metrics": "ZeroDivisionError: oh"})
+
+
+def test_a_tick_that_cannot_be_recorded_does_not_lose_the_launches(tuned, monkeypatch):
+    fleet = tuned(min_slots=2)
+    monkeypatch.setattr(tick, "_record", broken)
+    report = fleet.tick()
+    assert (len(report.attempts), list(report.errors)) == (2, ["record"])
+    assert not ProcessLease.objects.exists()
+
+
+def test_a_session_requested_after_the_tick_began_is_placed_when_it_was_requested(fleet, lab):
+    fleet.slot()
+    begun = fleet.clock()
+    requested = fleet.clock.advance(milliseconds=67)
+    session = lab()
+    fleet.clock.now = begun
+    assert fleet.clean_tick().counts["placed"] == 1
+    assert set(session.transitions.values_list("at", flat=True)) == {requested}

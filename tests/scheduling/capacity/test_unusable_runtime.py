@@ -1,0 +1,90 @@
+"""A pool whose runtime cannot be made: it stops and says why, and all that needs no runtime goes on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from lcm.models import ChangeLog
+from scheduling import tasks
+from scheduling.models import AttemptOutcome, Phase, Slot, SlotState
+from scheduling.services.pools import update_pool
+from tests.support.fleet import phases
+
+S = SlotState
+BROKEN = [
+    ({"runtime_settings": {"nonsense": 1}}, "nonsense"),
+    ({"runtime_settings": []}, "settings"),
+    ({"runtime": "magic"}, "There is no runtime “magic”"),
+    ({"runtime": "ec2", "runtime_settings": {}}, "region"),
+]
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch):
+    calls = []
+    monkeypatch.setattr(tasks.launch_slot, "apply_async", lambda arguments, **_: calls.append(arguments[0]))
+    return calls
+
+
+@pytest.fixture
+def real_time(fleet):
+    """Tasks look at the real clock."""
+    fleet.clock.now = timezone.now()
+    return fleet
+
+
+@pytest.mark.parametrize(("wrong", "said"), BROKEN, ids=[str(row[0]) for row in BROKEN])
+def test_the_tick_stops_the_pool_once_and_still_places_and_expires(real_time, tuned, wrong, said):
+    fleet = real_time
+    expired = fleet.reservation(ttl=1)
+    fleet.slot()
+    fleet.clock.advance(seconds=-60)
+    waits = fleet.reservation(16, ttl=9999)
+    type(expired).objects.filter(pk=expired.pk).update(expires_at=fleet.clock())
+    tuned(**wrong)
+    for _ in range(3):
+        tasks.tick_pool(str(fleet.pool.pk))
+        tasks.reconcile(str(fleet.pool.pk))
+    assert said in fleet.fresh().stopped_reason
+    assert phases([expired, waits]) == [Phase.EXPIRED, Phase.READY]
+    assert ChangeLog.objects.get(event="pool_stopped").reason == fleet.pool.stopped_reason
+    assert fleet.states() == [S.READY]
+
+
+def test_nothing_is_launched_for_it_and_an_open_attempt_ends(real_time, tuned, sent):
+    fleet = real_time
+    fleet.reservation(ttl=9999)
+    attempt = fleet.slot(S.LAUNCHING).attempts.get()
+    tuned(runtime_settings={"nonsense": 1})
+    tasks.launch_slot(str(attempt.pk))
+    attempt.refresh_from_db()
+    assert attempt.outcome in (AttemptOutcome.FAILED, AttemptOutcome.REFUSED)
+    assert fleet.states() == [S.EMPTY]
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
+
+
+def test_its_slots_are_left_alone_until_their_deadlines(real_time, tuned):
+    fleet = real_time
+    ready, boots = fleet.slot(), fleet.slot(S.BOOTING)
+    tuned(runtime_settings={"nonsense": 1})
+    tasks.reconcile(str(fleet.pool.pk))
+    assert fleet.states() == [S.READY, S.BOOTING]
+    Slot.objects.filter(pk=boots.pk).update(state_deadline=timezone.now() - timedelta(seconds=1))
+    tasks.reconcile(str(fleet.pool.pk))
+    assert fleet.states() == [S.READY, S.TERMINATING]
+    assert ready.lease_count == 0
+
+
+def test_mending_it_starts_it_again(real_time, tuned, as_admin, sent):
+    fleet = real_time
+    fleet.reservation(ttl=9999)
+    tuned(runtime_settings={"nonsense": 1})
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert sent == []
+    update_pool(pool=fleet.fresh(), actor=as_admin, reason="mended", runtime_settings={})
+    tasks.tick_pool(str(fleet.pool.pk))
+    assert (fleet.fresh().stopped_reason, len(sent)) == ("", 1)

@@ -1,0 +1,69 @@
+"""An Operator moves a session that waits to another pool."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog
+from scheduling.models import Phase
+from tests.support.capacity_setup import pool_named
+
+MOVE = {"pool": "cml-us", "reason": "It is nearer"}
+
+
+@pytest.fixture
+def place(pool, session) -> str:
+    pool_named("cml-us")
+    pool_named("off", enabled=False)
+    pool_named("eve", system="eve-ng")
+    return reverse("session_pool", args=[session.pk])
+
+
+def test_the_way_to_it_is_where_the_waiting_is_explained(by, operator, session, place):
+    page = by(operator).get(reverse("session_why", args=[session.pk])).content.decode()
+    assert f'href="{place}" hx-get="{place}" hx-target="#dialog"' in page
+
+
+def test_other_pools_that_are_on_and_of_its_system_are_offered(by, operator, place):
+    answer = by(operator).get(place)
+    choices = [name for name, _ in answer.context["form"].fields["pool"].widget.choices]
+    assert "cml-us" in choices
+    assert not {"cml-eu", "off", "eve"} & set(choices)
+    assert "It waits in cml-eu and takes its age and priority with it." in answer.content.decode()
+
+
+def test_it_is_moved_and_the_page_says_so(by, operator, session, place):
+    client = by(operator)
+    answer = client.post(place, MOVE, follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("session_detail", args=[session.pk])
+    assert f"Session {session.short_id} waits in cml-us now." in answer.content.decode()
+    assert session.reservations.get(phase=Phase.PENDING).pool.name == "cml-us"
+    assert ChangeLog.objects.get(event="session_moved_to_pool").reason == "It is nearer"
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"pool": "off"}, "pool", "The pool off is switched off."),
+        ({"pool": "eve"}, "pool", "The pool eve is for eve-ng, not for cml."),
+        ({"pool": "nowhere"}, "pool", "There is no pool “nowhere”."),
+        ({"pool": "cml-eu"}, "pool", "It waits in cml-eu already."),
+        ({"pool": ""}, "pool", "This field is required."),
+        ({"reason": ""}, "reason", "This field is required."),
+    ],
+)
+def test_what_will_not_do_is_told_at_its_field(by, operator, session, place, change, field, said):
+    answer = by(operator).post(place, {**MOVE, **change})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors == {field: [said]}
+    session.refresh_from_db()
+    assert session.pool == "cml-eu"
+
+
+def test_one_that_no_longer_waits_is_told_above_the_form(by, operator, session_in, place):
+    session = session_in(SessionStatus.RUNNING)
+    answer = by(operator).post(reverse("session_pool", args=[session.pk]), MOVE)
+    assert answer.status_code == 422
+    assert "only one that is pending can be moved" in answer.content.decode()

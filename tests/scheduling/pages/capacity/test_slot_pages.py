@@ -1,0 +1,315 @@
+"""A slot's page, its actions, and the list of slots."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import ChangeLog, LabletSession
+from scheduling.models import LaunchAttempt, Phase, PortAllocation, Reservation, Slot, SlotState
+from tests.support.capacity_setup import make_slot, pool_named, put_on, put_session_on, reserve
+
+HTMX = {"HX-Request": "true"}
+S = SlotState
+
+
+def url(slot, action=""):
+    return reverse(f"slot_{action or 'detail'}", args=[slot.pk])
+
+
+@pytest.fixture
+def slot(pool):
+    return make_slot(pool, 7, endpoint="https://worker-7", version="2.9.1", offering="m5.metal")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (S.EMPTY, "Empty No worker is here, for"),
+        (S.LAUNCHING, "Launching A worker is on the way, launching for"),
+        (S.BOOTING, "Booting A worker is on the way, booting for"),
+        (S.BINDING, "Binding A worker is on the way, binding for"),
+        (S.READY, "Ready Ready for 0 s. 0 of 10 leases are in use."),
+        (S.DRAINING, "Draining Draining for 0 s. It has no lease and is about to end."),
+        (S.TERMINATING, "Terminating Its worker is being ended, for"),
+        (S.ERROR, "Error In error for"),
+    ],
+)
+def test_each_state_has_its_words(by, viewer, pool, words, state, said):
+    assert said in words(by(viewer).get(url(make_slot(pool, 1, state))))
+
+
+def test_one_lease_is_in_use(by, viewer, slot, now, words):
+    put_on(slot, reserve(slot.pool, now), now)
+    assert "1 of 10 leases is in use." in words(by(viewer).get(url(slot)))
+
+
+def test_the_page_shows_the_worker_its_sessions_and_its_ports(by, viewer, slot, session, now, words):
+    put_session_on(slot, session, now, 2000, 2001, 2003)
+    put_on(slot, reserve(slot.pool, now), now)
+    PortAllocation.objects.create(slot=slot, port=2500, name="r9_vnc", leaked=True)
+    LaunchAttempt.objects.create(
+        slot=slot, token="t", requested_at=now, outcome="refused", category="capacity", error="none left"
+    )
+    text = words(by(viewer).get(url(slot)))
+    assert "Instance i-cml-eu-7 Endpoint https://worker-7 Offering m5.metal Version 2.9.1" in text
+    assert f"{session.short_id} campus Pending otto 4 cores 3.5 GB 2000–2001, 2003" in text
+    assert "build-7 reservation" in text
+    assert "Allocated 3 Leaked 1 Free 5,996" in text
+    assert "2500 r9_vnc leaked, held back until seen free" in text
+    assert "Refused capacity none none left" in text
+    assert "CPU 6 / 16 cores Memory 7.5 / 64 GB Storage 7 / 500 GB Ports 4 / 6,000 " in text
+
+
+def test_what_a_worker_reports_stands_beside_what_is_planned_with(by, viewer, slot, words):
+    reported = {"cpu_cores": "96", "memory_gb": "384", "storage_gb": "4000"}
+    Slot.objects.filter(pk=slot.pk).update(reported_capacity=reported)
+    assert (
+        "It reports 96 cores, 384 GB memory, 4,000 GB storage "
+        "Planned with what the pool says: 16 cores, 64 GB, 500 GB"
+    ) in words(by(viewer).get(url(slot)))
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({}, "Labels none"),
+        ({"rack": "b"}, "Labels rack=b"),
+        (["a"], "Labels ['a'] not labels, read as none"),
+    ],
+)
+def test_labels_that_cannot_be_read_are_shown(by, viewer, slot, words, labels, said):
+    Slot.objects.filter(pk=slot.pk).update(labels=labels)
+    assert said in words(by(viewer).get(url(slot)))
+
+
+def test_deadlines_are_counted_down(by, viewer, pool, now, words):
+    slot = make_slot(
+        pool,
+        1,
+        S.DRAINING,
+        state_deadline=now + timedelta(seconds=400),
+        interruption_deadline=now + timedelta(seconds=110),
+    )
+    text = words(by(viewer).get(url(slot)))
+    assert "The provider takes this worker away. Gone in 01:4" in text
+    assert (
+        "Ready sessions stop now. LCM observes and ends running sessions 45 s before the worker is gone. "
+        "LCM requests preemptible sessions again"
+    ) in text
+    assert "Deadline in 6 min" in text
+
+
+def test_an_overdue_slot_says_so(by, viewer, pool, now, words):
+    slot = make_slot(pool, 1, S.BOOTING, state_deadline=now - timedelta(seconds=90))
+    assert "Overdue by 1 min 3" in words(by(viewer).get(url(slot)))
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "offered"),
+    [
+        (S.READY, {}, {"cordon", "drain", "terminate"}),
+        (S.READY, {"cordoned": True}, {"uncordon", "drain", "terminate"}),
+        (S.READY, {"lease_count": 2}, {"cordon", "drain"}),
+        (S.BOOTING, {}, {"cordon", "drain", "terminate"}),
+        (S.DRAINING, {}, {"cordon", "terminate"}),
+        (S.TERMINATING, {}, set()),
+        (S.ERROR, {}, {"retry"}),
+        (S.EMPTY, {}, set()),
+    ],
+)
+def test_only_what_can_be_done_is_offered(by, operator, pool, state, fields, offered):
+    slot = make_slot(pool, 1, state, **fields)
+    body = by(operator).get(url(slot)).content.decode()
+    actions = ("cordon", "uncordon", "drain", "retry", "terminate")
+    assert {action for action in actions if f'href="{url(slot, action)}"' in body} == offered
+
+
+def test_a_viewer_is_offered_nothing(by, viewer, slot):
+    assert 'hx-target="#dialog"' not in by(viewer).get(url(slot)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "fields", "new", "said"),
+    [
+        ("cordon", S.READY, {}, {"cordoned": True}, "cml-eu-01 is cordoned."),
+        ("uncordon", S.READY, {"cordoned": True}, {"cordoned": False}, "cml-eu-01 is uncordoned."),
+        ("drain", S.READY, {}, {"state": S.DRAINING}, "cml-eu-01 is draining."),
+        ("retry", S.ERROR, {}, {"state": S.EMPTY}, "cml-eu-01 may be used again."),
+        ("terminate", S.READY, {}, {"state": S.TERMINATING}, "cml-eu-01 is being ended."),
+    ],
+)
+def test_a_dialog_does_its_work_with_a_reason(by, operator, pool, words, action, old, fields, new, said):
+    slot = make_slot(pool, 1, old, **fields)
+    client = by(operator)
+    dialog = client.get(url(slot, action), headers=HTMX)
+    assert dialog.templates[0].name == "form.html#dialog" or "<html" not in dialog.content.decode()
+    assert f"{action.capitalize()} cml-eu-01?" in words(dialog)
+    assert client.post(url(slot, action), {"reason": "bad fan"}).status_code == 302
+    slot.refresh_from_db()
+    assert {name: getattr(slot, name) for name in new} == new
+    assert said in words(client.get(url(slot)))
+    entry = ChangeLog.objects.filter(object_id=str(slot.pk)).latest("id")
+    assert (entry.actor, entry.reason) == ("otto", "bad fan")
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "fields", "said"),
+    [
+        ("cordon", S.READY, {"cordoned": True}, "cml-eu-01 is ready or cordoned already."),
+        ("drain", S.TERMINATING, {}, "cml-eu-01 is terminating and cannot drain."),
+        ("retry", S.READY, {}, "cml-eu-01 is ready; only a slot in error can be retried."),
+        ("terminate", S.READY, {"lease_count": 2}, "cml-eu-01 has 2 leases: drain it"),
+        ("terminate", S.EMPTY, {}, "cml-eu-01 is empty and cannot be terminated."),
+    ],
+)
+def test_a_dialog_refuses_with_a_sentence(by, operator, pool, words, action, old, fields, said):
+    slot = make_slot(pool, 1, old, **fields)
+    page = by(operator).post(url(slot, action), {"reason": "bad fan"}, headers=HTMX)
+    assert page.status_code == 422
+    assert said in words(page)
+    assert Slot.objects.get(pk=slot.pk).state == old
+
+
+NOBODY = {
+    "cordon": "It gets no more sessions and is not drained for being idle. Nobody is on it.",
+    "drain": "It gets no more sessions. Nobody is on it, so its worker is ended soon.",
+    "terminate": "Nobody is on it. Its worker is ended now.",
+}
+SOME = {
+    "cordon": "1 session is on it, until {end}; it stays.",
+    "drain": "1 session is on it, until {end}. Then its worker is ended.",
+    "terminate": "1 session is on it, until {end}, so this is refused: drain the slot instead.",
+}
+MORE = {
+    "cordon": "2 reservations are on it, the last until {end}; they stay.",
+    "drain": "2 reservations are on it, the last until {end}. Then its worker is ended.",
+    "terminate": "2 reservations are on it, the last until {end}, so this is refused",
+}
+
+
+@pytest.mark.parametrize("action", ["cordon", "drain", "terminate"])
+def test_a_dialog_names_who_is_on_the_slot(by, operator, slot, session, now, words, action):
+    client = by(operator)
+    assert NOBODY[action] in words(client.get(url(slot, action), headers=HTMX))
+    put_session_on(slot, session, now)
+    ends = timezone.localtime().replace(hour=23, minute=58)
+    type(session).objects.filter(pk=session.pk).update(starts_at=ends - timedelta(hours=1), ends_at=ends)
+    assert SOME[action].format(end="23:58") in words(client.get(url(slot, action), headers=HTMX))
+    later = ends + timedelta(days=1)
+    other = reserve(slot.pool, now)
+    put_on(slot, other, now)
+    type(other).objects.filter(pk=other.pk).update(expires_at=later)
+    said = MORE[action].format(end=f"{later:%d %b} 23:58")
+    assert said in words(client.get(url(slot, action), headers=HTMX))
+
+
+def test_no_labels_are_an_empty_box(by, operator, slot, words):
+    page = by(operator).get(url(slot, "labels"))
+    assert page.context["form"]["labels"].value() == ""
+    assert "Sessions that are on it stay." in words(page)
+
+
+def test_without_a_reason_nothing_is_done(by, operator, slot, words):
+    page = by(operator).post(url(slot, "drain"), {"reason": " "})
+    assert page.status_code == 422
+    assert "This field is required." in words(page)
+    assert Slot.objects.get(pk=slot.pk).state == S.READY
+
+
+def test_with_htmx_the_dialog_leads_back_to_the_slot(by, operator, slot):
+    page = by(operator).post(url(slot, "drain"), {"reason": "bad fan"}, headers=HTMX)
+    assert page.headers["HX-Redirect"] == url(slot)
+
+
+def listed(client, query):
+    return [row.name for row in client.get(f"/slots/?{query}").context["rows"].rows]
+
+
+def test_slots_are_filtered_and_searched(by, viewer, pool, now):
+    make_slot(pool, 1, offering="m5.metal")
+    make_slot(pool, 2, S.ERROR)
+    make_slot(pool, 12, cordoned=True, interruption_deadline=now)
+    make_slot(pool_named("cml-us"), 1)
+    client = by(viewer)
+    assert listed(client, "pool=cml-us") == ["cml-us-01"]
+    assert listed(client, "state=ERROR") == ["cml-eu-02"]
+    assert listed(client, "cordoned=true") == ["cml-eu-12"]
+    assert listed(client, "interrupted=true") == ["cml-eu-12"]
+    assert listed(client, "q=cml-eu-12") == ["cml-eu-12"]
+    assert listed(client, "q=m5") == ["cml-eu-01"]
+    assert listed(client, "pool=cml-eu&sort=number") == ["cml-eu-01", "cml-eu-02", "cml-eu-12"]
+
+
+def test_the_list_says_first_how_slots_are(by, viewer, pool, now, words):
+    client = by(viewer)
+    assert "slots are ready" not in words(client.get("/slots/"))
+    first = make_slot(pool, 1)
+    make_slot(pool, 2)
+    put_on(first, reserve(pool, now), now)
+    page = client.get("/slots/")
+    assert "No slot is in error. 2 slots are ready; 1 of 20 leases is in use." in words(page)
+    assert page.context["crumbs"] == [("Capacity", "/pools/"), ("Slots", "")]
+    make_slot(pool, 3, S.ERROR)
+    assert "1 slot is in error. 2 slots are ready" in words(client.get("/slots/"))
+
+
+def test_a_pool_that_does_not_exist_is_an_error_of_the_filter(by, viewer, pool, words):
+    page = by(viewer).get("/slots/?pool=nowhere")
+    assert page.status_code == 200
+    assert "Pool: Select a valid choice. nowhere is not one of the available choices." in words(page)
+
+
+def test_many_slots_are_drained_at_once(by, operator, pool, words):
+    ready, failed = make_slot(pool, 1), make_slot(pool, 2, S.ERROR)
+    client = by(operator)
+    chosen = {"pk": [str(ready.pk), str(failed.pk)]}
+    asked = words(client.post("/slots/drain", chosen))
+    assert "Drain 1 slot?" in asked
+    assert "Nobody is on them. Sessions on them run to their end; then the workers are ended." in asked
+    page = client.post("/slots/drain", {**chosen, "reason": "new image"}, follow=True)
+    assert "1 slot set to drain." in words(page)
+    ready.refresh_from_db()
+    assert ready.state == S.DRAINING
+
+
+@pytest.mark.parametrize("action", ["cordon", "drain"])
+def test_the_leases_of_many_slots_are_named(by, operator, pool, words, action):
+    slots = [make_slot(pool, number, lease_count=number) for number in (1, 2)]
+    asked = by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots]})
+    assert "3 leases are in use on them." in words(asked)
+
+
+@pytest.mark.parametrize(("action", "cordoned"), [("cordon", False), ("uncordon", True)])
+def test_many_slots_are_cordoned_at_once(by, operator, pool, action, cordoned):
+    slots = [make_slot(pool, number, cordoned=cordoned) for number in (1, 2)]
+    by(operator).post(f"/slots/{action}", {"pk": [str(each.pk) for each in slots], "reason": "x"})
+    assert Slot.objects.filter(cordoned=not cordoned).count() == 2
+
+
+def test_the_list_of_sessions_says_where_each_is(by, viewer, slot, session, session_in, now, words):
+    put_session_on(slot, session, now, 2000)
+    session_in(session.status)
+    text = words(by(viewer).get(reverse("session_list")))
+    assert re.search(rf"{session.short_id} [^…]*? {slot.name} ", text)
+    assert text.count(slot.name) == 1
+
+
+def test_the_list_of_sessions_says_where_those_that_ended_were(by, viewer, pool, session, now):
+    first, last = make_slot(pool, 1), make_slot(pool, 2)
+    put_session_on(first, session, now)
+    claim = session.reservations.get()
+    values = {"session": session, "pool": pool, "slot": last, "attempt": 2, "phase": Phase.RELEASED}
+    sizes = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1, "created_at": now, "released_at": now}
+    Reservation.objects.filter(pk=claim.pk).update(phase=Phase.RELEASED, released_at=now)
+    Reservation.objects.create(**values, **sizes)
+    waits = by(viewer).get(reverse("session_list")).content.decode()
+    assert first.name not in waits
+    assert last.name not in waits
+    LabletSession.objects.update(status=SessionStatus.TERMINATED)
+    page = by(viewer).get(reverse("session_list")).content.decode()
+    assert f'<span class="nowrap muted"><a class="quiet-link" href="{url(last)}">cml-eu-02</a>' in page
+    assert first.name not in page

@@ -1,0 +1,203 @@
+"""Where a pool's workers come from: offerings in their order, or workers that are listed."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from scheduling.models import Pool
+from scheduling.pages.supply import settings_shown, supply_of, supply_text
+from tests.scheduling.pages.capacity.test_pool_forms import GOOD
+from tests.support.capacity_setup import pool_named
+
+EC2 = {
+    "region": "eu-central-1",
+    "launch_template": "lt-0a1b2c3d",
+    "interruption_queue_url": "https://robot:hunter2@sqs.example.org/notices",
+    "tags": {"team": "labs"},
+    "offerings": [
+        {"instance_type": "m6i.4xlarge", "zone": "eu-central-1a"},
+        {"instance_type": "m5zn.metal", "zone": "eu-central-1b", "market": "spot"},
+        {"instance_type": "m5.metal", "market": "spot"},
+    ],
+}
+WORKERS = [
+    {
+        "name": "cml-1",
+        "endpoint": "https://cml-1.example.org",
+        "ca": "/etc/lcm/ca.pem",
+        "labels": {"rack": "7"},
+    },
+    {"name": "cml-2", "endpoint": "https://cml-2.example.org"},
+]
+
+
+@pytest.fixture
+def ec2(db, settings):
+    settings.CONFIG["PUBLIC_URL"] = "https://lcm.example.org"
+    return pool_named("cml-ec2", runtime="ec2", runtime_settings=EC2, spot_policy="fallback", max_slots=4)
+
+
+@pytest.fixture
+def static(db):
+    return pool_named("cml-rack", runtime="static", runtime_settings={"workers": WORKERS}, max_slots=2)
+
+
+@pytest.fixture
+def shown(by, viewer, words):
+    def page(pool):
+        return words(by(viewer).get(reverse("pool_detail", args=[pool.pk])))
+
+    return page
+
+
+def refuse(pool, now, **minutes):
+    until = {name: (now + timedelta(minutes=each)).isoformat() for name, each in minutes.items()}
+    Pool.objects.filter(pk=pool.pk).update(refused_offerings=until)
+    pool.refresh_from_db()
+
+
+def test_offerings_are_in_the_order_they_are_asked_for(ec2, shown):
+    assert (
+        "Offerings asked for in this order Type Zone Market State "
+        "m5zn.metal eu-central-1b Spot On offer "
+        "m5.metal not named Spot On offer "
+        "m6i.4xlarge eu-central-1a On demand On offer"
+    ) in shown(ec2)
+
+
+def test_an_offering_that_was_refused_says_until_when(ec2, now, shown):
+    refuse(ec2, now, **{"m5.metal/spot": 3, "m6i.4xlarge/eu-central-1a": -1})
+    page = shown(ec2)
+    assert "m5.metal not named Spot Refused asked for again in 2 min" in page
+    assert "m6i.4xlarge eu-central-1a On demand On offer" in page
+    assert "m5.metal/spot was refused. There was no capacity for it. It is asked for again in 2 min" in page
+    assert "Others are tried meanwhile." in page
+
+
+def test_many_refusals_are_one_notice(ec2, now, shown):
+    refused = {"m6i.4xlarge/eu-central-1a": 3, "m5zn.metal/eu-central-1b/spot": 2, "m5.metal/spot": 3}
+    refuse(ec2, now, **refused)
+    page = shown(ec2)
+    assert "3 offerings were refused. There was no capacity. The first is asked for again in 1 min" in page
+    assert "Others are tried meanwhile." not in page
+
+
+@pytest.mark.parametrize("fields", [{"enabled": False}, {"stopped_reason": "no credentials"}])
+def test_a_pool_that_launches_nothing_does_not_speak_of_others(ec2, now, shown, fields):
+    refuse(ec2, now, **{"m5.metal/spot": 3})
+    Pool.objects.filter(pk=ec2.pk).update(**fields)
+    page = shown(ec2)
+    assert "m5.metal not named Spot Refused" in page
+    assert "was refused" not in page
+    assert "Stopped by a configuration error. No credentials." in page or not fields.get("stopped_reason")
+
+
+def test_what_the_spot_policy_leaves_out_comes_last_and_is_not_used(ec2, shown):
+    Pool.objects.filter(pk=ec2.pk).update(spot_policy="never")
+    assert (
+        "m6i.4xlarge eu-central-1a On demand On offer "
+        "m5zn.metal eu-central-1b Spot Not used on-demand only "
+        "m5.metal not named Spot Not used on-demand only"
+    ) in shown(ec2)
+
+
+def test_a_runtime_that_cannot_be_made_says_why(ec2, shown):
+    Pool.objects.filter(pk=ec2.pk).update(runtime_settings={"region": "eu-central-1"})
+    assert "Nothing can be asked for. “launch_template” is required." in shown(ec2)
+
+
+@pytest.mark.parametrize("door", ["page", "api", "admin"])
+def test_an_ec2_pool_is_refused_while_public_url_is_a_loopback_address(
+    by, api, admin, ec2, settings, words, door
+):
+    settings.CONFIG["PUBLIC_URL"] = "http://127.0.0.1:8000"
+    admin.is_staff = admin.is_superuser = True
+    admin.save()
+    if door == "api":
+        answer = api(admin).patch(f"/api/pools/{ec2.pk}/", {"warm_slots": 1})
+        assert answer.status_code == 400
+        said = answer.json()["details"]["runtime"][0]
+    else:
+        name = {"page": "pool_edit", "admin": "admin:scheduling_pool_change"}[door]
+        fields = {**GOOD, "spot_policy": "fallback", "max_slots": 4, "runtime_settings": json.dumps(EC2)}
+        page = by(admin).post(reverse(name, args=[ec2.pk]), {**fields, "reason": "exams"})
+        said = words(page)
+    assert "PUBLIC_URL is “http://127.0.0.1:8000”. Workers of the runtime ec2 cannot reach LCM there." in said
+    assert Pool.objects.get(pk=ec2.pk).warm_slots == 0
+
+
+def test_settings_are_words_and_hold_no_password(ec2, shown):
+    page = shown(ec2)
+    assert "interruption_queue_url https://sqs.example.org/notices" in page
+    assert "tags team=labs" in page
+    for raw in ("hunter2", "{'", "[{"):
+        assert raw not in page
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"boot_seconds": 15}, ("boot_seconds", "15 s")),
+        ({"refuse_percent": 2.5}, ("refuse_percent", "2.5 %")),
+        ({"spot": True}, ("spot", "yes")),
+        ({"broken": False}, ("broken", "no")),
+        ({"vanish_after_seconds": None}, ("vanish_after_seconds", "none")),
+        ({"labels": {}}, ("labels", "none")),
+        ({"refuse_offerings": ["a", "b"]}, ("refuse_offerings", "a, b")),
+        ({"api_token": "f00"}, ("api_token", "set, not shown")),
+    ],
+)
+def test_a_setting_is_said(given, said):
+    assert list(settings_shown(given)) == [said]
+
+
+def test_listed_workers_are_a_table_without_offerings(static, shown):
+    page = shown(static)
+    assert (
+        "Workers listed in the settings, one for each slot Name Address Labels "
+        "cml-1 https://cml-1.example.org rack=7 cml-2 https://cml-2.example.org none"
+    ) in page
+    assert "Offerings" not in page
+    assert "ca.pem" not in page
+
+
+def test_a_worker_that_did_not_answer_says_when(static, now, shown):
+    failed = {"cml-1": (now - timedelta(minutes=3)).isoformat()}
+    Pool.objects.filter(pk=static.pk).update(failed_workers=failed)
+    page = shown(static)
+    assert "cml-1 others come first: did not answer 3 min ago https://cml-1.example.org" in page
+    assert page.count("did not answer") == 1
+
+
+def test_workers_that_are_all_in_use_are_said_to_be(static, now, shown):
+    refuse(static, now, listed=3)
+    assert "Every listed worker is in use. One is asked for again in 2 min" in shown(static)
+
+
+def test_of_many_workers_the_first_are_shown(static, now):
+    supply = supply_of(static, now=now, most=1)
+    assert ([each.name for each in supply.workers], supply.hidden) == (["cml-1"], 1)
+    assert supply_text(supply) == "2 workers listed"
+
+
+def test_the_list_of_pools_tells_what_each_may_ask_for(by, viewer, pool, ec2, static, now, words):
+    refuse(ec2, now, **{"m5.metal/spot": 3})
+    broken = pool_named("cml-broken")
+    Pool.objects.filter(pk=broken.pk).update(runtime="gone")
+    page = words(by(viewer).get("/pools/"))
+    for said in (
+        "Simulated 1 offering",
+        "EC2 3 offerings, 1 refused",
+        "Static 2 workers listed",
+        "gone wrong settings",
+    ):
+        assert said in page
+
+
+def test_the_board_that_is_asked_for_again_has_the_offerings(by, viewer, ec2, words):
+    page = by(viewer).get(reverse("pool_board", args=[ec2.pk]), headers={"HX-Request": "true"})
+    assert "m5zn.metal eu-central-1b Spot On offer" in words(page)

@@ -1,0 +1,75 @@
+"""A page of the scheduler costs the same number of queries for few rows and for many."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from scheduling.models import Pool, TickRun
+from tests.support.factories import UserFactory, make_session
+from tests.support.fleet import active_of
+
+LIMIT = 12
+
+
+def cost(client, address):
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+@pytest.fixture
+def fill(tuned, session):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+
+    def add(count):
+        for _ in range(count):
+            owner = UserFactory()
+            session.project.memberships.create(user=owner)
+            make_session(session.definition, session.project, owner, now=fleet.clock())
+            fleet.clock.advance(seconds=1)
+            fleet.clean_tick()
+        return fleet
+
+    return add
+
+
+PAGES = ["queue_list", "queue_ticks", "tick_list", "decision_list", "dry_run"]
+
+
+def test_pages_ask_the_same_for_few_and_many_rows(by, admin, fill, session):
+    client = by(admin)
+    fill(3)
+    addresses = [
+        *(reverse(name) for name in PAGES),
+        reverse("tick_detail", args=[TickRun.objects.latest("started_at").pk]),
+        reverse("reservation_detail", args=[active_of(session).pk]),
+    ]
+    few = {address: cost(client, address) for address in addresses}
+    fill(8)
+    assert {address: cost(client, address) for address in addresses} == few
+    assert {address: count for address, count in few.items() if count > LIMIT} == {}
+
+
+def test_a_search_of_the_queue_asks_three_more_for_the_names_it_means_and_one_for_the_pool(by, admin, fill):
+    client = by(admin)
+    fill(3)
+    plain, filters = cost(client, reverse("queue_list")), "?q=campus&pool=cml-eu&outcome=waiting"
+    assert cost(client, reverse("queue_list") + filters) == plain + 4 <= LIMIT + 4
+
+
+@pytest.mark.parametrize("by_slot", ["", "?by=slot"])
+def test_the_panel_asks_the_same_for_few_and_many(by, admin, fill, session, by_slot):
+    client = by(admin)
+    client.defaults["HTTP_HX_REQUEST"] = "true"
+    fleet = fill(3)
+    address = reverse("session_why", args=[session.pk]) + by_slot
+    few = cost(client, address)
+    fill(8)
+    assert cost(client, address) == few <= LIMIT
+    Pool.objects.update(max_slots=2)
+    other = make_session(session.definition, session.project, session.owner, now=fleet.clock())
+    fleet.put(other, fleet.slot(cpu_cores=4))
+    # What is on busy slots costs two more: whole claims, and parts.
+    assert cost(client, address) <= LIMIT + 2

@@ -1,0 +1,352 @@
+"""The queue, ticks, decisions and reservations as pages."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.templatetags.lcm import status
+from scheduling.models import Decision, Reservation, TickRun
+from scheduling.pages.texts import place_text
+from scheduling.selectors.fair_share import LevelFactors
+from tests.scheduling.pages.capacity.test_pool_pages import exported
+from tests.support.factories import make_definition
+from tests.support.fleet import active_of
+from tests.support.scheduler_setup import FAILING, Party
+
+
+@pytest.fixture
+def standing_still(tuned):
+    """A pool whose only slot is cordoned: everybody waits."""
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    return fleet
+
+
+def rows(page):
+    return [row.pk for row in page.context["rows"].rows]
+
+
+def test_those_that_wait_in_the_order_of_the_scheduler(standing_still, lab, by, viewer, words):
+    low, high = lab(priority=10), lab(priority=90)
+    standing_still.clean_tick()
+    new = lab(priority=90)
+    page = by(viewer).get(reverse("queue_list"))
+    assert rows(page) == [active_of(session).pk for session in (high, low, new)]
+    said = words(page)
+    assert "3 wait for a place: 3 in cml-eu." in said
+    assert "The only READY slot is cordoned." in said
+    assert "1.000 · 1.000 · 1.000" in said
+    assert "No tick has looked at it yet." in said
+
+
+@pytest.fixture
+def booked(lab, now):
+    """A session that is asked for now and begins in three hours."""
+    return lab(starts_at=now + timedelta(hours=3), ends_at=now + timedelta(hours=4))
+
+
+def test_who_booked_ahead_does_not_wait(standing_still, booked, by, viewer, words):
+    standing_still.clean_tick()
+    client = by(viewer)
+    page = client.get(reverse("queue_list"))
+    said = words(page)
+    assert "Nothing waits. 1 is booked ahead." in said
+    assert "1 reservation in the queue" in said
+    assert "booked ahead its turn in 2 h" in said
+    assert "It is booked ahead; its turn comes 15 minutes before its timeslot." in said
+    assert "decided just now" in said
+    assert status("waiting", "Not yet") in page.content.decode()
+    claim = active_of(booked)
+    assert "It is booked ahead; its turn comes in 2 h ." in words(
+        client.get(reverse("reservation_detail", args=[claim.pk]))
+    )
+    assert "Pending booked ahead" in words(client.get(reverse("reservation_list")))
+
+
+def test_a_session_that_may_be_placed_nowhere_yet_is_held_against_no_slot(
+    standing_still, booked, by, viewer, words
+):
+    standing_still.clean_tick()
+    said = words(by(viewer).get(reverse("session_why", args=[booked.pk])))
+    assert f"{booked.definition.name} for {booked.owner.username} in {booked.project.path}." in said
+    assert "What happens next When its turn comes, it is placed as soon as there is room. in 2 h" in said
+    assert "looked at" not in said
+    assert "All reasons by slot" not in said
+
+
+def test_who_waits_longer_than_the_pool_promises_is_marked(tuned, lab, by, viewer, words):
+    tuned(promised_wait=60)
+    late = lab()
+    created = timezone.now() - timedelta(minutes=5)
+    Reservation.objects.filter(session=late).update(created_at=created)
+    lab()
+    page = by(viewer).get(reverse("queue_list"))
+    marks = {row.session_id: row.past_promise for row in page.context["rows"].rows}
+    assert list(marks.values()).count(True) == 1
+    assert marks[late.pk]
+    assert "past promise 5 min" in words(page)
+
+
+def test_the_queue_comes_again_with_its_filters_and_its_lead(standing_still, lab, by, viewer, words):
+    lab()
+    client = by(viewer)
+    address = f"{reverse('queue_list')}?pool=cml-eu&size=50"
+    assert 'hx-get="?pool=cml-eu&amp;size=50" hx-trigger="every 10s"' in client.get(address).content.decode()
+    again = client.get(address, headers={"HX-Request": "true"})
+    assert 'id="lead" hx-swap-oob="true"' in again.content.decode()
+    assert "1 waits for a place: 1 in cml-eu. as of " in words(again)
+    # Other lists stay as they are.
+    assert "every 10s" not in client.get(reverse("decision_list")).content.decode()
+
+
+def test_ended_reservations_tell_when_and_why(standing_still, by, viewer, words):
+    claim = standing_still.reservation(ttl=1)
+    standing_still.clock.advance(seconds=5)
+    standing_still.clean_tick()
+    ended = timezone.now() - timedelta(hours=6)
+    Reservation.objects.filter(pk=claim.pk).update(released_at=ended, reason="not renewed")
+    said = words(by(viewer).get(reverse("reservation_list")))
+    assert "Expired not renewed" in said
+    assert "ended 6 h ago" in said
+    assert "Nothing waits for a place, none holds one." in said
+
+
+@pytest.mark.parametrize(
+    ("position", "waiting", "said"),
+    [
+        (None, 3, "It waits in cml-eu; no tick has looked at it yet."),
+        (1, 1, "It is the only one in the queue of cml-eu."),
+        (1, 3, "It is first of 3 in the queue of cml-eu."),
+        (2, 3, "It is number 2 of 3 in the queue of cml-eu."),
+    ],
+)
+def test_a_place_in_the_queue_in_words(position, waiting, said):
+    assert place_text(position, waiting, "cml-eu") == said
+
+
+def test_a_queue_without_anybody_says_so_and_has_one_primary_button(tuned, by, admin, words):
+    tuned()
+    page = by(admin).get(reverse("queue_list"))
+    assert "Nothing waits Whoever asks for a session" in words(page)
+    assert page.content.decode().count("button-primary") == 1
+
+
+def test_the_factor_is_that_of_the_registered_rule(standing_still, lab, by, viewer, words, monkeypatch):
+    lab()
+    stands = LevelFactors(0.5, 0.25, 0.125)
+    readers = (lambda _: {}, lambda subjects: dict.fromkeys(subjects, stands))
+    monkeypatch.setattr("scheduling.selectors.fair_share._readers", [readers])
+    assert "0.500 · 0.250 · 0.125" in words(by(viewer).get(reverse("queue_list")))
+
+
+def test_pages_of_the_queue(standing_still, lab, by, viewer):
+    for _ in range(30):
+        lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    first = client.get(reverse("queue_list"))
+    second = client.get(f"{reverse('queue_list')}?{first.context['next_query']}")
+    assert (len(rows(first)), len(rows(second))) == (25, 5)
+    assert [row.position for row in (*first.context["rows"].rows, *second.context["rows"].rows)] == [
+        *range(1, 31)
+    ]
+    back = client.get(f"{reverse('queue_list')}?{second.context['previous_query']}")
+    assert rows(back) == rows(first)
+    assert client.get(f"{reverse('queue_list')}?cursor=nonsense").context["problem"]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("q=campus", 2), ("q=nobody", 0), ("q=a+class", 1), ("priority=90", 1), ("outcome=waiting", 3),
+        ("outcome=impossible", 0), ("pool=cml-eu", 3), ("outcome=placed", 0),
+    ],
+)  # fmt: skip
+def test_the_queue_can_be_searched_and_filtered(query, count, standing_still, lab, by, viewer):
+    lab(), lab(priority=90)
+    standing_still.reservation()
+    standing_still.clean_tick()
+    assert len(rows(by(viewer).get(f"{reverse('queue_list')}?{query}"))) == count
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_queue_as_a_file_is_in_its_order(standing_still, lab, by, viewer):
+    low, high = lab(priority=10), lab(priority=90)
+    standing_still.clean_tick()
+    answer = by(viewer).get(f"{reverse('queue_list')}?format=csv")
+    lines = exported(answer).splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [["1", str(high.pk)], ["2", str(low.pk)]]
+
+
+def test_ticks_with_their_steps(standing_still, lab, by, viewer, words):
+    lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    for name in ("tick_list", "queue_ticks"):
+        answer = client.get(reverse(name))
+        said = words(answer)
+        assert "Told 1 why it waits, unmet 1" in said
+        assert re.search(r"place \d+\.\d", said)
+        assert ("Queue", reverse("queue_list")) in answer.context["crumbs"]
+
+
+def test_one_tick_with_its_decisions_and_scores(tuned, lab, by, viewer, words):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    lab()
+    fleet.clean_tick()
+    said = words(by(viewer).get(reverse("tick_detail", args=[TickRun.objects.get().pk])))
+    assert "Placed 1 , in " in said
+    assert "binpack" in said
+    assert "Reading and saving" in said
+    assert "cml-eu-01" in said
+    assert "RuntimeError: the licence server does not answer" in said
+
+
+@pytest.fixture
+def past_tick(pool, now):
+    """`past_tick(…)`: one that took 46.03 ms, most of it to place."""
+
+    def make(**fields):
+        step_ms = {"keep": 0.0, "place": 41.94, "expire": 1.13, "scale_down": 2.96}
+        values = {"pool": pool, "started_at": now, "duration_ms": 46, "step_ms": step_ms}
+        return TickRun.objects.create(**(values | fields))
+
+    return make
+
+
+def test_a_tick_tells_its_steps_and_plugins_in_their_order(past_tick, by, viewer, words):
+    figures = {"binpack": {"ms": 0.03}, "cordon": {"ms": 0.01}, "ports": {"ms": 0.0}, "spot": {"ms": 0.02}}
+    tick = past_tick(plugins=figures | {"leases": {"ms": 0.0}})
+    page = by(viewer).get(reverse("tick_detail", args=[tick.pk]))
+    said = words(page)
+    at = f"{timezone.localtime(tick.started_at):%H:%M:%S}"
+    assert f"Tick of cml-eu at {at}" in said
+    assert page.context["crumbs"][-1] == (f"cml-eu, {at}", "")
+    assert "Expire 1.13 ms Place 41.94 ms Keep under 0.01 ms Scale down 2.96 ms" in said
+    assert "Cordon 0.01 ms Spot 0.02 ms Binpack 0.03 ms" in said
+    assert "Leases, ports under 0.01 ms each Reading and saving 41.88 ms" in said
+    assert "Show all" not in said
+
+
+def test_steps_of_ticks_are_drawn_as_long_as_they_took(past_tick, by, viewer, words):
+    past_tick(), past_tick(step_ms={"place": 92.06}, duration_ms=92)
+    page = by(viewer).get(reverse("queue_ticks"))
+    assert "expire 1.1 · place 41.9 · scale down 3.0 ms" in words(page)
+    assert "Steps, 0–92 ms" in words(page)
+    bars = sorted(
+        [(each.step.kind, each.x, each.width) for each in tick.steps.segments]
+        for tick, _ in page.context["ticks"]
+    )
+    assert bars == [[(1, 0, 1000)], [(5, 0, 12.3), (1, 12.3, 455.6), (5, 467.8, 32.2)]]
+
+
+def test_ticks_say_first_how_the_last_hour_went(past_tick, pool, now, by, viewer, words):
+    client = by(viewer)
+    assert "No tick has run in the last hour." in words(client.get(reverse("tick_list")))
+    past_tick(duration_ms=185), past_tick(started_at=now - timedelta(hours=2), duration_ms=900)
+    assert "No tick failed in the last hour; the slowest took 185 ms." in words(
+        client.get(reverse("tick_list"))
+    )
+    past_tick(errors={"place": "gone"})
+    page = client.get(f"{reverse('tick_list')}?sort=-duration_ms")
+    assert "1 tick failed in the last hour; the slowest took 185 ms." in words(page)
+    assert [row.duration_ms for row in page.context["rows"].rows] == [900, 185, 46]
+
+
+def test_decisions_say_first_how_the_last_hour_went(tuned, lab, by, viewer, words):
+    fleet = tuned(max_slots=1)
+    client = by(viewer)
+    assert "Nothing new was decided in the last hour." in words(client.get(reverse("decision_list")))
+    fleet.slot()
+    lab(), fleet.reservation(14)
+    fleet.clean_tick()
+    said = words(client.get(reverse("decision_list")))
+    assert "In the last hour 1 was placed, 1 was told why not." in said
+
+
+def test_decisions_of_one_reservation(standing_still, lab, by, viewer, words):
+    one, other = active_of(lab()), active_of(lab())
+    standing_still.clean_tick()
+    page = by(viewer).get(f"{reverse('decision_list')}?reservation={one.pk}")
+    assert [row.reservation_id for row in page.context["rows"].rows] == [one.pk]
+    assert "Cordoned: cml-eu-01" in words(page)
+    assert Decision.objects.filter(reservation=other).exists()
+
+
+@pytest.mark.parametrize("by_what", ["session", "reservation", "holder"])
+def test_decisions_are_searched_by_whom_they_are_about(standing_still, lab, by, viewer, by_what):
+    session = lab()
+    bare = standing_still.reservation(holder="a class of 12")
+    standing_still.clean_tick()
+    claim = bare if by_what == "holder" else active_of(session)
+    text = {"session": str(session.pk)[:12], "reservation": str(claim.pk)[:12], "holder": "class of"}[by_what]
+    page = by(viewer).get(reverse("decision_list"), {"q": text})
+    assert [row.reservation_id for row in page.context["rows"].rows] == [claim.pk]
+
+
+def test_a_decision_whose_tick_is_forgotten_is_still_shown(standing_still, lab, by, viewer):
+    lab()
+    standing_still.clean_tick()
+    TickRun.objects.all().delete()
+    client = by(viewer)
+    assert client.get(reverse("decision_list")).status_code == 200
+    gone = client.get(reverse("tick_detail", args=[Decision.objects.get().tick_id]))
+    assert gone.status_code == 404
+
+
+def test_a_reservation_with_its_verdict_and_decisions(standing_still, lab, by, viewer, words):
+    claim = active_of(lab())
+    standing_still.clean_tick()
+    said = words(by(viewer).get(reverse("reservation_detail", args=[claim.pk])))
+    assert "It is the only one in the queue of cml-eu." in said
+    assert "The only READY slot is cordoned." in said
+
+
+def test_a_spread_reservation_shows_its_parts(tuned, by, viewer, words):
+    fleet = tuned(cpu_cores=3, max_slots=2)
+    first, _ = fleet.slot(), fleet.slot()
+    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
+    fleet.clean_tick()
+    client = by(viewer)
+    said = words(client.get(reverse("reservation_detail", args=[active_of(session).pk])))
+    assert "It holds 2 slots of cml-eu." in said
+    assert "cml-eu-01" in said
+    assert "cml-eu-02" in said
+    panel = words(client.get(reverse("session_capacity", args=[session.pk])))
+    assert "cml-eu-01" in panel
+    assert "cml-eu-02" in panel
+    page = client.get(reverse("slot_detail", args=[first.pk]))
+    (claim,) = page.context["claims"]
+    assert (claim.held.cpu_cores, claim.others) == (3, 1)
+    assert "here, on 1 other slot too" in words(page)
+    board = client.get(reverse("pool_detail", args=[fleet.pool.pk])).context["board"]
+    assert sorted(tile.meters[0].taken for tile in board.tiles) == [1, 3]
+
+
+def test_the_panel_of_a_waiting_session(standing_still, lab, by, viewer, words):
+    session = lab()
+    standing_still.clean_tick()
+    client = by(viewer)
+    address = reverse("session_why", args=[session.pk])
+    assert address in client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    said = words(client.get(address, headers={"HX-Request": "true"}))
+    assert "1 of 1 in cml-eu" in said
+    assert "The only READY slot is cordoned." in said
+    assert "Cordoned 1 slot is cordoned" in said
+    assert "What happens next, and what would help" in said
+    assert "1 ready slot looked at" in said
+    assert "What speaks against it" not in said
+    assert "What speaks against it" in words(client.get(f"{address}?by=slot"))
+
+
+def test_no_panel_for_a_session_that_does_not_wait(session_in, by, viewer, words):
+    session = session_in(SessionStatus.RUNNING)
+    client = by(viewer)
+    address = reverse("session_why", args=[session.pk])
+    assert address not in client.get(reverse("session_detail", args=[session.pk])).content.decode()
+    assert "it waits for no slot" in words(client.get(address))

@@ -1,0 +1,222 @@
+"""A pool's scheduler, labels of slots and the dry run as pages."""
+
+import pytest
+from django.contrib.messages import get_messages
+from django.db.models import Q
+from django.urls import reverse
+
+from scheduling.models import Pool, Reservation, Slot
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from tests.support.fleet import active_of
+from tests.support.scheduler_setup import FAILING
+
+TEXT = DEFAULT_CONFIGURATION.replace("[allocate]", "[allocate, reclaim]")
+
+
+@pytest.fixture
+def address(pool):
+    return reverse("pool_scheduler", args=[pool.pk])
+
+
+def test_the_form_shows_the_usual_one_when_there_is_none(by, admin, address):
+    page = by(admin).get(address)
+    assert page.context["form"]["scheduler"].value() == DEFAULT_CONFIGURATION
+
+
+def test_the_form_says_which_plugins_there_are_and_what_they_take(by, admin, address, words):
+    said = words(by(admin).get(address))
+    assert "cml-eu uses the default scheduler." in said
+    assert "timeslot Not before the lead time, not after the end" in said
+    assert "lead_minutes: 15 " in said
+    assert (
+        "spread The emptier a slot would be with the task on it, the better. weight: 1 , cpu_cores: 1" in said
+    )
+    assert (
+        "quota A job that would take its queue, or one above it, over the limit waits. limits: none" in said
+    )
+    assert "submit_order The older job first. none" in said
+
+
+def test_the_form_says_when_the_scheduler_is_the_pools_own(by, admin, address, words):
+    client = by(admin)
+    client.post(address, {"scheduler": TEXT, "reason": "exams"})
+    assert "cml-eu has a scheduler of its own." in words(client.get(address))
+
+
+def test_a_line_of_the_usual_one_fits_its_box():
+    assert max(len(line) for line in DEFAULT_CONFIGURATION.splitlines()) <= 90
+
+
+def test_plugins_are_folded_until_they_are_worth_a_look(by, viewer, pool, words):
+    client, home = by(viewer), reverse("pool_detail", args=[pool.pk])
+    page = client.get(home)
+    assert "Default scheduler" in words(page)
+    assert '<details class="more"><summary>' in page.content.decode()
+    Pool.objects.filter(pk=pool.pk).update(scheduler=TEXT)
+    page = client.get(home)
+    assert "Its own scheduler" in words(page)
+    assert '<details class="more" open><summary>' in page.content.decode()
+
+
+def test_a_scheduler_is_saved_as_browsers_send_it(by, admin, address, pool):
+    answer = by(admin).post(address, {"scheduler": TEXT.replace("\n", "\r\n"), "reason": "exams"})
+    assert answer.status_code == 302
+    pool.refresh_from_db()
+    assert pool.scheduler == TEXT
+
+
+def test_the_usual_one_is_not_stored(by, admin, address, pool):
+    by(admin).post(address, {"scheduler": TEXT, "reason": "exams"})
+    by(admin).post(address, {"scheduler": DEFAULT_CONFIGURATION, "reason": "over"})
+    pool.refresh_from_db()
+    assert pool.scheduler == ""
+
+
+def test_what_is_wrong_is_said_with_its_line(by, admin, address, pool, words):
+    answer = by(admin).post(address, {"scheduler": TEXT.replace("name: spot", "name: spod"), "reason": "x"})
+    line = TEXT.splitlines().index("  - name: spot") + 1
+    assert answer.status_code == 422
+    assert f"Line {line}: There is no plugin “spod”; did you mean “spot”?" in words(answer)
+    pool.refresh_from_db()
+    assert pool.scheduler == ""
+
+
+def test_limits_of_unknown_queues_are_warned_of(by, admin, address, pool, words):
+    limits = "  - name: quota\n    arguments: {limits: {nowhere: {sessions: 1}}}\n"
+    text = DEFAULT_CONFIGURATION.replace("  - name: quota\n", limits)
+    answer = by(admin).post(address, {"scheduler": text, "reason": "exams"})
+    said = [str(message) for message in get_messages(answer.wsgi_request)]
+    assert "There is no queue “nowhere”: such a limit limits nobody." in said
+    assert "There is no queue “nowhere”" in words(by(admin).get(reverse("pool_detail", args=[pool.pk])))
+
+
+def test_the_pool_shows_plugins_their_times_and_what_failed(tuned, lab, by, viewer, words):
+    fleet = tuned(scheduler=FAILING)
+    fleet.slot()
+    lab()
+    fleet.clean_tick()
+    page = by(viewer).get(reverse("pool_detail", args=[fleet.pool.pk]))
+    shown = {plugin.name: plugin for plugin in page.context["scheduler"].plugins}
+    assert shown["resources"].ms >= 0
+    assert shown["failing_in_tests"].error == "RuntimeError: the licence server does not answer"
+    assert "The plugin failing_in_tests failed." in words(page)
+    assert "failing_in_tests Failed RuntimeError: the licence server does not answer" in words(page)
+    assert "Edit scheduler" not in words(page)
+
+
+def test_the_pool_says_when_its_scheduler_cannot_be_used(tuned, by, viewer, words):
+    fleet = tuned(scheduler="actions: [allocate]\nplugins: [gone]\n")
+    said = words(by(viewer).get(reverse("pool_detail", args=[fleet.pool.pk])))
+    assert "It cannot be used, so nothing is placed. Line 2: There is no plugin “gone”" in said
+
+
+def test_django_admin_refuses_a_wrong_scheduler(by, admin, pool):
+    admin.is_staff = admin.is_superuser = True
+    admin.save()
+    client = by(admin)
+    address = reverse("admin:scheduling_pool_change", args=[pool.pk])
+    form = client.get(address).context["adminform"].form
+    data = {name: field for name, field in form.initial.items() if name in form.fields and field is not None}
+    data |= {"scheduler": "plugins: []", "runtime_settings": "{}", "reason": "put right"}
+    page = client.post(address, data)
+    assert page.status_code == 200
+    assert page.context["adminform"].form.errors["scheduler"] == ["Line 1: “actions” is missing."]
+    assert Pool.objects.get(pk=pool.pk).scheduler == ""
+
+
+def test_labels_of_a_slot(fleet, by, operator, words):
+    slot = fleet.slot()
+    client, address = by(operator), reverse("slot_labels", args=[slot.pk])
+    assert client.post(address, {"labels": '{"rack": "b"}', "reason": "moved"}).status_code == 302
+    assert "rack=b" in words(client.get(reverse("slot_detail", args=[slot.pk])))
+    wrong = client.post(address, {"labels": '{"rack": 7}', "reason": "moved"})
+    assert (wrong.status_code, "Labels are names with a text each" in words(wrong)) == (422, True)
+    assert Slot.objects.get(pk=slot.pk).labels == {"rack": "b"}
+    assert client.post(address, {"labels": "", "reason": "back"}).status_code == 302
+    assert Slot.objects.get(pk=slot.pk).labels == {}
+
+
+def test_a_dry_run_shows_who_would_be_placed_where(fleet, lab, by, operator, words):
+    session = lab()
+    page = by(operator).post(
+        reverse("dry_run"), {"pool": "cml-eu", "add_slots": "1", "scheduler": DEFAULT_CONFIGURATION}
+    )
+    said = words(page)
+    assert "1 of 1 would be placed , instead of 0." in said
+    assert "Newly placed" in said
+    assert "new slot 1" in said
+    assert session.short_id in said
+    assert Reservation.objects.get().slot is None
+
+
+def test_a_dry_run_of_a_drained_slot_and_another_requirement(
+    fleet, lab, by, operator, words, active_definition
+):
+    slot = fleet.slot()
+    fleet.slot(cpu_cores=2)
+    lab()
+    client = by(operator)
+    gone = client.post(reverse("dry_run"), {"pool": "cml-eu", "drain": [str(slot.pk)]})
+    assert "No longer placed" in words(gone)
+    smaller = {
+        "pool": "cml-eu", "drain": [str(slot.pk)], "definition": str(active_definition.pk), "cpu_cores": "2",
+    }  # fmt: skip
+    assert "Placed elsewhere" in words(client.post(reverse("dry_run"), smaller))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"cpu_cores": "2"}, "Name a definition or a session, and what it would need."),
+        ({"session": "00000000", "cpu_cores": "2"}, "No session “00000000” waits in cml-eu."),
+        ({"session": "what?", "cpu_cores": "2"}, "No session “what?” waits in cml-eu."),
+        ({"scheduler": "plugins: []"}, "Line 1: “actions” is missing."),
+        ({"add_slots": "-1"}, "greater than or equal to 0"),
+        ({"drain": ["nothing"]}, "nothing is not one of the available choices"),
+    ],
+)
+def test_a_dry_run_says_what_is_wrong(data, said, fleet, by, operator, words):
+    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", **data})
+    assert page.status_code == 422
+    assert said in words(page)
+
+
+def test_a_dry_run_of_a_definition_asks_for_amounts(fleet, lab, by, operator, active_definition, words):
+    lab()
+    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "definition": str(active_definition.pk)})
+    assert page.status_code == 422
+    assert page.context["form"].errors == {"definition": ["Say what they would need: at least one amount."]}
+
+
+def test_a_dry_run_takes_the_short_id_of_a_session(fleet, lab, by, operator, words):
+    fleet.slot(cpu_cores=2)
+    session = lab()
+    asked = {"pool": "cml-eu", "session": session.short_id, "cpu_cores": "2"}
+    page = by(operator).post(reverse("dry_run"), asked)
+    assert "1 of 1 would be placed , instead of 0." in words(page)
+    assert page.context["form"]["session"].value() == session.short_id
+
+
+def test_a_dry_run_of_two_sessions_with_the_same_beginning_asks_for_more(
+    fleet, lab, by, operator, words, monkeypatch
+):
+    monkeypatch.setattr("scheduling.pages.dry_run.by_id", lambda *_: Q())
+    lab(), lab()
+    page = by(operator).post(reverse("dry_run"), {"pool": "cml-eu", "session": "aaaa", "cpu_cores": "2"})
+    assert "More than one id begins with “aaaa”: give more of it." in words(page)
+
+
+def test_the_dry_run_begins_with_the_pool_and_session_of_the_link(fleet, lab, by, operator):
+    session = lab()
+    page = by(operator).get(f"{reverse('dry_run')}?pool=cml-eu&session={session.pk}")
+    assert page.context["form"]["session"].value() == str(session.pk)
+    # Without amounts it stays as it is.
+    ran = by(operator).post(
+        reverse("dry_run"), {"pool": "cml-eu", "session": str(session.pk), "add_slots": 1}
+    )
+    assert ran.context["found"].placed_after == 1
+    assert active_of(session).phase == "PENDING"
+
+
+def test_without_a_pool_there_is_nothing_to_rehearse(db, by, operator, words):
+    assert "There is no pool yet." in words(by(operator).get(reverse("dry_run")))

@@ -1,0 +1,37 @@
+"""How scores and reasons of plugins are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling.placement.framework.explanation import ReasonCount
+from scheduling.templatetags.scores import reason_title, score
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, '<span class="muted">0.00</span>'),
+        (0.7, "<b>0.70</b>"),
+        (100, "<b>100.00</b>"),
+        (500, '<b title="In the band resource type: counts first">0.50</b>'),
+        (2_000_000, '<b title="In the band availability: counts first">2.00</b>'),
+        (1_000_000_000, '<b title="In the band spot: counts first">1.00</b>'),
+        (-1_000_000_000, '<b title="In the band spot: counts first">-1.00</b>'),
+        (100_000_000_000_000, '<b title="In the band topology: counts first">100.00</b>'),
+    ],
+)
+def test_a_score_is_written_with_two_decimals_and_its_band_on_hover(value, words):
+    assert score(value) == words
+
+
+@pytest.mark.parametrize(
+    ("reason", "title"),
+    [
+        (ReasonCount("memory_gb", "resources", 3, "lack memory"), "Not enough memory"),
+        ({"code": "cordon", "plugin": "cordon"}, "Cordoned"),
+        (ReasonCount("licences", "licence_server", 1, "is refused"), "Licence server"),
+    ],
+)
+def test_a_reason_has_a_title_in_words(reason, title):
+    assert reason_title(reason) == title

@@ -1,0 +1,166 @@
+"""How many new slots would help, and of which kinds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.placement.framework.amounts import amounts_of
+from scheduling.placement.framework.demand import SlotSupply, slots_needed
+from scheduling.placement.framework.model import Gang, Job, Node, Task
+
+numbers = count()
+
+
+def job(cpu=1, *, ports=0, gang=Gang.TOGETHER, tasks=1, **more) -> Job:
+    each = amounts_of(
+        {"cpu_cores": cpu, **{key: more.pop(key) for key in ("memory_gb", "gpu") if key in more}}
+    )
+    kernels = tuple(Task(f"k{place}", each, ports) for place in range(tasks))
+    return Job(f"j{next(numbers)}", "lab", kernels, gang=gang, **more)
+
+
+SLOT = Node(
+    "new", amounts_of({"cpu_cores": 4, "memory_gb": 8, "gpu": 1}), max_leases=10, ports=10, system="cml"
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "limit", "needed"),
+    [
+        ([], 9, 0),
+        ([job()], 9, 1),
+        ([job(2) for _ in range(5)], 9, 3),
+        ([job(2) for _ in range(5)], 2, 2),
+        ([job(2) for _ in range(5)], 0, 0),
+        ([job(5), job(1)], 9, 1),
+        ([job(5)], 9, 0),
+        ([job(1, memory_gb=9)], 9, 0),
+        ([job(1, gpu=0.5), job(1, gpu=0.5), job(1, gpu=0.5)], 9, 2),
+        ([job(ports=6) for _ in range(3)], 9, 3),
+        ([job(0) for _ in range(21)], 9, 3),
+        ([job(3), job(2), job(1), job(2)], 9, 2),
+        ([job(2, tasks=3)], 9, 0),
+        ([job(2, tasks=3, gang=Gang.SPREAD)], 9, 2),
+        ([job(system="vm")], 9, 0),
+        ([job(system="cml")], 9, 1),
+        ([job(labels=(("zone", "a"),))], 9, 0),
+    ],
+    ids=[
+        "nothing",
+        "one",
+        "two in each",
+        "up to the limit",
+        "a limit of none",
+        "what never fits counts nothing",
+        "only what never fits",
+        "too much memory",
+        "by GPUs",
+        "by ports",
+        "by leases",
+        "gaps are filled",
+        "a gang that stays together",
+        "a gang that spreads",
+        "another system",
+        "its system",
+        "labels a new slot does not have",
+    ],
+)
+def test_slots_needed(jobs, limit, needed):
+    assert slots_needed(jobs, (), [SlotSupply(SLOT, 99)], limit) == (0, [SLOT] * needed)
+
+
+SPOT = replace(SLOT, name="spot", spot=True)
+RACK = replace(SLOT, name="rack", labels={"rack": "b"})
+FIRM, LOOSE = job(4), job(4, preemptible=True)
+IN_RACK = job(4, labels=(("rack", "b"),))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "coming", "new", "limit", "claimed", "expected"),
+    [
+        ([FIRM, FIRM], [(SLOT, 1)], [(SLOT, 9)], 9, 1, ["new"]),
+        ([FIRM], [(SLOT, 3)], [(SLOT, 9)], 9, 1, []),
+        ([FIRM], [(replace(SLOT, capacity=(100, 0, 0, 0)), 3)], [(SLOT, 9)], 9, 0, ["new"]),
+        ([FIRM], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
+        ([LOOSE], [(SPOT, 3)], [(SPOT, 9), (SLOT, 9)], 9, 1, []),
+        ([LOOSE], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["spot"]),
+        ([LOOSE, FIRM], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new", "spot"]),
+        ([LOOSE, FIRM], [(SLOT, 1), (SPOT, 1)], [(SPOT, 9), (SLOT, 9)], 9, 2, []),
+        ([job(1, preemptible=True), job(1)], [], [(SPOT, 9), (SLOT, 9)], 9, 0, ["new"]),
+        ([LOOSE, FIRM], [], [(SPOT, 9), (SLOT, 9)], 1, 0, ["new"]),
+        ([FIRM], [], [(SPOT, 9)], 9, 0, []),
+        ([FIRM, replace(IN_RACK, priority=90)], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["rack"]),
+        ([replace(FIRM, priority=90), IN_RACK], [], [(SLOT, 9), (RACK, 9)], 1, 0, ["new"]),
+        ([FIRM, IN_RACK], [], [(SLOT, 9), (RACK, 9)], 9, 0, ["rack", "new"]),
+        ([FIRM, IN_RACK], [(RACK, 1), (SLOT, 1)], [(SLOT, 9), (RACK, 9)], 9, 2, []),
+        ([IN_RACK, IN_RACK], [], [(SLOT, 9), (RACK, 1)], 9, 0, ["rack"]),
+        ([FIRM, FIRM], [], [(SLOT, 1), (RACK, 9)], 9, 0, ["new", "rack"]),
+        ([IN_RACK], [(SLOT, 5)], [], 0, 0, []),
+    ],
+    ids=[
+        "beside those on their way",
+        "enough on their way",
+        "on their way, but too small",
+        "spot slots on their way do not count for what cannot be interrupted",
+        "and do for the rest",
+        "spot first for what may be interrupted",
+        "each its own",
+        "each its own when they are on their way, whichever comes first",
+        "what may be interrupted goes along",
+        "the last place is one that both can have",
+        "spot only",
+        "the last place is for the more important",
+        "whatever it asks for",
+        "by labels",
+        "those with labels first, whatever the order",
+        "no more than there are",
+        "the plainest first",
+        "none that suits",
+    ],
+)
+def test_kinds_of_slots(jobs, coming, new, limit, claimed, expected):
+    coming, new = ([SlotSupply(*each) for each in supplies] for supplies in (coming, new))
+    found = slots_needed(jobs, coming, new, limit)
+    assert (found.claimed, [node.name for node in found.new]) == (claimed, expected)
+
+
+EVERY_JOB = [
+    job(cpu, priority=priority, preemptible=preemptible, labels=labels)
+    for cpu in (1, 2, 4)
+    for priority in (10, 90)
+    for preemptible in (False, True)
+    for labels in ((), (("rack", "b"),), (("rack", "c"),))
+]
+
+
+@given(st.lists(st.sampled_from(EVERY_JOB), max_size=12))
+def test_what_was_launched_is_enough_when_it_is_on_its_way(jobs):
+    racks = [replace(RACK, name=rack, labels={"rack": rack}) for rack in "bc"]
+    kinds = [SPOT, SLOT, *racks, *(replace(each, name=f"{each.name}-spot", spot=True) for each in racks)]
+    stock = [SlotSupply(node, 99) for node in kinds]
+    first = slots_needed(jobs, (), stock, 99)
+    coming = [SlotSupply(node, list(first.new).count(node)) for node in reversed(kinds)]
+    assert slots_needed(jobs, coming, stock, 99) == (len(first.new), [])
+
+
+def first_fit(sizes: list[int]) -> int:
+    """A search that looks everywhere, to compare with the one that remembers where it was."""
+    rooms: list[list[int]] = []
+    for size in sizes:
+        room = next((room for room in rooms if sum(room) + size <= 400 and len(room) < 10), None)
+        if room is None:
+            rooms.append([size])
+        else:
+            room.append(size)
+    return len(rooms)
+
+
+@given(st.lists(st.sampled_from([50, 100, 150, 200, 300, 400]), max_size=25))
+def test_looking_where_it_was_finds_what_looking_everywhere_finds(sizes):
+    jobs = [Job(f"j{number}", "lab", (Task("t", (size, 0, 0, 0)),)) for number, size in enumerate(sizes)]
+    assert len(slots_needed(jobs, (), [SlotSupply(SLOT, 99)], 99).new) == first_fit(sizes)

@@ -1,0 +1,337 @@
+"""Why is it waiting? The sentences, to the letter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.cycle import Verdict, VerdictOutcome, run_cycle
+from scheduling.placement.framework.explanation import PlacementExplanation, ReasonCount, reasons_on
+from scheduling.placement.framework.model import Gang, Job, Node, Task
+from tests.scheduling.placement.plugged import Inline, job, node, run_with, snapshot
+from tests.scheduling.placement.scenario import configuration_of
+
+
+def why(nodes: list[Node], waiting: Job, template: Node | None = None) -> Verdict:
+
+    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [])
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    return verdict
+
+
+def full(count: int, **more) -> list[Node]:
+    return [node(f"s-{number:02}", memory=6 - number % 3, **more) for number in range(count)]
+
+
+def test_the_sentence_of_the_handbook():
+    cordoned = [node(f"x-{number}", cordoned=True, memory=16) for number in range(2)]
+    verdict = why([*full(12), *cordoned], job("j", memory=8))
+    assert verdict.why.sentence == (
+        "12 of 14 READY slots lack memory: 8 GB asked, at most 6 GB free; 2 are cordoned."
+    )
+    assert verdict.why.dominant == "memory_gb"
+    first, second = verdict.why.counts
+    assert (first.plugin, first.nodes, first.sample) == ("resources", 12, ("s-00", "s-01", "s-02"))
+    assert (second.plugin, second.nodes, second.sample) == ("cordon", 2, ("x-0", "x-1"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "sentence"),
+    [
+        ([node("a", cordoned=True)], job("j"), "The only READY slot is cordoned."),
+        (
+            [node("a", memory=1)],
+            job("j", memory=2),
+            "The only READY slot lacks memory: 2 GB asked, at most 1 GB free.",
+        ),
+        (
+            [node("a", 0.5), node("b", cordoned=True)],
+            job("j"),
+            "1 of 2 READY slots is cordoned; 1 lacks CPU: 1 core asked, at most 0.5 cores free.",
+        ),
+        (
+            [node("a", spot=True)],
+            job("j"),
+            "The only READY slot is a spot slot, and it cannot be interrupted.",
+        ),
+        (
+            [node("a", spot=True), node("b", spot=True)],
+            job("j"),
+            "2 of 2 READY slots are spot slots, and it cannot be interrupted.",
+        ),
+        ([node("a", max_leases=0)], job("j"), "The only READY slot has no lease left."),
+        (
+            [node("a", max_leases=0), node("b", max_leases=0)],
+            job("j"),
+            "2 of 2 READY slots have no lease left.",
+        ),
+        (
+            [node("a", ports=1)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 1 free.",
+        ),
+        (
+            [node("a", ports=5, leaked=9)],
+            job("j", ports=2),
+            "The only READY slot lacks ports: 2 asked, at most 0 free.",
+        ),
+        ([node("a")], job("j", system="vm"), "The only READY slot does not run vm."),
+        ([node("a"), node("b")], job("j", system="vm"), "2 of 2 READY slots do not run vm."),
+        (
+            [node("a")],
+            job("j", labels=(("a", "1"), ("b", "2"))),
+            "The only READY slot is not labelled a=1, b=2.",
+        ),
+        ([node("a", until=1500)], job("j", ends=2000), "The only READY slot goes before its end."),
+        ([node("a", until=1500), node("b", until=1600)], job("j"), "2 of 2 READY slots go before its end."),
+        (
+            [node("a", gpu=1)],
+            job("j", gpu=2),
+            "The only READY slot lacks GPUs: 2 asked, at most 1 whole one free.",
+        ),
+        (
+            [node("a", gpu=2)],
+            job("j", gpu=3),
+            "The only READY slot lacks GPUs: 3 asked, at most 2 whole ones free.",
+        ),
+        ([node("a")], job("j", gpu=0.5), "The only READY slot lacks GPUs: 0.5 asked, at most 0 of one free."),
+        ([], job("j"), "No slot is ready."),
+    ],
+)
+def test_sentences(nodes, waiting, sentence):
+    assert why(nodes, waiting).why.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "template", "outcome"),
+    [
+        ([node("a")], job("j", 5), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], job("j", 5), node("new", 8), VerdictOutcome.WAITING),
+        ([node("a", cordoned=True)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", ports=3, leaked=3)], job("j", ports=3), None, VerdictOutcome.WAITING),
+        ([node("a", ports=3)], job("j", ports=4), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a", max_leases=1, taken_leases=1)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", spot=True)], job("j"), None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a", spot=True)], job("j"), node("new"), VerdictOutcome.WAITING),
+        (
+            [node("a", labels={"zone": "a"}, taken=(400, 0, 0, 0))],
+            job("j", labels=(("zone", "a"),)),
+            None,
+            VerdictOutcome.WAITING,
+        ),
+        ([node("a")], job("j", labels=(("zone", "a"),)), node("new"), VerdictOutcome.IMPOSSIBLE),
+        ([node("a", until=1100)], job("j"), None, VerdictOutcome.WAITING),
+        ([node("a", gpu=2, taken_devices=((0, 50),))], job("j", gpu=2), None, VerdictOutcome.WAITING),
+        ([], job("j"), None, VerdictOutcome.IMPOSSIBLE),
+        ([], job("j"), node("new"), VerdictOutcome.WAITING),
+    ],
+)
+def test_impossible_is_what_no_slot_here_or_to_come_could_hold(nodes, waiting, template, outcome):
+    assert why(nodes, waiting, template).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"),
+    [
+        ({"templates": [node("new"), node("other", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
+        ({"templates": [node("new")], "coming": [node("b", labels={"zone": "a"})]}, VerdictOutcome.WAITING),
+        (
+            {"templates": [node("new")], "coming": [node("b", 0.5, labels={"zone": "a"})]},
+            VerdictOutcome.IMPOSSIBLE,
+        ),
+        ({"templates": [node("new"), node("other")]}, VerdictOutcome.IMPOSSIBLE),
+    ],
+    ids=["a kind that could be launched", "a slot on its way", "one that is too small", "none"],
+)
+@pytest.mark.parametrize("of", ["one", "a gang"])
+def test_any_kind_that_could_be_launched_or_is_on_its_way_makes_it_possible(more, outcome, of):
+    labels = (("zone", "a"),)
+    waiting = job("j", labels=labels) if of == "one" else gang(1, 1, labels=labels)
+    world = replace(snapshot([node("a")], [waiting]), max_nodes=2, **more)
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    assert verdict.outcome is outcome
+
+
+def test_a_kernel_that_fits_nowhere_speaks_for_its_gang():
+    tasks = (Task("small", (100, 0, 0, 0)), Task("large", (900, 0, 0, 0)))
+    verdict = why([node("a"), node("b")], Job("j", "lab", tasks, gang=Gang.SPREAD))
+    assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
+    assert verdict.why.sentence == (
+        "2 of 2 READY slots lack CPU: 9 cores asked, at most 4 cores free. "
+        "At best 1 of its 2 kernels fits: small on a."
+    )
+
+
+def gang(*cores: float, **more) -> Job:
+    tasks = tuple(Task(f"t{place}", (round(each * 100), 0, 0, 0)) for place, each in enumerate(cores))
+    return Job("gang", "lab", tasks, gang=Gang.SPREAD, **more)
+
+
+def test_a_gang_is_explained_with_those_of_it_that_found_a_place():
+    verdict = why([node("a")], gang(4, 4), node("new"))
+    assert (verdict.outcome, verdict.summary) == (VerdictOutcome.WAITING, "waiting:cpu_cores")
+    assert verdict.why.sentence == (
+        "With 1 of its 2 kernels placed, the only READY slot lacks CPU: 4 cores asked, at most 0 cores free."
+    )
+    three = why([node("a"), node("b"), node("c", cordoned=True)], gang(4, 4, 4))
+    assert three.why.sentence == (
+        "With 2 of its 3 kernels placed, 2 of 3 READY slots lack CPU: 4 cores asked, at most 0 cores free; "
+        "1 is cordoned."
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "partial"),
+    [
+        # The largest first would leave room for one only.
+        ([node("a")], (3, 2, 2), "At best 2 of its 3 kernels fit: t2 on a, t1 on a."),
+        ([node("a"), node("b")], (4, 4, 4), "At best 2 of its 3 kernels fit: t0 on a, t1 on b."),
+        ([node("a", 8)], (1,) * 9,
+         "At best 8 of its 9 kernels fit: t0 on a, t1 on a, t2 on a, t3 on a, t4 on a and 3 more."),
+        ([node("a")], (5, 5), ""),
+    ],
+)  # fmt: skip
+def test_an_impossible_gang_is_explained_with_its_best_partial_placement(nodes, cores, partial):
+    verdict = why(nodes, gang(*cores))
+    assert verdict.outcome is VerdictOutcome.IMPOSSIBLE
+    assert verdict.why.partial == partial
+    assert verdict.why.sentence.endswith(partial or "free.")
+
+
+def test_gangs_of_one_shape_share_one_explanation():
+    jobs = [replace(gang(4, cores), id=name) for name, cores in (("x", 4), ("y", 4), ("z", 3.5))]
+    cycle = run_cycle(snapshot([node("a")], jobs), configuration_of())
+    first, second, third = cycle.verdicts
+    assert first.why is second.why is not third.why
+    assert cycle.ssn.nodes.free.tolist() == [[400, 800, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "waiting", "template", "most", "outcome"),
+    [
+        ([node("a")], gang(4, 4), None, None, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), None, VerdictOutcome.WAITING),
+        ([node("a")], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(4, 4), node("new"), 2, VerdictOutcome.WAITING),
+        ([], gang(4, 4), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
+        # Enough together, but never more than one on a slot.
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 2, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(2.5, 2.5, 2.5), node("new"), 3, VerdictOutcome.WAITING),
+        # Each finds a place, all together do not.
+        ([node("a")], gang(3, 2, 1), node("new"), 1, VerdictOutcome.IMPOSSIBLE),
+        ([node("a")], gang(3, 2, 1), node("new"), 2, VerdictOutcome.WAITING),
+        # A larger slot than would be launched today counts as what it is, and as one.
+        ([node("a", 8, taken=(800, 0, 0, 0))], gang(4, 4), node("new"), 1, VerdictOutcome.WAITING),
+        (
+            [node("a", 8, system="vm")],
+            gang(4, 4, system="cml"),
+            node("new", system="cml"),
+            1,
+            VerdictOutcome.IMPOSSIBLE,
+        ),
+        ([node("a", cordoned=True), node("b")], gang(4, 4), None, None, VerdictOutcome.WAITING),
+        ([node("a"), node("b")], gang(0, 0, 0), node("new"), 1, VerdictOutcome.PLACED),
+    ],
+)
+def test_a_gang_is_impossible_when_all_slots_there_can_be_are_too_few(
+    nodes, waiting, template, most, outcome
+):
+    world = replace(snapshot(nodes, [waiting]), templates=[template] if template else [], max_nodes=most)
+    (verdict,) = run_cycle(world, configuration_of()).verdicts
+    assert verdict.outcome is outcome
+
+
+def test_all_that_refuse_a_job_are_heard_and_named():
+    def opens(ssn):
+        ssn.add_job_over_capacity_fn(lambda _: Reason("budget", "The lab has enough."))
+        ssn.add_pre_predicate_fn(lambda *_: Reason("monday", "It is Monday."))
+
+    late = Inline(
+        name="late", opens=lambda ssn: ssn.add_pre_predicate_fn(lambda *_: Reason("late", "It is late."))
+    )
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="gate", opens=opens), late)
+    (verdict,) = cycle.verdicts
+    assert verdict.outcome is VerdictOutcome.REFUSED
+    assert verdict.why.counts == (
+        ReasonCount("budget", "gate", 0, "The lab has enough."),
+        ReasonCount("monday", "gate", 0, "It is Monday."),
+        ReasonCount("late", "late", 0, "It is late."),
+    )
+    assert (verdict.why.dominant, verdict.why.sentence) == (
+        "budget",
+        "The lab has enough. It is Monday. It is late.",
+    )
+
+
+def test_all_reasons_of_one_slot():
+    world = snapshot([node("a", 1, 1, cordoned=True, spot=True, ports=0)], [])
+    waiting = job("j", 2, 2, ports=1, gpu=1, system="vm")
+    ssn = run_cycle(world, configuration_of()).ssn
+    assert [(reason.code, reason.text) for reason in reasons_on(ssn, waiting.whole, waiting, 0)] == [
+        ("cordon", "cordoned"),
+        ("system", "runs another system, not vm"),
+        ("ports", "ports: 1 asked, 0 free"),
+        ("cpu_cores", "CPU: 2 cores asked, 1 core free"),
+        ("memory_gb", "memory: 2 GB asked, 1 GB free"),
+        ("gpu", "GPU: 1 asked, none here"),
+        ("spot", "a spot slot, and this session cannot be interrupted"),
+    ]
+
+
+def test_jobs_of_one_shape_share_one_explanation():
+    cycle = run_cycle(snapshot([node("a")], [job("x", 9), job("y", 9)]), configuration_of())
+    first, second = cycle.verdicts
+    assert first.why is second.why
+    assert first.summary == "impossible:cpu_cores"
+
+
+def test_reasons_keep_the_codes_that_the_plugin_gave_them():
+    def opens(ssn):
+        ssn.add_predicate_fn(
+            lambda _, __, node: Reason(f"no-{node.name[0]}", node.name),
+            batch=lambda _, __, nodes: nodes.all(False),
+        )
+        ssn.add_predicate_fn(lambda *_: Reason("other", "x"), code="own")
+
+    nodes = [node("a1"), node("a2"), node("b1")]
+    cycle = run_with(snapshot(nodes, [job("j")]), Inline(name="picky", opens=opens))
+    found = [(count.code, count.plugin, count.nodes, count.sample) for count in cycle.verdicts[0].why.counts]
+    assert found == [
+        ("own", "picky", 3, ("a1", "a2", "b1")),
+        ("no-a", "picky", 2, ("a1", "a2")),
+        ("no-b", "picky", 1, ("b1",)),
+    ]
+
+
+def test_a_plugin_without_a_summary_gives_its_first_reason():
+    def opens(ssn):
+        ssn.add_predicate_fn(lambda _, __, node: Reason("mood", f"{node.name} is not in the mood"))
+
+    cycle = run_with(snapshot([node("a"), node("b")], [job("j")]), Inline(name="mood", opens=opens))
+    assert cycle.verdicts[0].why.sentence == "2 of 2 READY slots are refused: a is not in the mood."
+
+
+def test_a_plugin_that_only_says_no_is_named():
+    def opens(ssn):
+        ssn.add_predicate_fn(lambda *_: Reason("x", ""), batch=lambda _, __, nodes: nodes.all(False))
+        ssn.add_predicate_fn(lambda *_: "no", code="text")
+
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="mute", opens=opens))
+    assert cycle.verdicts[0].why.sentence == ("The only READY slot is refused: ; 1 is refused by mute.")
+
+
+def test_an_explanation_without_nodes_is_its_own_sentence():
+    quota = PlacementExplanation(3, (ReasonCount("quota", "quota", 0, "The lab has enough."),))
+    assert quota.sentence == "The lab has enough."
+    assert PlacementExplanation(3).sentence == "Every slot was taken by those ahead."
+    assert (PlacementExplanation(3).dominant, PlacementExplanation(3, impossible=True).dominant) == (
+        "no-slots",
+        "impossible",
+    )
+
+
+def test_nodes_that_are_refused_by_several_are_counted_by_each():
+    verdict = why([node("a", 1, 1)], job("j", 2, 2))
+    assert [(count.code, count.nodes) for count in verdict.why.counts] == [("cpu_cores", 1), ("memory_gb", 1)]

@@ -1,0 +1,79 @@
+"""A statement: virtual changes, undone to any point or handed over."""
+
+from __future__ import annotations
+
+from scheduling.placement.framework.model import Job, JobPart, Node, Queue, Snapshot, Task
+from scheduling.placement.framework.session import SchedulingSession
+from scheduling.placement.framework.statement import OperationKind
+
+WORK = Task("t", (100, 200, 0, 50), 3)
+
+
+def session() -> SchedulingSession:
+    running = Job("old", "lab", (WORK,), parts=(JobPart("a", (WORK,), ((0, 50),)), JobPart("gone", (WORK,))))
+    nodes = [Node("a", (400, 800, 0, 200), max_leases=4, ports=10), Node("b", (400, 800, 0, 0))]
+    return SchedulingSession(Snapshot(0, nodes, {"lab": Queue("lab")}, [running]))
+
+
+def left(ssn: SchedulingSession, name: str = "a") -> list[int]:
+    return ssn.nodes.levels[ssn.nodes.index[name]].tolist()
+
+
+def test_allocating_takes_from_the_node():
+    ssn = session()
+    assert left(ssn) == [300, 600, 0, 150, 3, 7]
+    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((1, 50),)))
+    assert left(ssn) == [200, 400, 0, 100, 2, 4]
+    assert ssn.nodes.free_devices.tolist() == [[50, 50], [-1, -1]]
+
+
+def test_allocating_without_a_lease():
+    ssn = session()
+    ssn.statement().allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,)), leases=0)
+    assert left(ssn)[4] == 3
+
+
+def test_evicting_gives_back_what_is_on_nodes_that_are_here():
+    ssn = session()
+    statement = ssn.statement()
+    statement.evict(next(iter(ssn.snapshot.running)))
+    assert left(ssn) == [400, 800, 0, 200, 4, 10]
+    assert [(each.kind, each.part.node) for each in statement.operations] == [(OperationKind.EVICT, "a")]
+
+
+def test_rolling_back_to_a_checkpoint_undoes_the_newest_first():
+    ssn, heard = session(), []
+    ssn.add_event_handler(
+        allocate=lambda job, _: heard.append(("+", job.id)),
+        deallocate=lambda job, _: heard.append(("-", job.id)),
+    )
+    statement = ssn.statement()
+    statement.allocate(Job("one", "lab", (WORK,)), JobPart("b", (WORK,)))
+    checkpoint, before = statement.checkpoint(), (left(ssn), left(ssn, "b"))
+    statement.allocate(Job("two", "lab", (WORK,)), JobPart("b", (WORK,)))
+    statement.evict(next(iter(ssn.snapshot.running)))
+    statement.rollback(checkpoint)
+    assert (left(ssn), left(ssn, "b")) == before
+    assert len(statement.operations) == checkpoint == 1
+    assert heard == [("+", "one"), ("+", "two"), ("-", "old"), ("+", "old"), ("-", "two")]
+
+
+def test_discarding_undoes_everything():
+    ssn = session()
+    before = ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()
+    statement = ssn.statement()
+    statement.evict(next(iter(ssn.snapshot.running)))
+    statement.allocate(Job("new", "lab", (WORK,)), JobPart("a", (WORK,), ((0, 50),)))
+    statement.discard()
+    assert (ssn.nodes.levels.tolist(), ssn.nodes.free_devices.tolist()) == before
+    assert not statement.operations
+
+
+def test_committing_hands_the_operations_over_and_keeps_their_effect():
+    ssn = session()
+    statement = ssn.statement()
+    statement.allocate(Job("new", "lab", (WORK,)), JobPart("b", (WORK,)))
+    done = statement.commit()
+    assert [(each.kind, each.job.id) for each in done] == [(OperationKind.ALLOCATE, "new")]
+    statement.discard()
+    assert left(ssn, "b")[:2] == [300, 600]

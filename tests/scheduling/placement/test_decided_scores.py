@@ -1,0 +1,62 @@
+"""A placement has its scores by plugin, whichever way it came to its slot."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import VerdictOutcome, run_cycle
+from scheduling.placement.framework.model import Gang, Job, Task
+from tests.scheduling.placement.plugged import Inline, job, node, run_with, snapshot
+
+
+def half_for_all(ssn):
+    ssn.add_node_order_fn(lambda *_: 0.5)
+
+
+def ranked(ssn):
+    ssn.add_node_order_fn(
+        lambda _, __, state: state.free[0] / state.capacity[0],
+        batch=lambda _, __, nodes: nodes.free[:, 0] / nodes.capacity[:, 0],
+        ranks_by=lambda _: None,
+    )
+
+
+def test_a_job_that_spreads_has_those_of_all_its_tasks():
+    tasks = tuple(Task(f"t{place}", (300, 0, 0, 0)) for place in range(3))
+    gang = Job("gang", "lab", tasks, gang=Gang.SPREAD)
+    world = snapshot([node(name) for name in "abc"], [gang])
+    (verdict,) = run_with(world, Inline(name="half", opens=half_for_all)).verdicts
+    assert verdict.outcome is VerdictOutcome.PLACED
+    assert verdict.scores["half"] == 1.5
+    assert verdict.scores["binpack"] > 0
+
+
+def test_nobody_keeps_scores_that_are_not_asked_for():
+    gang = Job("gang", "lab", (Task("x", (1, 0, 0, 0)), Task("y", (1, 0, 0, 0))), gang=Gang.SPREAD)
+    world = snapshot([node("a")], [gang, replace(job("held"), held_on="a")])
+    cycle = run_cycle(world, read_configuration(""), keep_scores=False)
+    assert [dict(verdict.scores) for verdict in cycle.verdicts] == [{}, {}]
+
+
+def test_a_job_that_space_was_held_for_has_those_of_its_slot_as_it_came_there():
+    jobs = [job(name, held_on="a", created=number) for number, name in enumerate("xy")]
+    cycle = run_with(snapshot([node("a"), node("b")], jobs), Inline(name="ranked", opens=ranked), names=())
+    assert [verdict.outcome for verdict in cycle.verdicts] == [VerdictOutcome.PLACED] * 2
+    assert [verdict.scores["ranked"] for verdict in cycle.verdicts] == [1.0, 0.75]
+
+
+def test_space_that_is_not_free_yet_has_no_scores():
+    full = node("a", taken=(400, 0, 0, 0))
+    (verdict,) = run_with(snapshot([full], [job("x", held_on="a")])).verdicts
+    assert (verdict.outcome, dict(verdict.scores)) == (VerdictOutcome.HELD, {})
+
+
+def test_who_listens_to_changes_is_timed():
+    def opens(ssn):
+        ssn.add_event_handler(allocate=lambda *_: time.sleep(0.3), deallocate=lambda *_: None)
+
+    cycle = run_with(snapshot([node("a")], [job("j")]), Inline(name="slow", opens=opens))
+    assert cycle.ssn.timings.seconds["slow"] >= 0.3
+    assert cycle.ssn.timings.seconds["resources"] < 0.3

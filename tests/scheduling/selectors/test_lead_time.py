@@ -1,0 +1,206 @@
+"""Those who booked ahead wait from a while before their timeslot on, not from when they asked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.web.attention import FleetSnapshot
+from scheduling.metrics import capacity_figures
+from scheduling.models import Pool, TickRun
+from scheduling.pages.overview import capacity_attention_items, queue_part, waiting_clause
+from scheduling.pages.texts import pool_sentence
+from scheduling.selectors.capacity import figures_of, pools
+from scheduling.services.lost_slots import fail_sessions_on_slot
+from scheduling.services.pool_transfer import move_to_pool
+from scheduling.services.pools import create_pool, update_pool, update_queue_entry_times
+from tests.support.fleet import active_of
+
+DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+EARLIER = """
+actions: [allocate]
+plugins:
+  - name: timeslot
+    arguments: {lead_minutes: 120}
+"""
+AT_ONCE = "actions: [allocate]\nplugins: [priority]\n"
+
+
+@pytest.fixture
+def booked(lab, clock):
+    """`booked(later)`: a session asked for now, with a timeslot that much later."""
+
+    def ask(later=DAY, **fields):
+        return lab(starts_at=clock() + later, ends_at=clock() + later + HOUR, **fields)
+
+    return ask
+
+
+def waits(now):
+    row = pools(now).get(name="cml-eu")
+    return row.waiting, row.oldest
+
+
+@pytest.mark.parametrize(
+    ("later", "turn"),
+    [(timedelta(0), None), (15 * MINUTE, None), (16 * MINUTE, MINUTE), (DAY, DAY - 15 * MINUTE)],
+)
+def test_the_turn_comes_a_lead_before_the_timeslot(fleet, booked, later, turn):
+    claim = active_of(booked(later))
+    assert claim.turn_at == (fleet.clock() + turn if turn else None)
+
+
+@pytest.mark.parametrize(("scheduler", "before"), [(EARLIER, 2 * HOUR), (AT_ONCE, None), ("{", 15 * MINUTE)])
+def test_the_lead_is_that_of_the_pool_s_scheduler(tuned, booked, scheduler, before):
+    fleet = tuned(scheduler=scheduler)
+    assert active_of(booked()).turn_at == (fleet.clock() + DAY - before if before else None)
+
+
+def test_one_that_is_booked_ahead_waits_from_its_turn_on(fleet, booked):
+    booked()
+    start = fleet.clock()
+    turn = start + DAY - 15 * MINUTE
+    assert waits(start + 12 * HOUR) == (0, None)
+    assert waits(turn) == (1, turn)
+    figures = figures_of(fleet.pool, start + HOUR)
+    assert (figures.waiting, figures.ahead, figures.oldest) == (0, 1, None)
+    figures = figures_of(fleet.pool, turn + HOUR)
+    assert (figures.waiting, figures.ahead, figures.oldest) == (1, 0, turn)
+
+
+def test_one_for_now_and_a_bare_holder_wait_from_when_they_asked(fleet, lab, booked):
+    start = fleet.clock()
+    lab(), fleet.reservation(ttl=86_400), booked()
+    assert waits(start + MINUTE) == (2, start)
+
+
+def test_the_overview_names_a_pool_only_when_someone_waits_too_long_after_their_turn(fleet, booked):
+    booked()
+    start = fleet.clock()
+    named = [
+        list(capacity_attention_items(FleetSnapshot(start + after))) for after in (HOUR, DAY, DAY + MINUTE)
+    ]
+    texts = [[need.more for need in needs if "wait" in need.text] for needs in named]
+    assert texts == [[], [], ["1 waits, the oldest for 16 min; promised are 15 min"]]
+    queue = queue_part(FleetSnapshot(start + HOUR))
+    assert (queue["waiting"], queue["oldest"], queue["in_time"]) == (0, None, queue["pools"])
+    assert [waiting_clause(FleetSnapshot(start + after)) for after in (HOUR, DAY)] == [
+        "nobody waits, 1 is booked ahead",
+        "1 waits for a place",
+    ]
+    assert (queue["ahead"], queue_part(FleetSnapshot(start + DAY))["ahead"]) == (1, 0)
+
+
+def test_the_page_of_a_pool_tells_them_apart(fleet, lab, booked, client, viewer, time_machine):
+    time_machine.move_to(fleet.clock(), tick=False)
+    lab(), booked(), booked()
+    figures = figures_of(fleet.pool, fleet.clock())
+    pool = pools(fleet.clock()).get(name="cml-eu")
+    assert "1 session waits, for 0 s, 2 are booked ahead" in pool_sentence(pool, figures, now=fleet.clock())
+    client.force_login(viewer)
+    assert ", 2 booked ahead" in client.get(f"/pools/{pool.pk}/").content.decode()
+    assert "1 waits for a place, 2 are booked ahead" in client.get("/reservations/").content.decode()
+
+
+def test_the_page_of_a_session_tells_who_waits_from_who_booked_ahead(
+    fleet, lab, booked, client, viewer, time_machine
+):
+    start, now, later = fleet.clock(), lab(), booked()
+    client.force_login(viewer)
+
+    def said(session, at):
+        time_machine.move_to(at, tick=False)
+        return client.get(f"/sessions/{session.pk}/").content.decode()
+
+    assert "Waiting for a place for 0 s." in said(now, start)
+    for ahead in (DAY, HOUR, MINUTE):
+        assert "; it has no place yet." in said(later, start + DAY - ahead)
+    assert "Waiting for a place; its timeslot began" in said(later, start + DAY + MINUTE)
+
+
+def test_the_queue_shows_when_a_turn_comes(fleet, booked, lab, client, viewer, time_machine):
+    time_machine.move_to(fleet.clock(), tick=False)
+    booked(3 * HOUR), booked(3 * HOUR)
+    client.force_login(viewer)
+    page = client.get("/queue/").content.decode()
+    assert "Nothing waits.</strong> 2 are booked ahead." in page
+    assert page.count(">in 2 h</time>") == 2
+    lab()
+    assert (
+        "1 waits for a place:</strong> 1 in cml-eu. 2 are booked ahead."
+        in client.get("/queue/").content.decode()
+    )
+
+
+def figure(name):
+    found = {metric.name: metric for metric in capacity_figures()}[f"lcm_{name}"]
+    return next(sample.value for sample in found.samples if sample.labels == {"pool": "cml-eu"})
+
+
+def test_prometheus_sees_who_waits_and_what_the_last_tick_could_not_place(fleet, booked, lab, time_machine):
+    time_machine.move_to(fleet.clock(), tick=False)
+    booked(), booked()
+    fleet.tick()
+    time_machine.move_to(fleet.clock.advance(hours=2), tick=False)
+    assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (0, 0)
+    lab()
+    fleet.tick()
+    time_machine.move_to(fleet.clock.advance(minutes=2), tick=False)
+    assert (figure("oldest_pending_seconds"), figure("unmet_demand")) == (120, 1)
+
+
+def test_what_a_tick_counted_is_over_when_nobody_waits_any_more(fleet, time_machine):
+    time_machine.move_to(fleet.clock(), tick=False)
+    TickRun.objects.create(
+        pool=fleet.pool, started_at=fleet.clock() - HOUR, duration_ms=1, counts={"unmet": 7}
+    )
+    assert figure("unmet_demand") == 0
+
+
+def test_a_crowd_that_booked_ahead_makes_no_pool_look_full(fleet, booked):
+    others = Pool.objects.exclude(pk=fleet.pool.pk)
+    for _ in range(3):
+        booked()
+    for pool in others:
+        fleet.reservation(pool=pool.name)
+    assert fleet.reservation(pool="", system="cml").pool == fleet.pool
+    fleet.clock.advance(days=1)
+    assert fleet.reservation(pool="", system="cml", holder="later").pool in others
+
+
+def test_in_another_pool_its_turn_is_that_pool_s(fleet, booked, as_operator):
+    create_pool(name="cml-other", actor=SYSTEM, scheduler=EARLIER)
+    session = booked()
+    move_to_pool(session=session, pool="cml-other", reason="x", actor=as_operator, now=fleet.clock())
+    assert active_of(session).turn_at == session.starts_at - 2 * HOUR
+
+
+def test_back_in_the_queue_its_turn_is_the_same(fleet, booked):
+    slot, session = fleet.slot(), booked()
+    turn = active_of(session).turn_at
+    fleet.put(session, slot)
+    fail_sessions_on_slot(slot=slot, reason="gone", now=fleet.clock.advance(minutes=1))
+    assert active_of(session).turn_at == turn
+
+
+def test_another_scheduler_tells_the_turns_anew(fleet, booked, lab, as_admin):
+    ahead, soon, bare = booked(), lab(), fleet.reservation()
+    turns = []
+    for scheduler in (EARLIER, AT_ONCE, ""):
+        update_pool(pool=fleet.fresh(), actor=as_admin, scheduler=scheduler, reason="a try")
+        turns.append(active_of(ahead).turn_at)
+    assert turns == [ahead.starts_at - 2 * HOUR, None, ahead.starts_at - 15 * MINUTE]
+    bare.refresh_from_db()
+    assert (active_of(soon).turn_at, bare.turn_at) == (None, None)
+
+
+def test_turns_of_claims_that_ended_stay(fleet, booked, as_admin):
+    slot, session = fleet.slot(), booked()
+    fleet.put(session, slot)
+    told = active_of(session).turn_at
+    Pool.objects.update(scheduler=EARLIER)
+    update_queue_entry_times(fleet.fresh())
+    assert (session.status, active_of(session).turn_at) == (SessionStatus.SCHEDULED, told)

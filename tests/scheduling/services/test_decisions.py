@@ -1,0 +1,218 @@
+"""What is kept of decisions: what is new, for as long as the settings say."""
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.services.sessions import cancel_session
+from scheduling.capacity.steps import place
+from scheduling.models import Decision, Explanation, LastVerdict, QueueOrder, Reservation, TickRun
+from scheduling.selectors.queue import QueueSnapshot, in_scheduler_order, queue_snapshot, waiting
+from scheduling.services.decisions import delete_old_decisions
+from tests.support.fleet import active_of
+from tests.support.scheduler_setup import FAILING, WORDY, check_leases, status_of
+
+
+def test_a_placement_is_decided_once_with_its_scores(fleet, lab):
+    slot, session = fleet.slot(), lab()
+    fleet.clean_tick()
+    (decision,) = Decision.objects.all()
+    assert (decision.outcome, decision.slot_id, decision.position) == ("placed", slot.pk, 1)
+    assert {"binpack", "spot"} <= set(decision.scores)
+    assert decision.tick == TickRun.objects.get()
+    assert status_of(session) == SessionStatus.SCHEDULED
+
+
+@pytest.mark.parametrize("scheduler", ["", FAILING, WORDY])
+def test_decisions_that_say_the_same_do_not_grow_the_table(tuned, lab, scheduler):
+    fleet = tuned(max_slots=1, scheduler=scheduler)
+    fleet.slot(cordoned=True)
+    sessions = [lab() for _ in range(3)]
+    fleet.clean_tick()
+    first = list(Decision.objects.order_by("pk").values_list("pk", flat=True))
+    for _ in range(5):
+        fleet.clock.advance(seconds=10)
+        fleet.clean_tick()
+    assert list(Decision.objects.order_by("pk").values_list("pk", flat=True)) == first
+    assert len(first) == len(sessions)
+    assert Explanation.objects.count() == 1
+    assert all(len(row.verdict) <= 60 for row in Reservation.objects.all())
+
+
+def test_a_new_reason_is_a_new_decision(tuned, lab):
+    fleet = tuned(max_slots=1)
+    slot = fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    fleet.clock.advance(seconds=10)
+    type(slot).objects.filter(pk=slot.pk).update(cordoned=False, cpu_cores=1)
+    fleet.clean_tick()
+    sentences = Decision.objects.order_by("at", "pk").values_list("why__sentence", flat=True)
+    assert list(sentences) == [
+        "The only READY slot is cordoned.",
+        "The only READY slot lacks CPU: 4 cores asked, at most 1 core free.",
+    ]
+    assert active_of(session).verdict == "waiting:cpu_cores"
+
+
+def test_what_was_said_of_those_that_waited_is_forgotten_when_they_are_placed(tuned, lab):
+    fleet = tuned(max_slots=1)
+    slot = fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    assert LastVerdict.objects.get().reservation == active_of(session)
+    type(slot).objects.filter(pk=slot.pk).update(cordoned=False)
+    fleet.clean_tick()
+    assert (LastVerdict.objects.count(), active_of(session).verdict) == (0, "placed")
+
+
+def test_an_explanation_that_was_just_used_stays_though_nobody_refers_to_it_yet(fleet, now):
+    for digest, used_at in (("old", now - timedelta(hours=2)), ("new", now)):
+        Explanation.objects.create(digest=digest, dominant="x", sentence="No.", slots=0, used_at=used_at)
+    delete_old_decisions(now=now)
+    assert list(Explanation.objects.values_list("digest", flat=True)) == ["new"]
+
+
+def test_using_an_explanation_again_keeps_it_young(tuned, lab):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    first = Explanation.objects.get().used_at
+    fleet.clock.advance(seconds=10)
+    lab()
+    fleet.clean_tick()
+    assert Explanation.objects.get().used_at == first + timedelta(seconds=10)
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_pieces_that_are_committed_side_by_side_place_everyone_once(tuned, lab, monkeypatch):
+    monkeypatch.setattr(place, "COMMIT", 2)
+    fleet = tuned(max_slots=4)
+    for _ in range(3):
+        fleet.slot(cpu_cores=8)
+    sessions = [lab() for _ in range(7)]
+    report = fleet.clean_tick()
+    assert (report.counts["placed"], report.counts["unmet"]) == (6, 1)
+    assert sorted(map(status_of, sessions)) == ["PENDING"] + ["SCHEDULED"] * 6
+    outcomes = Decision.objects.values_list("outcome", flat=True)
+    assert sorted(outcomes) == ["placed"] * 6 + ["waiting"]
+    assert len(set(Decision.objects.values_list("reservation", flat=True))) == 7
+    check_leases()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_piece_that_fails_is_reported_and_the_others_count(tuned, lab, monkeypatch):
+    monkeypatch.setattr(place, "COMMIT", 1)
+    fleet = tuned(max_slots=4)
+    for _ in range(3):
+        fleet.slot()
+    for _ in range(3):
+        lab()
+    real, calls = place.assign_slots, []
+
+    def fail_once(pool, verdicts, *, now):
+        calls.append(verdicts)
+        if len(calls) == 2:
+            raise RuntimeError("the second fails")
+        return real(pool, verdicts, now=now)
+
+    monkeypatch.setattr(place, "assign_slots", fail_once)
+    report = fleet.tick()
+    assert report.errors["place"] == "RuntimeError: the second fails"
+    assert report.counts["placed"] == 2
+    check_leases()
+
+
+def test_a_tick_that_lost_its_lease_says_and_stops_nothing(fleet, lab):
+    fleet.slot(cordoned=True)
+    lab()
+    tick = replace(fleet.context(), still_mine=lambda: False)
+    place.place_waiting(tick)
+    assert (Decision.objects.count(), LastVerdict.objects.count(), QueueOrder.objects.count()) == (0, 0, 0)
+
+
+def test_those_whose_turn_has_not_come_never_stand_in_front(fleet, lab, monkeypatch):
+    monkeypatch.setattr(place, "QUEUE_HEAD", 2)
+    fleet.slot()
+    for _ in range(2):
+        early = lab()
+        type(early).objects.filter(pk=early.pk).update(
+            starts_at=fleet.clock() + timedelta(days=7), ends_at=fleet.clock() + timedelta(days=8)
+        )
+    Reservation.objects.update(priority=90)
+    due = lab()
+    fleet.clean_tick()
+    assert status_of(due) == SessionStatus.SCHEDULED
+
+
+def test_what_was_last_said_to_someone_who_waits_stays(tuned, lab, settings):
+    settings.CONFIG["DECISION_DAYS"] = 7
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    lab()
+    fleet.clean_tick()
+    fleet.clock.advance(days=8)
+    fleet.clean_tick()
+    fleet.clock.advance(days=8)
+    assert delete_old_decisions(now=fleet.clock()) == 1
+    assert Decision.objects.get().why.dominant == "too-late"
+
+
+def test_decisions_go_by_age(fleet, lab, settings):
+    settings.CONFIG["DECISION_DAYS"] = 7
+    fleet.slot(cordoned=True)
+    session = lab()
+    fleet.clean_tick()
+    cancel_session(session=session, reason="no more", actor=SYSTEM, now=fleet.clock())
+    assert delete_old_decisions(now=fleet.clock() + timedelta(days=6)) == 0
+    assert delete_old_decisions(now=fleet.clock() + timedelta(days=8)) == 1
+    assert (Decision.objects.count(), Explanation.objects.count()) == (0, 0)
+
+
+def test_the_oldest_go_when_a_pool_has_too_many(fleet, lab, settings):
+    settings.CONFIG["DECISIONS_PER_POOL"] = 2
+    claim = active_of(lab())
+    for number in range(5):
+        at = fleet.clock() + timedelta(seconds=number)
+        Decision.objects.create(
+            reservation=claim, tick_id=uuid4(), pool=fleet.pool, at=at, outcome="waiting", position=number
+        )
+    delete_old_decisions(now=fleet.clock())
+    kept = Decision.objects.order_by("position").values_list("position", flat=True)
+    assert {3, 4} <= set(kept) <= {2, 3, 4}
+
+
+def test_the_order_of_those_that_wait_is_kept(tuned, lab):
+    fleet = tuned(max_slots=1)
+    fleet.slot(cordoned=True)
+    low, high, first = lab(priority=10), lab(priority=90), lab()
+    fleet.clean_tick()
+    claims = [active_of(session).pk for session in (high, first, low)]
+    order = queue_snapshot(fleet.pool)
+    assert list(order.keys()) == claims == in_scheduler_order(waiting())
+    assert [order.position_of(key) for key in claims] == [1, 2, 3]
+    assert order.position_of(uuid4()) is None
+    new = lab(priority=90)
+    assert in_scheduler_order(waiting()) == [*claims, active_of(new).pk]
+
+
+def test_an_empty_queue_has_an_empty_order(fleet, lab):
+    fleet.slot()
+    lab()
+    fleet.clean_tick()
+    assert len(queue_snapshot(fleet.pool)) == 0
+    assert QueueOrder.objects.count() == 1
+
+
+def test_an_id_is_found_only_where_one_begins():
+    one, two = uuid4(), uuid4()
+    between = (one.bytes + two.bytes)[8:24]
+    order = QueueSnapshot(None, one.bytes + two.bytes)
+    assert order.position_of(type(one)(bytes=between)) is None
+    assert order.position_of(two) == 2

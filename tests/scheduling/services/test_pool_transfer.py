@@ -1,0 +1,202 @@
+"""A session that waits is moved to another pool: the claim goes with it, and nothing else changes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog, FeedEntry, LabletSession, Priority, SessionTransition
+from lcm.services.sessions import cancel_session
+from scheduling import tasks
+from scheduling.models import Phase, Pool, Reservation
+from scheduling.services.pool_transfer import move_to_pool
+from scheduling.services.pools import create_pool
+from tests.support.capacity_setup import pool_named
+from tests.support.fleet import Fleet
+
+
+@pytest.fixture
+def there(pool) -> Pool:
+    """Another pool of the same system."""
+    return pool_named("cml-us")
+
+
+@pytest.fixture
+def move(clock, as_operator):
+    def call(session, pool="cml-us", reason="It is nearer"):
+        return move_to_pool(session=session, pool=pool, reason=reason, actor=as_operator, now=clock())
+
+    return call
+
+
+def claims(session) -> list[tuple[str, str, str]]:
+    rows = Reservation.objects.filter(session=session).order_by("phase")
+    return list(rows.values_list("pool__name", "phase", "reason"))
+
+
+def test_the_old_claim_ends_and_a_new_one_keeps_age_and_priority(lab, there, move, clock, as_operator):
+    session = lab(priority=Priority.HIGH)
+    old = session.reservations.get()
+    clock.advance(minutes=5)
+    assert move(session).pool == "cml-us"
+    assert claims(session) == [
+        ("cml-eu", Phase.CANCELLED, "moved to pool cml-us"),
+        ("cml-us", Phase.PENDING, ""),
+    ]
+    new = session.reservations.get(phase=Phase.PENDING)
+    for name in ("created_at", "priority", "attempt", "cpu_cores", "memory_gb", "port_names", "labels"):
+        assert getattr(new, name) == getattr(old, name), name
+    session.refresh_from_db()
+    assert (session.pool, session.status, session.attempt) == ("cml-us", S.PENDING, 1)
+    entry = ChangeLog.objects.get(event="session_moved_to_pool")
+    assert (entry.actor, entry.reason) == (as_operator.label, "It is nearer")
+    assert (entry.before, entry.after) == ({"pool": "cml-eu"}, {"pool": "cml-us"})
+
+
+def test_it_is_placed_by_its_new_pool_and_not_by_its_old(fleet, lab, there, move, clock, runtime):
+    other = Fleet(there, clock, runtime)
+    fleet.slot()
+    slot = other.slot()
+    session = lab()
+    move(session)
+    fleet.clean_tick()
+    session.refresh_from_db()
+    assert session.status == S.PENDING
+    other.clean_tick()
+    session.refresh_from_db()
+    assert (session.status, session.reservations.get(phase=Phase.READY).slot) == (S.SCHEDULED, slot)
+
+
+def test_it_can_be_moved_back(lab, there, move):
+    session = lab()
+    move(session)
+    move(session, pool="cml-eu")
+    assert session.reservations.filter(phase=Phase.PENDING).get().pool.name == "cml-eu"
+    assert session.reservations.count() == 3
+
+
+def test_it_is_no_step_in_its_life_and_no_news_for_controllers(lab, there, move):
+    session = lab()
+    before = FeedEntry.objects.count(), SessionTransition.objects.count()
+    move(session)
+    assert (FeedEntry.objects.count(), SessionTransition.objects.count()) == before
+
+
+@pytest.mark.parametrize(
+    ("pool", "field", "said"),
+    [
+        ("cml-eu", "pool", "It waits in cml-eu already."),
+        ("", "pool", "Name the pool"),
+        ("nowhere", "pool", "There is no pool “nowhere”."),
+        ("closed", "pool", "The pool closed is switched off."),
+        ("eve", "pool", "The pool eve is for eve-ng, not for cml."),
+        ("tiny", "pool", "No slot of tiny can ever hold this: too little CPU."),
+    ],
+)
+def test_a_pool_that_will_not_do_is_refused_and_nothing_changes(lab, move, pool, field, said):
+    for name, fields in (
+        ("closed", {"enabled": False}),
+        ("eve", {"system": "eve-ng"}),
+        ("tiny", {"cpu_cores": 1}),
+    ):
+        create_pool(name=name, actor=SYSTEM, **fields)
+    session = lab()
+    with pytest.raises(InvalidInput) as caught:
+        move(session, pool=pool)
+    ((where, texts),) = caught.value.fields.items()
+    assert where == field
+    assert texts[0].startswith(said)
+    assert session.pool == LabletSession.objects.get().pool == "cml-eu"
+    assert claims(session) == [("cml-eu", Phase.PENDING, "")]
+    assert not ChangeLog.objects.filter(event="session_moved_to_pool").exists()
+
+
+def test_a_reason_is_asked_for(lab, there, move):
+    session = lab()
+    with pytest.raises(InvalidInput) as caught:
+        move(session, reason=" ")
+    assert list(caught.value.fields) == ["reason"]
+    assert claims(session) == [("cml-eu", Phase.PENDING, "")]
+
+
+@pytest.mark.parametrize("status", [S.SCHEDULED, S.INSTANTIATING, S.RUNNING, S.STOPPING])
+def test_one_that_has_a_place_stays(fleet, lab_on, there, move, status):
+    session = lab_on(fleet.slot(), status)
+    with pytest.raises(StateConflict, match=f"is {status.label.lower()}; only one that is pending"):
+        move(session)
+    assert [claim[:2] for claim in claims(session)] == [("cml-eu", Phase.READY)]
+
+
+def test_whoever_comes_second_changes_nothing(fleet, lab, there, move):
+    session = lab()
+    mine, theirs = (LabletSession.objects.get(pk=session.pk) for _ in range(2))
+    fleet.put(session, fleet.slot())
+    with pytest.raises(StateConflict, match="is scheduled"):
+        move(mine)
+    assert mine.pool == "cml-eu"
+    cancel_session(session=session, actor=SYSTEM, now=fleet.clock(), reason="no more")
+    with pytest.raises(StateConflict, match="is cancelled"):
+        move(theirs)
+
+
+def test_two_moves_of_one_copy_move_it_once(lab, there, move):
+    create_pool(name="cml-asia", actor=SYSTEM)
+    session = lab()
+    stale = LabletSession.objects.get(pk=session.pk)
+    move(session)
+    with pytest.raises(StateConflict, match="changed a moment ago"):
+        move(stale, pool="cml-asia")
+    assert [claim[:2] for claim in claims(session)] == [
+        ("cml-eu", Phase.CANCELLED),
+        ("cml-us", Phase.PENDING),
+    ]
+
+
+def test_the_new_pools_tick_is_asked_for(
+    lab, pool, there, move, monkeypatch, django_capture_on_commit_callbacks
+):
+    sent = []
+    monkeypatch.setattr(tasks.tick_pool, "apply_async", lambda arguments, **_: sent.append(arguments[0]))
+    session = lab()
+    cache.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        move(session)
+    assert str(there.pk) in sent
+
+
+def test_the_session_is_locked_before_its_claim(lab, there, move):
+    session = lab()
+    with CaptureQueriesContext(connection) as queries:
+        move(session)
+    tables = [LabletSession._meta.db_table, Reservation._meta.db_table]
+    written = [
+        table
+        for query in queries
+        for table in tables
+        if query["sql"].startswith((f'UPDATE "{table}"', f'INSERT INTO "{table}"'))
+    ]
+    assert written == [tables[0], tables[1], tables[1]]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_move_and_a_placement_at_once_leave_one_claim(fleet, lab, there, clock, as_operator, at_once):
+    slot = fleet.slot()
+    for _ in range(5):
+        session = lab()
+        stale = LabletSession.objects.get(pk=session.pk)
+        asked = {"pool": "cml-us", "reason": "nearer", "actor": as_operator, "now": clock()}
+        at_once(partial(move_to_pool, session=stale, **asked), fleet.tick)
+        session.refresh_from_db()
+        (active,) = session.reservations.filter(phase__in=[Phase.PENDING, Phase.READY])
+        assert active.pool.name == session.pool
+        assert (active.phase == Phase.READY) == (session.status == S.SCHEDULED) == (session.pool == "cml-eu")
+    slot.refresh_from_db()
+    assert slot.lease_count == Reservation.objects.filter(slot=slot, phase=Phase.READY).count()

@@ -1,0 +1,213 @@
+"""Claims of bare holders: made, renewed, given back, taken away; and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.models import ChangeLog
+from scheduling.capacity.resources import Resources
+from scheduling.models import Phase, Pool, Reservation
+from scheduling.services.pools import choose_pool, create_pool
+from scheduling.services.reservations import (
+    cancel_reservation,
+    create_reservation,
+    release_reservation,
+    renew_reservation,
+    reserve_for_session,
+)
+from tests.support.fleet import phases
+
+CPU = {"cpu_cores": Decimal(1)}
+
+
+def test_a_claim_waits_with_a_time_to_live_of_twenty_minutes(fleet, as_operator):
+    claim = create_reservation(
+        holder="ci", resources=CPU, pool="cml-eu", actor=as_operator, now=fleet.clock()
+    )
+    claim.refresh_from_db()
+    assert (claim.phase, claim.slot, claim.ttl_seconds) == (Phase.PENDING, None, 1200)
+    assert claim.expires_at == fleet.clock() + timedelta(seconds=1200)
+    assert (claim.cpu_cores, claim.memory_gb, claim.gpu, claim.attempt) == (1, 0, 0, 1)
+    assert ChangeLog.objects.get(event="reservation_created").actor == "otto"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"ttl": -5}, "ttl"),
+        ({"ttl": 0}, "ttl"),
+        ({"ttl": 86_401}, "ttl"),
+        ({"holder": " "}, "holder"),
+        ({"holder": "x" * 101}, "holder"),
+        ({"priority": 7}, "priority"),
+        ({"priority": -1}, "priority"),
+        ({"pool": "no-such-pool"}, "pool"),
+        ({"pool": ""}, "pool"),
+        ({"pool": "", "system": "no-such-system"}, "pool"),
+        ({"resources": {}}, "resources"),
+        ({"resources": {"cpu_cores": Decimal(0)}}, "resources"),
+        ({"resources": {"cpu_cores": Decimal(-1)}}, "resources.cpu_cores"),
+        ({"resources": {"cpu_cores": Decimal("NaN")}}, "resources.cpu_cores"),
+        ({"resources": {"memory_gb": Decimal("Infinity")}}, "resources.memory_gb"),
+        ({"resources": {"coffee": Decimal(1)}}, "resources.coffee"),
+        ({"resources": {"cpu_cores": Decimal(17)}}, "pool"),
+        ({"resources": {"gpu": Decimal(1)}}, "pool"),
+        ({"resources": {"cpu_cores": Decimal(17)}, "pool": "", "system": "cml"}, "pool"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_by_field_and_changes_nothing(fleet, as_operator, wrong, field):
+    ask = {"holder": "ci", "resources": CPU, "pool": "cml-eu", "actor": as_operator, "now": fleet.clock()}
+    with pytest.raises(InvalidInput) as error:
+        create_reservation(**{**ask, **wrong})
+    assert list(error.value.fields) == [field]
+    assert not Reservation.objects.exists()
+    assert not ChangeLog.objects.filter(event="reservation_created").exists()
+
+
+def test_a_claim_larger_than_any_slot_says_what_is_lacking(fleet):
+    with pytest.raises(InvalidInput, match="No slot of cml-eu can ever hold this: too little CPU and memory"):
+        fleet.reservation(resources={"cpu_cores": Decimal(17), "memory_gb": Decimal(65)})
+
+
+def test_a_pool_that_is_switched_off_takes_no_claims(tuned):
+    fleet = tuned(enabled=False)
+    with pytest.raises(InvalidInput, match="switched off"):
+        fleet.reservation()
+    with pytest.raises(InvalidInput, match="No pool for cml is switched on"):
+        fleet.reservation(pool="", system="cml")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "stopped", "chosen"),
+    [
+        ({"cml-eu": 2, "cml-us": 1}, [], "cml-us"),
+        ({"cml-eu": 1, "cml-us": 1}, [], "cml-eu"),
+        ({"cml-eu": 1, "cml-us": 0}, ["cml-us"], "cml-eu"),
+        ({}, [], "cml-eu"),
+    ],
+    ids=["the shorter queue", "a tie by name", "not one that is stopped", "nobody waits"],
+)
+def test_a_claim_by_system_goes_where_the_wait_is_shortest(fleet, waiting, stopped, chosen):
+    Pool.objects.create(name="cml-us")
+    Pool.objects.create(name="other", system="other")
+    for name, count in waiting.items():
+        for _ in range(count):
+            fleet.reservation(pool=name)
+    Pool.objects.filter(name__in=stopped).update(stopped_reason="broken")
+    assert fleet.reservation(pool="", system="cml").pool.name == chosen
+
+
+def test_renewing_starts_the_time_anew(fleet):
+    claim = fleet.reservation(ttl=60)
+    for _ in range(5):
+        fleet.clock.advance(seconds=59)
+        renew_reservation(reservation=claim, now=fleet.clock())
+        fleet.clean_tick()
+    claim.refresh_from_db()
+    assert (claim.phase, claim.expires_at) == (Phase.PENDING, fleet.clock() + timedelta(seconds=60))
+
+
+@pytest.mark.parametrize("ticked", [False, True], ids=["before the tick saw it", "after the tick"])
+def test_renewing_after_expiry_is_a_conflict_and_stays_one(fleet, ticked):
+    claim = fleet.reservation(ttl=60)
+    fleet.clock.advance(seconds=60)
+    if ticked:
+        fleet.clean_tick()
+    with pytest.raises(StateConflict, match="expired") as error:
+        renew_reservation(reservation=claim, now=fleet.clock())
+    assert error.value.status == 409
+    fleet.clean_tick()
+    assert phases([claim]) == [Phase.EXPIRED]
+
+
+@pytest.mark.parametrize(("placed", "phase"), [(False, Phase.CANCELLED), (True, Phase.RELEASED)])
+def test_releasing_twice_is_fine_and_counts_once(fleet, as_operator, placed, phase):
+    slot = fleet.slot()
+    claim, other = fleet.reservation(), fleet.reservation()
+    fleet.put(other, slot)
+    if placed:
+        fleet.put(claim, slot)
+    first = fleet.clock.advance(seconds=5)
+    for _ in range(2):
+        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+        fleet.clock.advance(seconds=5)
+    slot.refresh_from_db()
+    assert (claim.phase, claim.released_at, slot.lease_count) == (phase, first, 1)
+    assert ChangeLog.objects.filter(event="reservation_released").count() == 1
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_an_operator_takes_a_claim_away_once(fleet, as_operator, placed):
+    slot = fleet.slot()
+    claim = fleet.reservation()
+    if placed:
+        fleet.put(claim, slot)
+    ask = {"reservation": claim, "actor": as_operator, "now": fleet.clock(), "reason": "class is over"}
+    assert cancel_reservation(**ask).phase == Phase.CANCELLED
+    with pytest.raises(StateConflict, match="cancelled already"):
+        cancel_reservation(**ask)
+    slot.refresh_from_db()
+    assert (slot.lease_count, claim.reason) == (0, "class is over")
+
+
+@pytest.mark.parametrize("end", [release_reservation, cancel_reservation])
+def test_ended_claims_cannot_be_renewed(fleet, as_operator, end):
+    claim = fleet.reservation()
+    reason = {"reason": "over"} if end is cancel_reservation else {}
+    end(reservation=claim, actor=as_operator, now=fleet.clock(), **reason)
+    with pytest.raises(StateConflict, match="is cancelled and cannot be renewed"):
+        renew_reservation(reservation=claim, now=fleet.clock())
+
+
+def test_a_sessions_claim_is_not_ended_behind_its_back(fleet, lab, as_operator):
+    claim = lab().reservations.get()
+    with pytest.raises(StateConflict, match="cancel the session instead"):
+        release_reservation(reservation=claim, actor=as_operator, now=fleet.clock())
+    with pytest.raises(StateConflict, match="cancel the session instead"):
+        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason="no")
+    with pytest.raises(StateConflict, match="needs no renewal"):
+        renew_reservation(reservation=claim, now=fleet.clock())
+    assert phases([claim]) == [Phase.PENDING]
+
+
+def test_one_active_claim_a_session(fleet, lab):
+    from django.db import IntegrityError, transaction
+
+    session = lab()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        reserve_for_session(session=session, now=fleet.clock())
+    assert session.reservations.count() == 1
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_taking_a_claim_away_needs_a_reason(fleet, as_operator, reason):
+    claim = fleet.reservation()
+    with pytest.raises(InvalidInput) as error:
+        cancel_reservation(reservation=claim, actor=as_operator, now=fleet.clock(), reason=reason)
+    assert "reason" in error.value.fields
+    assert phases([claim]) == [Phase.PENDING]
+
+
+def test_a_claim_finds_a_pool_with_enough_ports(fleet, tuned):
+    tuned(first_port=2000, last_port=2001)
+    roomy = create_pool(name="cml-roomy", actor=SYSTEM)
+    usual = {"name": "", "system": "cml", "asked": Resources(), "now": fleet.clock()}
+    few, many = ({**usual, "ports": count} for count in (2, 3))
+    fleet.reservation(pool="cml-roomy")
+    assert choose_pool(**few) == fleet.pool
+    assert choose_pool(**many) == roomy
+    with pytest.raises(InvalidInput, match="No pool for cml can hold this"):
+        choose_pool(**{**many, "ports": 9_999})
+    with pytest.raises(InvalidInput, match="3 ports asked for, a slot has 2"):
+        choose_pool(**{**many, "name": "cml-eu"})
+
+
+def test_a_claim_for_a_system_is_not_made_in_a_pool_of_another(fleet):
+    with pytest.raises(InvalidInput, match="The pool cml-eu is for cml, not for gpu"):
+        fleet.reservation(system="gpu")
+    assert fleet.reservation(system="cml").pool == fleet.pool

@@ -1,0 +1,220 @@
+"""Ports of labs that may still be on their worker: nobody's until the worker was looked over late enough."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus as S
+from lcm.models import ChangeLog
+from lcm.services.session_reports import report_failure
+from lcm.services.sessions import transition_session
+from scheduling.capacity.port_ranges import ranges
+from scheduling.coordination.coordinator import coordinator
+from scheduling.models import PortAllocation, SlotState
+from scheduling.services.heartbeats import record_heartbeat
+from scheduling.services.lost_slots import fail_sessions_on_slot, stop_sessions_on_slot
+from scheduling.services.port_allocation import LEAK_HOLD
+from tests.support.factories import make_definition
+from tests.support.scheduler_setup import Party
+
+HAD_A_LAB = [S.INSTANTIATING, S.READY, S.RUNNING, S.COLLECTING, S.STOPPING]
+
+
+def held(slot):
+    rows = PortAllocation.objects.filter(slot=slot, leaked=True, session=None)
+    return list(rows.values_list("port", flat=True))
+
+
+def taken(slot):
+    return list(PortAllocation.objects.filter(slot=slot).values_list("port", flat=True))
+
+
+def status_of(session):
+    session.refresh_from_db()
+    return session.status
+
+
+def surveyed(fleet, slot, *, ago: float | None = 0, **later: float):
+    """The heartbeat after a look at the worker which found every port free."""
+    now = fleet.clock.advance(**later)
+    record_heartbeat(slot=slot, actor=SYSTEM, now=now, leaked_ports=[], looked_seconds_ago=ago)
+
+
+@pytest.mark.parametrize(
+    ("handler", "status", "minutes", "after"),
+    [
+        ("finish-stopping", S.STOPPING, 20, S.FAILED),
+        ("requeue-instantiating", S.INSTANTIATING, 30, S.PENDING),
+    ],
+)
+def test_a_lab_whose_end_nobody_reported_keeps_its_ports(fleet, lab_on, handler, status, minutes, after):
+    slot = fleet.slot()
+    session = lab_on(slot, status)
+    given = taken(slot)
+    fleet.clock.advance(minutes=minutes)
+    coordinator.process_handler(handler, fleet.clock)
+    slot.refresh_from_db()
+    assert (status_of(session), held(slot), slot.lease_count) == (after, given, 0)
+
+
+def test_the_controller_gives_up_before_we_do(settings):
+    from lcm.controller.config import Config
+
+    assert settings.CONFIG["STOPPING_TIMEOUT"] > Config().stop_timeout_seconds + 60
+
+
+def test_a_session_that_no_controller_took_up_gives_its_ports_back_at_once(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot)
+    fleet.clock.advance(minutes=15)
+    coordinator.process_handler("requeue-scheduled", fleet.clock)
+    assert (status_of(session), taken(slot)) == (S.PENDING, [])
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+@pytest.mark.parametrize("status", [S.INSTANTIATING, S.STOPPING])
+def test_what_the_controller_says_of_the_lab_decides(fleet, lab_on, status, is_gone):
+    slot = fleet.slot()
+    session = lab_on(slot, status)
+    given = taken(slot)
+    report_failure(session=session, reason="no", lab_is_gone=is_gone, actor=SYSTEM, now=fleet.clock())
+    assert status_of(session) == (S.PENDING if status == S.INSTANTIATING else S.FAILED)
+    assert (held(slot), taken(slot)) == (([], []) if is_gone else (given, given))
+
+
+def test_a_lab_that_was_taken_down_gives_its_ports_back_at_once(fleet, lab_on):
+    slot = fleet.slot()
+    session = lab_on(slot, S.STOPPING)
+    transition_session(session=session, to=S.TERMINATED, actor=SYSTEM, now=fleet.clock())
+    assert taken(slot) == []
+
+
+def test_an_interruption_keeps_the_ports_of_a_lab_that_was_being_made(fleet, lab_on):
+    slot = fleet.slot()
+    made, waited = lab_on(slot, S.INSTANTIATING), lab_on(slot, S.SCHEDULED)
+    given = list(made.port_allocations.values_list("port", flat=True))
+    stop_sessions_on_slot(
+        slot=slot,
+        deadline=fleet.clock() + timedelta(minutes=2),
+        reason="spot is gone soon",
+        now=fleet.clock(),
+    )
+    assert (status_of(made), status_of(waited), taken(slot)) == (S.PENDING, S.PENDING, given)
+
+
+@pytest.mark.parametrize("status", HAD_A_LAB)
+def test_ports_go_with_the_instance(fleet, lab_on, status):
+    slot = fleet.slot()
+    lab_on(slot, status)
+    fleet.runtime.vanish(slot.instance_id)
+    fleet.reconcile()
+    slot.refresh_from_db()
+    assert (slot.state, taken(slot)) == (SlotState.EMPTY, [])
+
+
+def test_a_session_that_is_spread_leaves_its_ports_where_the_worker_lives_on(tuned):
+    fleet = tuned(cpu_cores=3, max_slots=2)
+    first, second = fleet.slot(), fleet.slot()
+    session = Party(fleet, "apart", make_definition(pool="cml-eu", placement="spread")).asks()
+    fleet.clean_tick()
+    session.refresh_from_db()
+    transition_session(session=session, to=S.INSTANTIATING, actor=SYSTEM, now=fleet.clock())
+    there = taken(second)
+    assert there
+    fleet.runtime.vanish(first.instance_id)
+    fleet.reconcile()
+    assert (status_of(session), taken(first), held(second)) == (S.PENDING, [], there)
+
+
+def test_the_next_session_there_gets_other_ports(fleet, lab_on):
+    slot = fleet.slot()
+    first = lab_on(slot, S.INSTANTIATING)
+    given = taken(slot)
+    report_failure(session=first, reason="no", lab_is_gone=False, actor=SYSTEM, now=fleet.clock())
+    fleet.clean_tick()
+    assert status_of(first) == S.SCHEDULED
+    assert not set(given) & set(first.port_allocations.values_list("port", flat=True))
+
+
+@pytest.fixture
+def abandoned(fleet, lab_on):
+    """A slot with the ports of a lab that could not be taken down a moment ago."""
+    slot = fleet.slot()
+    session = lab_on(slot, S.STOPPING)
+    report_failure(session=session, reason="stuck", lab_is_gone=False, actor=SYSTEM, now=fleet.clock())
+    return slot
+
+
+# The heartbeat comes so many seconds after the failure, of a look that began so long before it.
+@pytest.mark.parametrize(
+    ("seconds", "ago", "free"),
+    [
+        (0, 0, False),
+        (5, 30, False),
+        (359, 0, False),
+        (360, 0, True),
+        (400, 60, False),
+        (420, 60, True),
+        (3600, 3601, False),
+        (360, None, False),
+        (660, None, True),
+    ],
+)
+def test_only_a_look_that_began_late_enough_gives_ports_back(fleet, abandoned, seconds, ago, free):
+    surveyed(fleet, abandoned, ago=ago, seconds=seconds)
+    assert (held(abandoned) == []) is free
+
+
+def test_a_lab_that_is_seen_there_later_keeps_them(fleet, abandoned):
+    _, second = held(abandoned)
+    now = fleet.clock.advance(minutes=7)
+    seen = [{"port": second, "name": "old lab"}]
+    record_heartbeat(slot=abandoned, actor=SYSTEM, now=now, leaked_ports=seen, looked_seconds_ago=3)
+    assert held(abandoned) == [second]
+    surveyed(fleet, abandoned, minutes=1)
+    assert held(abandoned) == []
+
+
+def test_what_was_found_by_a_look_is_given_back_by_the_next(fleet):
+    slot = fleet.slot()
+    found = [{"port": 2100, "name": "someone's lab"}]
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    assert held(slot) == [2100]
+    surveyed(fleet, slot, seconds=60)
+    assert held(slot) == []
+
+
+def test_ports_are_told_in_ranges(fleet):
+    slot = fleet.slot()
+    found = [{"port": port, "name": "someone's lab"} for port in (2101, 2100, 2102, 2110)]
+    record_heartbeat(slot=slot, actor=SYSTEM, now=fleet.clock(), leaked_ports=found, looked_seconds_ago=1)
+    surveyed(fleet, slot, seconds=60)
+    told = ChangeLog.objects.filter(event="slot_leaked_ports").order_by("pk")
+    assert [entry.message for entry in told] == [
+        "leaked ports found taken: 2100–2102, 2110",
+        "leaked ports free again: 2100–2102, 2110",
+    ]
+
+
+def test_of_many_ranges_the_first_are_told():
+    assert ranges([1, 3, 5, 6], most=2) == "1, 3 …"
+    assert ranges([1, 2, 3], most=1) == "1–3"
+
+
+def test_they_are_held_for_longer_than_a_controller_takes_to_remove_an_orphan():
+    from lcm.controller.config import Config
+
+    config = Config()
+    assert timedelta(seconds=config.import_settle_seconds + config.orphan_grace_seconds) < LEAK_HOLD
+
+
+def test_losing_a_worker_that_stays_keeps_the_ports_of_what_was_on_it(fleet, lab_on):
+    """As one of the `static` runtime, which is not ended with its slot."""
+    slot = fleet.slot()
+    lab_on(slot, S.INSTANTIATING), lab_on(slot, S.RUNNING)
+    given = taken(slot)
+    fail_sessions_on_slot(slot=slot, reason="it does not answer", now=fleet.clock())
+    assert held(slot) == given

@@ -1,0 +1,7 @@
+"""Real servers for tests and benchmarks: `postgres_server`, `valkey_server`, a Chromium, a Prometheus."""
+
+from tests.support.errors import Missing
+from tests.support.postgres import postgres_server
+from tests.support.valkey import valkey_server
+
+__all__ = ["Missing", "postgres_server", "valkey_server"]

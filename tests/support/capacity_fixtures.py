@@ -1,0 +1,100 @@
+"""A pool that is driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletDefinition, LabletSession, Project, User
+from lcm.services.sessions import transition_session
+from scheduling.capacity.runtimes.base import Market, Offering
+from scheduling.models import Pool, Slot, SpotPolicy
+from scheduling.services.pools import create_pool
+from tests.support.factories import WAY_TO, make_definition, make_session
+from tests.support.fake_runtime import START, Clock, FakeRuntime
+from tests.support.fleet import Fleet
+from tests.support.scheduler_setup import Party
+
+
+@pytest.fixture
+def now() -> datetime:
+    return START
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def runtime(clock: Clock) -> FakeRuntime:
+    return FakeRuntime(clock)
+
+
+@pytest.fixture
+def pool(db: None) -> Pool:
+    """cml-eu: up to four slots of 16 cores, 64 GB and 500 GB, ten leases each; none kept."""
+    return create_pool(name="cml-eu", actor=SYSTEM)
+
+
+@pytest.fixture
+def fleet(pool: Pool, clock: Clock, runtime: FakeRuntime) -> Fleet:
+    return Fleet(pool, clock, runtime)
+
+
+@pytest.fixture
+def tuned(fleet: Fleet) -> Callable[..., Fleet]:
+    """`tuned(max_slots=2, …)`: the fleet with another policy, and nothing else changed."""
+
+    def tune(**fields: Any) -> Fleet:
+        Pool.objects.filter(pk=fleet.pool.pk).update(**fields)
+        fleet.fresh()
+        return fleet
+
+    return tune
+
+
+@pytest.fixture
+def mixed(tuned: Callable[..., Fleet]) -> Fleet:
+    """Spot, and on-demand when there is none; both are on offer."""
+    fleet = tuned(spot_policy=SpotPolicy.FALLBACK, runtime_settings={"spot": True})
+    fleet.runtime.on_offer = [Offering("sim-large-spot", Market.SPOT), Offering("sim-large")]
+    return fleet
+
+
+@pytest.fixture
+def loose(mixed: Fleet) -> Party:
+    """Asks for sessions that may be interrupted; each fills a slot."""
+    size = {"cpu_cores": Decimal(16), "memory_gb": Decimal(4), "storage_gb": Decimal(8), "gpu": Decimal(0)}
+    definition = make_definition("loose", pool="cml-eu", preemptible=True, requirements=size)
+    return Party(mixed, "loose", definition)
+
+
+@pytest.fixture
+def lab(pool: Pool, active_definition: LabletDefinition, project: Project, operator: User, clock: Clock):
+    """`lab()`: a session that waits in cml-eu: 4 cores, 3.5 GB, 7 GB, two ports."""
+
+    def make(**fields: Any) -> LabletSession:
+        return make_session(active_definition, project, operator, now=clock(), **fields)
+
+    return make
+
+
+@pytest.fixture
+def lab_on(fleet: Fleet, lab: Callable[..., LabletSession]) -> Callable[..., LabletSession]:
+    """`lab_on(slot, status)`: a session on a READY slot that went on to this status."""
+
+    def make(slot: Slot, status: SessionStatus = SessionStatus.SCHEDULED, **fields: Any) -> LabletSession:
+        session = lab(**fields)
+        fleet.put(session, slot)
+        for step in WAY_TO[status][1:]:
+            transition_session(session=session, to=step, actor=SYSTEM, now=fleet.clock())
+        return session
+
+    return make

@@ -1,0 +1,67 @@
+"""A Chromium and Playwright's driver for the browser tests."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from lcm.supervisor.debian_packages import DownloadError, Package
+from tests.support.control_plane import ROOT
+from tests.support.errors import Missing
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The driver is a Node.js that needs this library; neither Chromium nor a bare Debian has it.
+LIBATOMIC = Package("libatomic1", "usr/lib/*/libatomic.so.1")
+
+
+def chromium() -> str:
+    """Return the path of a Chromium; raise Missing if there is none and root cannot install it."""
+    if chosen := os.environ.get("CHROMIUM"):
+        return _require(shutil.which(chosen), f"CHROMIUM={chosen} is no program")
+    found = _find()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _install()
+        found = _find()
+    return _require(found, "install chromium or set CHROMIUM to its path")
+
+
+def driver_environment() -> dict[str, str]:
+    """Return environment variables with which Playwright's driver starts; raise Missing if it cannot."""
+    why = _driver_fails({})
+    if not why:
+        return {}
+    try:
+        library = LIBATOMIC.download(ROOT / "var" / "programs", say=print)
+    except DownloadError as error:
+        raise Missing(f"Playwright: its driver does not start: {why} ({error})") from error
+    path = os.environ.get("LD_LIBRARY_PATH")
+    variables = {"LD_LIBRARY_PATH": f"{library.parent}:{path}" if path else str(library.parent)}
+    if why := _driver_fails(variables):
+        raise Missing(f"Playwright: its driver does not start: {why}")
+    return variables
+
+
+def _driver_fails(variables: dict[str, str]) -> str:
+    """Return why the driver does not start, empty if it does."""
+    command = [sys.executable, "-m", "playwright", "--version"]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True)
+    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else ""
+
+
+def _require(path: str | None, otherwise: str) -> str:
+    if path is None:
+        raise Missing(f"Chromium: {otherwise}")
+    return path
+
+
+def _find() -> str | None:
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def _install() -> None:
+    print("Chromium is missing: installing it with apt-get", flush=True)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+        done = subprocess.run(["apt-get", "-qq", *arguments], env=env, capture_output=True, text=True)
+        if done.returncode:
+            print(f"apt-get {arguments[0]} failed: {done.stderr.strip()}", flush=True)

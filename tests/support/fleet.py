@@ -1,0 +1,176 @@
+"""One pool with its clock and cloud, driven by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from lcm.domain.actors import SYSTEM
+from lcm.models import LabletSession
+from scheduling.capacity.launcher import perform_launch
+from scheduling.capacity.reconciler import ReconcilePass, reconcile_pool
+from scheduling.capacity.runtimes.base import InstanceState
+from scheduling.capacity.steps.context import TickContext
+from scheduling.capacity.steps.launch import begin_launch
+from scheduling.capacity.tick import TickReport, scheduling_tick
+from scheduling.models import AttemptOutcome, LaunchAttempt, Phase, Pool, Reservation, Slot, SlotState
+from scheduling.placement.framework.configuration import read_configuration
+from scheduling.placement.framework.cycle import Verdict, VerdictOutcome
+from scheduling.placement.framework.model import JobPart
+from scheduling.selectors.snapshots import snapshot_of
+from scheduling.services.assignment import assign_slots
+from scheduling.services.reservations import create_reservation
+from tests.support.fake_runtime import Clock, FakeRuntime, NoMetrics
+
+S = SlotState
+# How far a slot goes before it is in a state.
+WAY_TO: dict[SlotState, tuple[SlotState, ...]] = {
+    S.EMPTY: (),
+    S.LAUNCHING: (),
+    S.BOOTING: (),
+    S.BINDING: (S.BINDING,),
+    S.READY: (S.BINDING, S.READY),
+    S.DRAINING: (S.BINDING, S.READY, S.DRAINING),
+    S.TERMINATING: (S.BINDING, S.READY, S.TERMINATING),
+    S.ERROR: (S.BINDING, S.READY, S.TERMINATING, S.ERROR),
+}
+
+
+@dataclass
+class Fleet:
+    """A pool, and everything that happens to it when it is told to."""
+
+    pool: Pool
+    clock: Clock
+    runtime: FakeRuntime
+
+    def fresh(self) -> Pool:
+        self.pool = Pool.objects.get(pk=self.pool.pk)
+        return self.pool
+
+    def tick(self) -> TickReport:
+        report = scheduling_tick(self.fresh(), self.runtime, self.clock, NoMetrics())
+        assert report is not None
+        return report
+
+    def clean_tick(self) -> TickReport:
+        report = self.tick()
+        assert report.errors == {}
+        return report
+
+    def context(self) -> TickContext:
+        return TickContext(self.fresh(), self.runtime, self.clock(), still_mine=lambda: True)
+
+    def launch(self) -> None:
+        """What the tasks do with open attempts."""
+        for attempt in self.open_attempts():
+            perform_launch(attempt.pk, self.runtime, self.clock)
+
+    def reconcile(self) -> ReconcilePass:
+        world = reconcile_pool(self.fresh(), self.runtime, self.clock)
+        assert world is not None
+        return world
+
+    def round(self, seconds: float = 60) -> TickReport:
+        """A tick, its launches, a pass of the reconciler; then time goes on."""
+        report = self.tick()
+        self.launch()
+        self.reconcile()
+        self.clock.advance(seconds=seconds)
+        return report
+
+    def open_attempts(self) -> list[LaunchAttempt]:
+        found = LaunchAttempt.objects.filter(slot__pool=self.pool, outcome=AttemptOutcome.OPEN)
+        return list(found.order_by("slot__number"))
+
+    def slots(self, *states: SlotState) -> list[Slot]:
+        rows = Slot.objects.select_related("pool").filter(pool=self.pool).order_by("number")
+        return list(rows.filter(state__in=states) if states else rows)
+
+    def states(self) -> list[str]:
+        return [slot.state for slot in self.slots()]
+
+    def attempts(self) -> list[tuple[str, str]]:
+        rows = LaunchAttempt.objects.filter(slot__pool=self.pool).order_by("requested_at", "slot__number")
+        return list(rows.values_list("outcome", "category"))
+
+    def slot(self, state: SlotState = S.READY, **fields: Any) -> Slot:
+        """A slot that got to a state as slots do; it has an instance unless it is empty or launching."""
+        numbers = Slot.objects.filter(pool=self.pool).count()
+        pool = self.fresh()
+        slot = Slot.objects.create(
+            pool=pool,
+            number=numbers + 1,
+            max_leases=pool.max_leases,
+            cpu_cores=pool.cpu_cores,
+            memory_gb=pool.memory_gb,
+            storage_gb=pool.storage_gb,
+            gpu=pool.gpu,
+            last_state_change=self.clock(),
+        )
+        if state == S.LAUNCHING:
+            assert begin_launch(slot, now=self.clock())
+        elif state != S.EMPTY:
+            self._fill(slot, state)
+        if fields:
+            Slot.objects.filter(pk=slot.pk).update(**fields)
+        slot.refresh_from_db()
+        return slot
+
+    def reservation(self, cpu: float = 1, **fields: Any) -> Reservation:
+        """The claim of a bare holder."""
+        values = {"holder": "a class", "resources": {"cpu_cores": Decimal(str(cpu))}, "pool": self.pool.name}
+        return create_reservation(**{**values, **fields}, actor=SYSTEM, now=self.clock())
+
+    def put(self, held: Reservation | LabletSession, slot: Slot) -> Reservation:
+        """Give a claim, or a session's claim, this slot."""
+        reservation = held if isinstance(held, Reservation) else active_of(held)
+        assert assign_slots(self.fresh(), [placing(self.fresh(), reservation, slot)], now=self.clock())
+        held.refresh_from_db()
+        slot.refresh_from_db()
+        reservation.refresh_from_db()
+        return reservation
+
+    def _fill(self, slot: Slot, state: SlotState) -> None:
+        from scheduling.services.slots import move_slot
+
+        attempt = begin_launch(slot, now=self.clock())
+        assert attempt is not None
+        error, self.runtime.error = self.runtime.error, None
+        perform_launch(attempt.pk, self.runtime, self.clock)
+        self.runtime.error = error
+        slot = Slot.objects.select_related("pool").get(pk=slot.pk)
+        if state != S.BOOTING:
+            self.runtime.turn(slot.instance_id, InstanceState.RUNNING)
+        for to in WAY_TO[state]:
+            extra = {"idle_since": self.clock()} if to == S.READY else {}
+            if to == S.ERROR:
+                extra = {"state_deadline": self.clock() + timedelta(minutes=5)}
+            assert move_slot(slot=slot, to=to, now=self.clock(), **extra)
+
+
+def active_of(session: LabletSession) -> Reservation:
+    return Reservation.objects.get(session=session, phase__in=(Phase.PENDING, Phase.READY))
+
+
+def launches(fleet: Fleet) -> list[str]:
+    """The offerings that were asked for."""
+    return [name for call, name in fleet.runtime.calls if call == "launch"]
+
+
+def phases(rows: Iterable[Reservation]) -> list[str]:
+    """As they are in the database now, in the order given."""
+    found = dict(Reservation.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", "phase"))
+    return [found[row.pk] for row in rows]
+
+
+def placing(pool: Pool, reservation: Reservation, slot: Slot) -> Verdict:
+    """What a cycle would say that put the reservation onto this slot."""
+    snapshot = snapshot_of(
+        pool, read_configuration(""), now=reservation.created_at, limit=1, only=reservation.pk
+    )
+    (job,) = snapshot.jobs
+    return Verdict(job, 1, VerdictOutcome.PLACED, (JobPart(slot.pk.hex, (job.whole,)),))

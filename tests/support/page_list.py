@@ -1,0 +1,188 @@
+"""Every page of a control plane with the demo, for tests that walk them and for pictures."""
+
+import re
+from collections.abc import Sequence
+
+from playwright.sync_api import FilePayload, Page, expect
+
+from tests.support.control_plane import ROOT
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PAGES = [
+    "/",
+    "/search?q=ccna",
+    "/sessions/",
+    "/sessions/new",
+    "/sessions/{session}/",
+    "/sessions/{waiting}/",
+    "/sessions/{waiting}/why",
+    "/sessions/{session}/cancel",
+    "/sessions/{session}/extend",
+    "/definitions/",
+    "/definitions/import",
+    "/definitions/import-many",
+    "/definitions/{definition}/",
+    "/definitions/{definition}/edit",
+    "/definitions/{definition}/revise",
+    "/definitions/{definition}/ports",
+    "/definitions/{definition}/revisions",
+    "/definitions/{definition}/revisions/1/revert",
+    "/definitions/{definition}/review",
+    "/definitions/{definition}/review/snooze",
+    "/definitions/{definition}/drift",
+    "/definitions/{definition}/review/ports",
+    "/sessions/{session}/observed",
+    "/observations/",
+    "/drift/",
+    "/drift/{drift}/acknowledge",
+    "/domains/",
+    "/domains/{domain}/",
+    "/projects/",
+    "/projects/new",
+    "/projects/{project}/",
+    "/projects/{project}/members/",
+    "/pools/",
+    "/pools/new",
+    "/pools/{pool}/",
+    "/pools/{pool}/edit",
+    "/pools/{pool}/scheduler",
+    "/queue/",
+    "/queue/dry-run",
+    "/ticks/",
+    "/ticks/{tick}/",
+    "/decisions/",
+    "/slots/",
+    "/slots/{slot}/",
+    "/slots/{slot}/labels",
+    "/slots/{slot}/drain",
+    "/reservations/",
+    "/reservations/{reservation}/",
+    "/fair-share/",
+    "/fair-share/policy?pool=cml-eu",
+    "/usage/",
+    "/observers/",
+    "/observers/usage-record/",
+    "/observers/runs/",
+    "/overview/ticks",
+    "/overview/usage",
+    "/profile",
+    "/profile/password",
+    "/people/",
+    "/people/{person}/role",
+    "/jobs/",
+    "/jobs/{job}/",
+    "/controllers/",
+    "/tokens/",
+    "/tokens/new",
+    "/tokens/{token}/rotate",
+    "/changes/",
+    "/changes/{change}/",
+]
+# What htmx puts into them later.
+PANELS = [
+    "/pools/{pool}/board",
+    "/queue/ticks",
+    "/observers/board",
+    "/controllers/board",
+    "/sessions/{session}/capacity",
+    "/sessions/{session}/live",
+    "/slots/{slot}/live",
+    "/live/busiest",
+]
+LISTS = {
+    "session": "/sessions/?status=RUNNING",
+    # The one that starts last is not placed while someone looks.
+    "waiting": "/sessions/?status=PENDING&sort=-starts_at",
+    "definition": "/definitions/",
+    "domain": "/domains/",
+    "project": "/projects/",
+    "pool": "/pools/",
+    # One that has sessions to show.
+    "slot": "/slots/?state=READY&sort=-lease_count",
+    "tick": "/ticks/",
+    "reservation": "/reservations/",
+    "change": "/changes/",
+    "person": "/people/",
+    "drift": "/drift/?state=open",
+    "token": "/tokens/?state=valid",
+    "job": "/jobs/",
+}
+
+
+def log_in(page: Page, person: str, password: str = "") -> None:
+    """People of the demo need no password here. Ends on the overview."""
+    page.goto("/login")
+    page.get_by_label("Name").fill(person)
+    page.get_by_label("Password").fill(password or f"demo-{person}")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Overview", exact=True)).to_be_visible()
+
+
+def real_paths(page: Page) -> list[str]:
+    """The pages with ids of things that exist; some that the demo may lack are made, others left out."""
+    ask_for_session(page, far_off=True)
+    making = {"job": _start_a_job, "token": _make_a_token}
+    for kind in set(making) - set(places(page)):
+        making[kind](page)
+    return filled(places(page))
+
+
+def ask_for_session(page: Page, definition: str = "ccna-ospf-basics v1.0", *, far_off: bool = False) -> None:
+    """Ends on the session's page; one that is far off waits for its turn."""
+    page.goto("/sessions/new")
+    page.get_by_label("Definition").fill(definition)
+    page.get_by_label("Project").fill("academy / ccna-spring")
+    page.get_by_label("Owner").fill("ccna-spring-01")
+    if far_off:
+        page.get_by_label(re.compile("^Starts")).fill("2035-01-02T08:00")
+        page.get_by_label(re.compile("^Ends")).fill("2035-01-02T09:00")
+    page.get_by_role("button", name="Ask for session").click()
+    expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
+
+
+def _make_a_token(page: Page) -> None:
+    page.goto("/tokens/new")
+    page.get_by_label("Name").fill("to-look-at")
+    page.get_by_label("Pools").select_option("cml-eu")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_label("Key")).to_be_visible()
+
+
+def _start_a_job(page: Page) -> None:
+    page.goto("/definitions/import-many")
+    topology = next((ROOT / "lcm" / "demo" / "topologies").glob("*.yaml")).read_bytes()
+    file: FilePayload = {"name": "to-look-at.yaml", "mimeType": "application/yaml", "buffer": topology}
+    page.get_by_label("YAML files").set_input_files([file])
+    page.get_by_role("button", name="Import files").click()
+    expect(page).to_have_url(re.compile("/jobs/"))
+
+
+def show(page: Page, path: str) -> None:
+    """A page with all of its panels."""
+    page.goto(path)
+    page.wait_for_function("() => !document.querySelector('[hx-trigger=load], .htmx-request')")
+
+
+def filled(known: dict[str, str], addresses: Sequence[str] = PAGES) -> list[str]:
+    return [path.format(**known) for path in addresses if set(re.findall(r"{(\w+)}", path)) <= set(known)]
+
+
+def places(page: Page) -> dict[str, str]:
+    """The key of one thing of each kind that there is."""
+    first = {kind: _first(page, path) for kind, path in LISTS.items()}
+    return {kind: key for kind, key in first.items() if key}
+
+
+def _first(page: Page, path: str) -> str:
+    """The key in the first row's first link, read without showing the list."""
+    rows = page.request.get(path).text().partition("<tbody>")[2]
+    found = re.search(rf'href="{path.partition("?")[0]}([^/"]+)/', rows)
+    return found[1] if found else ""

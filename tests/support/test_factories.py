@@ -1,0 +1,31 @@
+from datetime import timedelta
+
+import pytest
+
+from lcm.domain.lifecycle import SessionStatus
+from lcm.domain.roles import Role
+from lcm.models import DefinitionStatus
+from tests.support.factories import WAY_TO
+
+
+def test_everybody_has_their_role(viewer, operator, admin, stranger):
+    assert [person.role for person in (stranger, viewer, operator, admin)] == list(Role)
+
+
+def test_the_session_waits_for_its_two_hours(session):
+    assert session.status == SessionStatus.PENDING
+    assert session.duration == timedelta(hours=2)
+    assert session.pool == "cml-eu"
+
+
+def test_one_definition_is_a_draft_and_one_is_active(definition, active_definition):
+    assert definition.status == DefinitionStatus.DRAFT
+    assert active_definition.status == DefinitionStatus.ACTIVE
+
+
+@pytest.mark.parametrize("status", SessionStatus)
+def test_there_is_a_way_to_every_status(status, session_in):
+    session = session_in(status)
+    session.refresh_from_db()
+    assert session.status == status
+    assert session.transitions.count() == len(WAY_TO[status]) + 1
