@@ -16,7 +16,7 @@ def call(method, path, **options):
 
 
 def move(session, to):
-    """Request the next step. LCM answers 409 if the session has moved on or was extended: read it again."""
+    """Request a transition. LCM responds 409 if the session has changed or was extended: read it again."""
     body = {"from_status": session["status"], "attempt": session["attempt"], "ends_at": session["ends_at"]}
     body["to_status"] = to
     key = {"Idempotency-Key": f"{session['id']} {session['attempt']} {to}"}
@@ -25,7 +25,7 @@ def move(session, to):
 
 
 def observe(session, now):
-    """Tell what the lab holds and uses; these figures are made up, yours are measured."""
+    """Post what the lab holds and uses. A real controller measures these figures."""
     seen = {"observed_at": now.isoformat(), "observer": "lablet-controller", "controller": NAME}
     used = {"total_cpu_cores": "2", "total_memory_mb": 4096, "used_cpu_cores": "1.2", "used_memory_mb": 3100}
     body = {**seen, **used, "observed_ports": session["allocated_ports"]}
@@ -33,12 +33,12 @@ def observe(session, now):
 
 
 def step(session, now):
-    """Do what is due in the session's status; the session as it is then, or None when it has to wait."""
+    """Do what is due in this status. Return the changed session, or None if it has to wait."""
     status, is_over = session["status"], now >= datetime.fromisoformat(session["ends_at"])
     is_near = now >= datetime.fromisoformat(session["starts_at"]) - timedelta(minutes=10)
     if status == "SCHEDULED" and (is_over or is_near):
         return move(session, "CANCELLED" if is_over else "INSTANTIATING")
-    if status == "INSTANTIATING":  # import session["topology"], give it its ports, start it; return when up
+    if status == "INSTANTIATING":  # import session["topology"], set its ports, start it; return when up
         return move(session, "READY")
     if status == "READY" and (session["arrived_at"] or not session["awaits_arrival"]):
         return move(session, "RUNNING")
@@ -48,7 +48,7 @@ def step(session, now):
         return move(session, "COLLECTING")
     if status == "COLLECTING":
         return move(session, "STOPPING")
-    if status == "STOPPING":  # take the lab down
+    if status == "STOPPING":  # remove the lab
         return move(session, "TERMINATED")
     return None
 
@@ -70,6 +70,6 @@ if __name__ == "__main__":
     while True:
         try:
             main()
-        except httpx.HTTPError as error:  # LCM is away: labs go on, and we ask again
+        except httpx.HTTPError as error:  # LCM is down: labs keep running, try again
             print(error)
             time.sleep(2)
