@@ -1,6 +1,6 @@
-"""Every setting LCM reads from the environment, in one table.
+"""All settings that LCM reads from environment variables.
 
-`settings.py` takes its values from here, and `docs/configuration.md` is written from here.
+`settings.py` takes its values from here, and `docs/configuration.md` is generated from here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Kind = Literal["text", "flag", "whole number", "seconds", "list", "list of netwo
 
 @dataclass(frozen=True)
 class Setting:
-    """One environment variable: what it is for, its kind and its default."""
+    """An environment variable with its kind, default, help text and limits."""
 
     name: str
     kind: Kind
@@ -34,12 +34,12 @@ class Setting:
     choices: tuple[str, ...] = ()
 
     def read(self) -> Any:
-        """The value from the environment, checked; the default where it is unset or empty."""
+        """Return the validated value from the environment, or the default if it is unset or empty."""
         text = os.environ.get(self.name, "").strip()
         if not text:
             return self.default
         try:
-            value = _READERS[self.kind](text)
+            value = _PARSERS[self.kind](text)
         except ValueError as error:
             raise ImproperlyConfigured(f"{self.name} must be a {self.kind}, but is “{text}”") from error
         if self.minimum is not None and not value >= self.minimum:
@@ -90,7 +90,7 @@ def _seconds_by_name(text: str) -> dict[str, float]:
     return found
 
 
-_READERS: dict[Kind, Callable[[str], Any]] = {
+_PARSERS: dict[Kind, Callable[[str], Any]] = {
     "text": str,
     "flag": _flag,
     "whole number": int,
@@ -474,11 +474,11 @@ GROUPS: dict[str, list[Setting]] = {
 
 
 def read_settings() -> dict[str, Any]:
-    """All values by name, from the environment and the defaults above."""
+    """Return all values by name, from the environment and the defaults above."""
     return {setting.name: setting.read() for group in GROUPS.values() for setting in group}
 
 
-# A server that vanished is noticed within ten seconds, and a pool tries again at most two seconds apart.
+# A lost server is detected within ten seconds.
 POSTGRES_OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -495,19 +495,19 @@ SQLITE_OPTIONS = {
 
 
 def database_settings(url: str, data_dir: Path, pool_size: int) -> dict[str, Any]:
-    """Django's description of the database an address names; SQLite in the data folder without one.
+    """Return Django's database settings for a URL; SQLite in the data folder if the URL is empty.
 
-    Options in the address, such as `?sslmode=verify-full`, stay beside ours.
+    Options in the URL, such as `?sslmode=verify-full`, override the defaults above.
     """
-    found = _database_of(url, data_dir)
-    ours: dict[str, Any] = SQLITE_OPTIONS
+    found = _parse_database_url(url, data_dir)
+    defaults: dict[str, Any] = SQLITE_OPTIONS
     if not found["ENGINE"].endswith("sqlite3"):
         pool = {"pool": {**POOL_OPTIONS, "max_size": max(pool_size, 2)}} if pool_size else {}
-        ours = {**POSTGRES_OPTIONS, **pool}
-    return {**found, "OPTIONS": {**ours, **found.get("OPTIONS", {})}}
+        defaults = {**POSTGRES_OPTIONS, **pool}
+    return {**found, "OPTIONS": {**defaults, **found.get("OPTIONS", {})}}
 
 
-def _database_of(url: str, data_dir: Path) -> dict[str, Any]:
+def _parse_database_url(url: str, data_dir: Path) -> dict[str, Any]:
     if not url:
         return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "lcm.sqlite3")}
     try:
@@ -543,7 +543,7 @@ def time_zone_from(name: str) -> str:
 
 
 def settings_reference() -> str:
-    """The reference that docs/configuration.md holds."""
+    """Return the Markdown text of docs/configuration.md."""
     lines = [
         "# Configuration",
         "",
@@ -553,12 +553,12 @@ def settings_reference() -> str:
     ]
     for title, group in GROUPS.items():
         lines += [f"## {title}", "", "| variable | kind | default | what it does |", "|---|---|---|---|"]
-        lines += [f"| `{s.name}` | {s.kind} | {_shown(s.default)} | {s.help} |" for s in group]
+        lines += [f"| `{s.name}` | {s.kind} | {_format_default(s.default)} | {s.help} |" for s in group]
         lines.append("")
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> str:
+def _format_default(value: Any) -> str:
     if isinstance(value, bool):
         return "`on`" if value else "`off`"
     if isinstance(value, list):

@@ -192,7 +192,7 @@ def test_what_production_refuses_is_allowed_with_debug():
 
 def test_the_demo_is_loaded_with_debug_only(settings):
     settings.DEBUG = False
-    with pytest.raises(CommandError, match="passwords of the demo are public"):
+    with pytest.raises(CommandError, match="demo passwords are public"):
         call_command("load_demo")
 
 
