@@ -1,4 +1,4 @@
-"""Lablet definitions and their revisions: what a lab is and what it asks for."""
+"""Lablet definitions and their revisions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Placement(models.TextChoices):
 
 
 class RevisionBasis(models.TextChoices):
-    """Where the numbers of a revision come from; `mixed` if resources have different bases."""
+    """How the requirements of a revision were chosen; `mixed` if resources have different bases."""
 
     IMPORTED = "imported", "Imported"
     CUSTOM = "custom", "Custom"
@@ -46,7 +46,7 @@ class RevisionBasis(models.TextChoices):
 
 
 class RevisionOutcome(models.TextChoices):
-    """What the sessions of a revision say about it; `superseded` if another one replaced it before that."""
+    """Verdict of a revision's sessions; `superseded` if another revision replaced it first."""
 
     WATCHING = "watching", "Watching"
     VERIFIED = "verified", "Verified"
@@ -55,7 +55,7 @@ class RevisionOutcome(models.TextChoices):
 
 
 def label_map(value: Any) -> None:
-    """Names with a text each, few and short."""
+    """Validate labels: at most 20 names and values of at most 63 characters."""
     if (
         not isinstance(value, dict)
         or len(value) > 20
@@ -67,7 +67,7 @@ def label_map(value: Any) -> None:
 
 
 class LabletDefinition(DatedModel):
-    """A lab that people can ask for. Its requirements are those of its current revision."""
+    """A lab that people can request. Its current revision holds its requirements."""
 
     name = models.CharField(max_length=63, validators=[slug_name])
     version = models.CharField(max_length=20, default="1.0")
@@ -127,7 +127,7 @@ class LabletDefinition(DatedModel):
         ]
         indexes = [
             models.Index(fields=["created_at", "id"], name="definition_newest"),
-            # Few at a time, and asked for by every look at the overview.
+            # Few rows match, and every request for the overview reads them.
             models.Index(
                 fields=["review_since"], condition=Q(needs_review=True), name="definition_to_review"
             ),
@@ -138,7 +138,7 @@ class LabletDefinition(DatedModel):
 
     @property
     def node_definitions_used(self) -> list[str]:
-        """The node definitions it is made of, most frequent first; not what only joins the others."""
+        """Return the node definitions of the topology, most frequent first, without connectors."""
         kinds = [
             node["node_definition"]
             for node in self.nodes
@@ -152,7 +152,7 @@ def _amount(max_digits: int = 8) -> models.DecimalField[Any, Any]:
 
 
 class DefinitionRevision(IdModel):
-    """What a definition asked for from some moment on. Written once; its outcome follows."""
+    """Requirements of a definition from a point in time on. Immutable except for its outcome."""
 
     definition = models.ForeignKey(LabletDefinition, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
@@ -228,14 +228,14 @@ class DefinitionRevision(IdModel):
 
     @property
     def port_changes(self) -> PortChanges:
-        """Ports that differ from the revision before; none for an import."""
+        """Return the ports that differ from the previous revision; none for an import."""
         return (
             port_changes(self.before["port_template"], self.port_template) if self.before else PortChanges()
         )
 
     @property
     def snapshot(self) -> dict[str, Any]:
-        """Requirements and ports as JSON: what the next revision keeps as `before`."""
+        """Return requirements and ports as JSON; the next revision stores it as `before`."""
         return {
             "requirements": {name: str(value) for name, value in self.requirements.items()},
             "port_template": self.port_template,

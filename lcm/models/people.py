@@ -1,4 +1,4 @@
-"""People and what they belong to."""
+"""Users, domains, projects and memberships."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ slug_name = RegexValidator(
 
 @cache
 def time_zones() -> frozenset[str]:
-    """The names of all zones; looked for once, as that reads hundreds of files."""
+    """Return the names of all time zones; cached, because reading them opens hundreds of files."""
     return frozenset(zoneinfo.available_timezones())
 
 
@@ -65,7 +65,7 @@ class User(AbstractUser):
 
 
 class Domain(DatedModel):
-    """The top of the tree: an organisation or a part of one."""
+    """An organisation or a part of one; contains projects."""
 
     name = models.CharField(max_length=63, unique=True, validators=[slug_name])
     description = models.CharField(max_length=300, blank=True)
@@ -78,7 +78,7 @@ class Domain(DatedModel):
 
 
 class Project(DatedModel):
-    """What sessions are asked for; belongs to a domain and has members."""
+    """A project of a domain. Its members request sessions in it."""
 
     domain = models.ForeignKey(Domain, on_delete=models.PROTECT, related_name="projects")
     name = models.CharField(max_length=63, validators=[slug_name])
@@ -104,7 +104,7 @@ class Project(DatedModel):
 
 
 class Membership(IdModel):
-    """A person in a project: together the subject of fair share."""
+    """A person's membership in a project; fair share is computed per membership."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
