@@ -1,4 +1,4 @@
-"""Keys to the API: shown once, kept as a hash."""
+"""Create, rotate, revoke and find API tokens. Keys are shown once and stored as a hash."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def create_token(
     actor: Actor,
     now: datetime,
 ) -> tuple[ApiToken, str]:
-    """Make a token; the second part of the answer is the key itself, which cannot be had again."""
+    """Create a token; return it with its key, which LCM does not store."""
     _check(kind=kind, user=user, scopes=scopes, expires_at=expires_at, now=now)
     key = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken(
@@ -63,7 +63,7 @@ def create_token(
 
 
 def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> tuple[ApiToken, str]:
-    """Replace a token by a new one of the same name, scopes and length of life; the old key ends at once."""
+    """Replace a token by a new one with the same name, scopes and lifetime; revoke the old key."""
     require_reason(reason)
     life = token.expires_at - token.created_at
     with transaction.atomic():
@@ -80,12 +80,12 @@ def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -
 
 
 def revoke_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -> ApiToken:
-    """End a token now."""
+    """Revoke a token now."""
     require_reason(reason)
     return _end(token, message=f"token {token} revoked", reason=reason, actor=actor, now=now)
 
 
-# Asked by every call of the API.
+# Prepared, because every API request runs it.
 _VALID = PreparedQuery(
     lambda: ApiToken.objects.select_related("user").filter(
         revoked_at=None,
@@ -96,7 +96,7 @@ _VALID = PreparedQuery(
 
 
 def find_token(*, key: str, now: datetime) -> ApiToken | None:
-    """The valid token of this key, noting that it was used."""
+    """Return the valid token with this key and record its use; None if there is none."""
     token = next(iter(_VALID.read(hash=hash_key(key), now=now)), None)
     if token is None or (token.user and not token.user.is_active):
         return None
@@ -106,7 +106,7 @@ def find_token(*, key: str, now: datetime) -> ApiToken | None:
 
 
 def hash_key(key: str) -> str:
-    """Keys are random and long, so one round of SHA-256 keeps them as well as a slow hash would."""
+    """Return the SHA-256 of a key. Keys are long and random, so a slow password hash adds nothing."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
