@@ -30,7 +30,7 @@ class InvalidInput(LcmError):
         self.fields = {
             key: [value] if isinstance(value, str) else list(value) for key, value in fields.items()
         }
-        first = next((texts[0] for texts in self.fields.values() if texts), "The input cannot be taken.")
+        first = next((texts[0] for texts in self.fields.values() if texts), "The input is invalid.")
         super().__init__(message or first, details=self.fields)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-UNSTORABLE = "This has a character that cannot be stored: NUL or half of a surrogate pair."
+UNSTORABLE = "This contains a character that cannot be stored (NUL or a lone surrogate)."
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 

@@ -63,7 +63,9 @@ def label_map(value: Any) -> None:
             isinstance(text, str) and 0 < len(name) <= 63 and len(text) <= 63 for name, text in value.items()
         )
     ):
-        raise ValidationError("Labels are names with a text each, at most 20 of at most 63 characters.")
+        raise ValidationError(
+            "Labels must map names to texts: at most 20 labels, at most 63 characters each."
+        )
 
 
 class LabletDefinition(DatedModel):
@@ -73,26 +75,28 @@ class LabletDefinition(DatedModel):
     version = models.CharField(max_length=20, default="1.0")
     description = models.CharField(max_length=500, blank=True)
     status = models.CharField(max_length=10, choices=DefinitionStatus, default=DefinitionStatus.DRAFT)
-    system = models.CharField(max_length=30, default="cml", help_text="The kind of worker it runs on.")
+    system = models.CharField(max_length=30, default="cml", help_text="The kind of worker the lab runs on.")
     pool = models.CharField(
-        max_length=63, blank=True, help_text="The pool its sessions wait in, unless they ask for another."
+        max_length=63, blank=True, help_text="The pool of its sessions, unless a session requests another."
     )
     placement = models.CharField(max_length=8, choices=Placement, default=Placement.TOGETHER)
     preemptible = models.BooleanField(default=False)
     awaits_arrival = models.BooleanField(
-        default=False, help_text="Its sessions run when their user has arrived, not when they are ready."
+        default=False, help_text="Sessions start to run when their user arrives, not when the lab is ready."
     )
     slot_labels = models.JSONField(
         default=dict,
         blank=True,
         validators=[label_map],
-        help_text='Labels a slot must have to run it, such as {"gpu": "a10"}.',
+        help_text='Labels a slot must have to run the lab, such as {"gpu": "a10"}.',
     )
     max_duration = models.DurationField(default=timedelta(hours=8))
 
     topology_yaml = models.TextField(blank=True, help_text="Empty for a definition without a topology.")
     topology_hash = models.CharField(
-        max_length=64, db_index=True, help_text="The epoch observations belong to."
+        max_length=64,
+        db_index=True,
+        help_text="Epoch of the topology; observations of one epoch are comparable.",
     )
     nodes = models.JSONField(default=list, blank=True)
     links = models.JSONField(default=list, blank=True)
@@ -112,7 +116,7 @@ class LabletDefinition(DatedModel):
             models.UniqueConstraint(
                 fields=["name", "version"],
                 name="definition_name_version",
-                violation_error_message="There already is a definition of that name and version.",
+                violation_error_message="A definition with this name and version already exists.",
             ),
             models.CheckConstraint(
                 name="definition_status_known", condition=Q(status__in=DefinitionStatus.values)
@@ -161,14 +165,16 @@ class DefinitionRevision(IdModel):
     storage_gb = _amount(10)
     gpu = models.DecimalField(max_digits=6, decimal_places=2, default=Decimal(0))
     port_template = models.JSONField(default=list, blank=True)
-    before = models.JSONField(null=True, blank=True, help_text="Requirements and port template it replaced.")
+    before = models.JSONField(
+        null=True, blank=True, help_text="Requirements and port template of the previous revision."
+    )
     basis = models.CharField(max_length=11, choices=RevisionBasis)
     bases = models.JSONField(
         default=dict,
         blank=True,
         help_text="Resource → its basis (or keep) and source (used, allocated or none).",
     )
-    aggregate = models.JSONField(null=True, blank=True, help_text="The evidence it was based on.")
+    aggregate = models.JSONField(null=True, blank=True, help_text="The evidence for the requirements.")
     reason = models.CharField(max_length=500, blank=True)
     actor = models.CharField(max_length=150)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")

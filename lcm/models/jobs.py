@@ -19,7 +19,7 @@ class JobState(models.TextChoices):
 
 UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 # Labels of a completed job that rejected all or some of its items.
-NOT_ALL_DONE = {"refused": "None done", "partial": "Done in part"}
+NOT_ALL_DONE = {"refused": "Failed", "partial": "Partly done"}
 
 
 class Job(IdModel):
@@ -33,14 +33,14 @@ class Job(IdModel):
     actor = models.CharField(max_length=150)
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs")
     created_at = models.DateTimeField(default=timezone.now)
-    touched_at = models.DateTimeField(default=timezone.now, help_text="When it last got further.")
+    touched_at = models.DateTimeField(default=timezone.now, help_text="Time of the last progress.")
     finished_at = models.DateTimeField(null=True, blank=True)
-    attempt = models.PositiveSmallIntegerField(default=0, help_text="How often someone began to work on it.")
-    total = models.PositiveIntegerField(default=0, help_text="Things to do; 0 when that is not known.")
+    attempt = models.PositiveSmallIntegerField(default=0, help_text="How often a worker claimed the job.")
+    total = models.PositiveIntegerField(default=0, help_text="Number of items; 0 if unknown.")
     done = models.PositiveIntegerField(default=0)
     refused = models.PositiveIntegerField(default=0)
     result = models.CharField(max_length=500, blank=True)
-    notes = models.JSONField(default=list, blank=True, help_text="What could not be done, as far as kept.")
+    notes = models.JSONField(default=list, blank=True, help_text="Reasons for the first rejected items.")
     error = models.CharField(max_length=500, blank=True)
 
     class Meta:

@@ -16,7 +16,7 @@ from lcm.models.base import DatedModel, IdModel
 
 slug_name = RegexValidator(
     r"^[a-z0-9]+(-[a-z0-9]+)*\Z",
-    "Use small letters, digits and single hyphens inside, for example “network-academy”.",
+    "Use lowercase letters, digits and single hyphens between them, for example “network-academy”.",
 )
 
 
@@ -28,7 +28,7 @@ def time_zones() -> frozenset[str]:
 
 def known_time_zone(name: str) -> None:
     if name and name not in time_zones():
-        raise ValidationError(f"“{name}” is not a time zone; write for example Europe/Vienna.")
+        raise ValidationError(f"“{name}” is not a time zone. Enter a name such as Europe/Vienna.")
 
 
 class Theme(models.TextChoices):
@@ -45,7 +45,7 @@ class User(AbstractUser):
         max_length=63,
         blank=True,
         validators=[known_time_zone],
-        help_text="Empty: the zone of this installation.",
+        help_text="Empty: the time zone of this installation.",
     )
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
 
@@ -91,7 +91,7 @@ class Project(DatedModel):
             models.UniqueConstraint(
                 fields=["domain", "name"],
                 name="project_name_in_domain",
-                violation_error_message="This domain already has a project of that name.",
+                violation_error_message="This domain already has a project with this name.",
             ),
         ]
 

@@ -88,9 +88,11 @@ class ApiToken(IdModel):
     name = models.CharField(max_length=63)
     kind = models.CharField(max_length=10, choices=TokenKind)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="tokens")
-    scopes = models.JSONField(default=list, blank=True, help_text="What a controller may see: “pool:NAME”.")
+    scopes = models.JSONField(
+        default=list, blank=True, help_text="Scopes of a controller, such as “pool:NAME”."
+    )
     hash = models.CharField(max_length=64, unique=True, editable=False)
-    hint = models.CharField(max_length=12, editable=False, help_text="How the token starts, to recognise it.")
+    hint = models.CharField(max_length=12, editable=False, help_text="The first characters of the key.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -104,7 +106,7 @@ class ApiToken(IdModel):
                 fields=["name"],
                 condition=Q(revoked_at=None),
                 name="token_name_in_use_once",
-                violation_error_message="There already is a token of that name.",
+                violation_error_message="A token with this name already exists.",
             ),
             models.CheckConstraint(
                 name="token_belongs_to_someone",

@@ -37,8 +37,10 @@ class LabletSession(IdModel):
     status = models.CharField(max_length=13, choices=SessionStatus, default=SessionStatus.PENDING)
     status_since = models.DateTimeField()
     attempt = models.PositiveSmallIntegerField(default=1)
-    pool = models.CharField(max_length=63, blank=True, help_text="The pool it waits in or runs in.")
-    arrived_at = models.DateTimeField(null=True, blank=True, help_text="When its user was there.")
+    pool = models.CharField(
+        max_length=63, blank=True, help_text="The pool in which the session waits or runs."
+    )
+    arrived_at = models.DateTimeField(null=True, blank=True, help_text="When the user arrived.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Copies for the session list and its filters; the observations app owns the observations.
     observation_count = models.PositiveIntegerField(default=0, editable=False)
@@ -59,7 +61,7 @@ class LabletSession(IdModel):
             models.CheckConstraint(
                 name="session_ends_after_start",
                 condition=Q(ends_at__gt=F("starts_at")),
-                violation_error_message="The timeslot has to end after it starts.",
+                violation_error_message="The timeslot must end after it starts.",
             ),
             models.CheckConstraint(
                 name="session_priority_in_range", condition=Q(priority__in=Priority.values)
@@ -124,7 +126,7 @@ class SessionTransition(IdModel):
         indexes = [models.Index(fields=["session", "at"], name="transition_of_session")]
 
     def __str__(self) -> str:
-        return f"{self.from_status or 'asked'} → {self.to_status}"
+        return f"{self.from_status or 'requested'} → {self.to_status}"
 
 
 class KernelStatus(models.TextChoices):

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 logger = logging.getLogger(__name__)
 
-REQUESTS = Counter("lcm_http_requests_total", "Requests answered.", ["view", "method", "status"])
+REQUESTS = Counter("lcm_http_requests_total", "HTTP requests.", ["view", "method", "status"])
 REQUEST_SECONDS = Histogram("lcm_http_request_seconds", "Time to answer a request.", ["view"])
 TASKS = Counter("lcm_tasks_total", "Background tasks run, by result.", ["task", "result"])
 TRANSITIONS = Counter(
@@ -25,7 +25,7 @@ TRANSITIONS = Counter(
 def active_sessions() -> Iterator[Metric]:
     from lcm.selectors.sessions import active_by_status
 
-    sessions = GaugeMetricFamily("lcm_sessions_active", "Sessions that have not ended.", labels=["status"])
+    sessions = GaugeMetricFamily("lcm_sessions_active", "Active sessions.", labels=["status"])
     for status, count in active_by_status().items():
         sessions.add_metric([status], count)
     yield sessions

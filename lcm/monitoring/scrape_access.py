@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 
 LOCAL_ONLY = (
-    "Without METRICS_TOKEN, metrics are shown to requests from this machine only, not through a proxy. "
+    "Without METRICS_TOKEN, only direct requests from this machine can read metrics. "
     "Set METRICS_TOKEN and send it as a bearer token.\n"
 )
 TOKEN_MISSING = "Send METRICS_TOKEN as a bearer token.\n"  # noqa: S105  (a message)

@@ -229,7 +229,7 @@ def set_definition_status(
             status=status, updated_at=timezone.now()
         )
         if not moved:
-            raise StateConflict(f"{definition} was changed a moment ago; look at it again.")
+            raise StateConflict(f"{definition} was changed a moment ago. Reload it and try again.")
         definition.status = status
         log_change(
             definition,
@@ -263,7 +263,7 @@ def revise_definition(
     `port_template` replaces the whole template; None keeps it.
     """
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept with the revision."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded with the revision."})
     with transaction.atomic():
         current = _current(definition, based_on)
         amounts = _amounts(requirements, current.requirements)
@@ -289,7 +289,9 @@ def revise_definition(
         clean_model(revision)
         if revision.snapshot == current.snapshot:
             field = "requirements" if requirements or port_template is None else "port_template"
-            raise InvalidInput({field: f"Nothing differs from revision {current.number}."})
+            raise InvalidInput(
+                {field: f"The values are the same as in revision {current.number}. Change at least one."}
+            )
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
         old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
@@ -357,13 +359,18 @@ def _bases(
 def _amounts(requirements: Mapping[str, Decimal], fallback: Mapping[str, Decimal]) -> dict[str, Decimal]:
     unknown = set(requirements) - set(RESOURCES)
     if unknown:
-        raise InvalidInput(dict.fromkeys(sorted(unknown), "This is not a resource."))
+        raise InvalidInput(dict.fromkeys(sorted(unknown), f"Unknown resource. Use {', '.join(RESOURCES)}."))
     amounts = {**fallback, **requirements}
     out_of_range = [
         name for name, value in amounts.items() if not value.is_finite() or not 0 <= value < MAX_AMOUNT
     ]
     if out_of_range:
-        raise InvalidInput(dict.fromkeys(out_of_range, f"This must be from 0 to less than {MAX_AMOUNT:,}."))
+        raise InvalidInput(
+            {
+                name: f"Must be at least 0 and less than {MAX_AMOUNT:,}; you entered {amounts[name]}."
+                for name in out_of_range
+            }
+        )
     return {name: value.quantize(Decimal("0.01")) for name, value in amounts.items()}
 
 
@@ -411,7 +418,7 @@ def _make_current(definition: LabletDefinition, *, old: DefinitionRevision, new:
         current_revision=new, updated_at=new.created_at
     )
     if not moved:
-        raise StateConflict(f"{definition} got another revision a moment ago; look at it again.")
+        raise StateConflict(f"{definition} has a newer revision since a moment ago. Reload it and try again.")
     undecided = Q(outcome=None) | Q(outcome=RevisionOutcome.WATCHING)
     DefinitionRevision.objects.filter(undecided, pk=old.pk).update(
         outcome=RevisionOutcome.SUPERSEDED, outcome_at=new.created_at

@@ -25,7 +25,7 @@ def start_import(*, files: Sequence[tuple[str, bytes]], actor: Actor, now: datet
     if not files:
         raise InvalidInput({"topologies": "Choose at least one file."})
     if len(files) > MAX_FILES or sum(len(content) for _, content in files) > MAX_TOTAL_BYTES:
-        raise InvalidInput({"topologies": f"At most {MAX_FILES} files of 5 MB together."})
+        raise InvalidInput({"topologies": f"Choose at most {MAX_FILES} files with at most 5 MB in total."})
     # Keep the bytes: the step of each file reports invalid encodings, like the import of a single file.
     stored = [
         {"name": remove_unstorable(name), "content": b64encode(content).decode()} for name, content in files
@@ -57,10 +57,9 @@ def import_step(job: Job, now: datetime) -> JobStep:
 
 
 def _result_text(done: int, refused: int) -> str:
-    rest = f"; {refused:,} {'file was' if refused == 1 else 'files were'} refused" if refused else ""
-    if not done:
-        return f"No definition was imported{rest}."
-    return f"{done:,} {'definition was' if done == 1 else 'definitions were'} imported as drafts{rest}."
+    imported = f"{done:,} {'definition imported as draft' if done == 1 else 'definitions imported as drafts'}"
+    rejected = f", {refused:,} {'file' if refused == 1 else 'files'} rejected" if refused else ""
+    return f"{imported}{rejected}."
 
 
 def suggested_name(topology: Topology) -> str:

@@ -90,8 +90,8 @@ def retry_job(*, job: Job, actor: Actor, now: datetime) -> Job:
             state=JobState.QUEUED, finished_at=None, error="", touched_at=now
         )
         if not moved:
-            raise StateConflict("Only a job that failed can be tried again.")
-        log_change(job, actor=actor, event="job_retried", message=f"job tried again: {job}", now=now)
+            raise StateConflict("Only failed jobs can be retried.")
+        log_change(job, actor=actor, event="job_retried", message=f"job retried: {job}", now=now)
         transaction.on_commit(lambda: enqueue_job(job))
     job.refresh_from_db()
     return job
@@ -111,7 +111,7 @@ def run_step(job: Job, *, now: datetime) -> bool:
     try:
         step = _kinds[job.kind](job, now)
     except KeyError:
-        return _fail(job, f"No part of LCM knows jobs of the kind “{job.kind}”.", now)
+        return _fail(job, f"Unknown kind of job: “{job.kind}”.", now)
     except LcmError as error:
         return _fail(job, error.message, now)
     except Exception as error:

@@ -61,8 +61,8 @@ def remove_member(*, project: Project, user: User, reason: str, actor: Actor) ->
         removed, _ = Membership.objects.filter(project=project, user=user).delete()
         active = LabletSession.objects.filter(project=project, owner=user, status__in=ACTIVE).count()
         if active:
-            plural = "session that has" if active == 1 else "sessions that have"
-            raise InUse(f"{user} cannot leave {project.path}: {active} {plural} not ended.")
+            sessions = "active session" if active == 1 else "active sessions"
+            raise InUse(f"{user} cannot leave {project.path}: {active} {sessions}.")
         if removed:
             log_change(
                 project,

@@ -76,7 +76,7 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
 def role_refusal(*, user: User, by: User) -> str:
     """Return why `by` may not change this person's role; empty if allowed."""
     if user.pk == by.pk:
-        return "Nobody changes their own role; ask another Admin."
+        return "You cannot change your own role. Ask another Admin."
     if user.is_superuser and not by.is_superuser:
-        return "A superuser's account is changed by superusers only."
+        return "Only superusers can change a superuser's account."
     return ""

@@ -60,7 +60,7 @@ def record_arrival(*, session: LabletSession, actor: Actor, now: datetime) -> La
     """Record the user's first arrival; a lab that waits for its user can start to run."""
     if session.status in FINAL:
         raise StateConflict(
-            f"{session} is {session.get_status_display().lower()}: nobody can arrive any more.",
+            f"{session} is {session.get_status_display().lower()}, so its user can no longer arrive.",
             details={"status": session.status},
         )
     with transaction.atomic():

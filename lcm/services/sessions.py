@@ -83,7 +83,7 @@ def create_session(
         _save_transitions(
             {session.pk: (1, now)}, old="", new=SessionStatus.PENDING, actor=actor, reason=reason
         )
-        message = f"Asked for {definition} for {owner}"
+        message = f"{definition} requested for {owner}"
         after = _log_values(session)
         log_change(
             session,
@@ -141,7 +141,7 @@ def transition_session(
 def cancel_session(*, session: LabletSession, actor: Actor, now: datetime, reason: str) -> LabletSession:
     """Cancel a session: at once if it has no lab yet, else by stopping its lab."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
     target = lifecycle.CANCEL_TARGETS.get(SessionStatus(session.status))
     if target is None:
         raise StateConflict(
@@ -159,7 +159,7 @@ def cancel_sessions(
 ) -> tuple[int, int]:
     """Cancel many sessions, grouped by status; return how many were cancelled and how many were not."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
     rows = list(sessions)
     cancelled = 0
     for old, to in lifecycle.CANCEL_TARGETS.items():
@@ -249,7 +249,7 @@ def extend_session(
             details={"status": session.status},
         )
     if ends_at <= max(session.ends_at, now):
-        raise InvalidInput({"ends_at": "The new end has to be later than the present one and than now."})
+        raise InvalidInput({"ends_at": "The new end must be later than the current end and later than now."})
     _check_duration(session.definition, ends_at - session.starts_at)
     with transaction.atomic():
         old_end = session.ends_at
@@ -257,7 +257,7 @@ def extend_session(
             pk=session.pk, ends_at=old_end, status__in=lifecycle.EXTENDABLE
         ).update(ends_at=ends_at)
         if not moved:
-            raise StateConflict(f"{session} was changed a moment ago; look at it again.")
+            raise StateConflict(f"{session} was changed a moment ago. Reload it and try again.")
         session.ends_at = ends_at
         message = f"{session} extended to {ends_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         log_change(
@@ -279,7 +279,8 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
     definition = session.definition
     if definition.status != DefinitionStatus.ACTIVE:
         errors["definition"] = (
-            f"{definition} is {definition.get_status_display().lower()}; only active ones can be asked for."
+            f"{definition} is {definition.get_status_display().lower()}; "
+            "only active definitions can be requested."
         )
     # Locked, so that the owner cannot leave the project before the session is saved.
     membership = Membership.objects.select_for_update().filter(project=session.project, user=session.owner)
@@ -288,7 +289,7 @@ def _check_request(session: LabletSession, *, now: datetime) -> None:
     elif not membership.exists():
         errors["owner"] = f"{session.owner} is not a member of {session.project.path}."
     if session.ends_at <= session.starts_at:
-        errors["ends_at"] = "The timeslot has to end after it starts."
+        errors["ends_at"] = "The timeslot must end after it starts."
     elif session.ends_at <= now:
         errors["ends_at"] = "The timeslot is over already."
     elif session.starts_at < now - START_GRACE:
@@ -302,7 +303,7 @@ def _check_duration(definition: LabletDefinition, duration: timedelta) -> None:
     if duration > definition.max_duration:
         hours = definition.max_duration.total_seconds() / 3600
         longest = "1 hour" if hours == 1 else f"{hours:g} hours"
-        raise InvalidInput({"ends_at": f"{definition} may run for {longest} at most."})
+        raise InvalidInput({"ends_at": f"{definition} may run for at most {longest}."})
 
 
 def _move_kernels(session_ids: list[Any], *, to: SessionStatus, now: datetime) -> None:
@@ -374,17 +375,17 @@ def _transition_conflict(
     fresh = SessionStatus(status)
     following = lifecycle.allowed_transitions(fresh)
     names = ", ".join(status.label.lower() for status in following)
-    rest = f"it can become {names}" if names else "that is final"
+    advice = f"Allowed: {names}." if names else "This status is final."
     details: dict[str, Any] = {"status": fresh.value, "allowed": [status.value for status in following]}
     if fresh != expected_status:
-        rest = f"it was {expected_status.label.lower()} when this was asked for; look at it again"
+        advice = f"It was {expected_status.label.lower()} before. Reload it and try again."
     elif ends_at is not None and ends_at != end:
         details["ends_at"] = end.astimezone(UTC).isoformat()
-        rest = f"its timeslot now ends at {details['ends_at']}; look at it again"
+        advice = f"Its timeslot now ends at {details['ends_at']}. Reload it and try again."
     elif to in following:
-        rest = "it was changed a moment ago; look at it again"
+        advice = "It was changed a moment ago. Reload it and try again."
     return StateConflict(
-        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}: {rest}.",
+        f"{session} is {fresh.label.lower()} and cannot become {SessionStatus(to).label.lower()}. {advice}",
         details=details,
     )
 

@@ -35,4 +35,6 @@ def enqueue_task(task: str, *args: str) -> None:
     try:
         send_task(task, *args, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError, OSError) as error:
-        raise Unavailable("The broker cannot be reached, so that no worker can be asked.") from error
+        raise Unavailable(
+            "The broker cannot be reached, so the task was not enqueued. Try again in a few seconds."
+        ) from error

@@ -67,7 +67,7 @@ def rotate_token(*, token: ApiToken, reason: str, actor: Actor, now: datetime) -
     require_reason(reason)
     life = token.expires_at - token.created_at
     with transaction.atomic():
-        _end(token, message=f"token {token} rotated: this key ends", reason=reason, actor=actor, now=now)
+        _end(token, message=f"token {token} rotated: old key revoked", reason=reason, actor=actor, now=now)
         return create_token(
             name=token.name,
             kind=TokenKind(token.kind),
@@ -125,20 +125,22 @@ def _check(
 ) -> None:
     errors: dict[str, str] = {}
     if kind == TokenKind.PERSON and user is None:
-        errors["user"] = "A person's token needs the person."
+        errors["user"] = "A personal token needs a user."
     if kind == TokenKind.CONTROLLER and user is not None:
-        errors["user"] = "A controller's token belongs to no person."
+        errors["user"] = "A controller token cannot belong to a user."
     if kind == TokenKind.CONTROLLER and not scopes:
-        errors["scopes"] = "Say what the controller may see, for example “pool:cml-eu”."
+        errors["scopes"] = "Enter the scopes of the controller, for example “pool:cml-eu”."
     if kind == TokenKind.PERSON and scopes:
-        errors["scopes"] = "A person's token has the person's role; scopes are for controllers."
+        errors["scopes"] = "A personal token has the role of its user. Only controller tokens have scopes."
     bad = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
     if bad:
-        errors["scopes"] = f"“{bad[0]}” is not a scope; write “pool:NAME”."
+        errors["scopes"] = f"“{bad[0]}” is not a scope. Enter “pool:NAME”."
     elif any(scope.startswith(SLOT_SCOPE) for scope in scopes) and not _names_one_slot(scopes):
-        errors["scopes"] = "A scope “slot:ID” needs the id of one slot and, beside it, only “pool:NAME”."
+        errors["scopes"] = (
+            "The scope “slot:ID” needs the id of one slot, one scope “pool:NAME” and no other scope."
+        )
     if not now < expires_at <= now + MAX_LIFE:
-        errors["expires_at"] = f"A token ends between now and {MAX_LIFE.days} days from now."
+        errors["expires_at"] = f"The expiry must be between now and {MAX_LIFE.days} days from now."
     if errors:
         raise InvalidInput(errors)
 

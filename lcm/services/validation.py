@@ -25,7 +25,7 @@ def clean_model(obj: models.Model, *, exclude: set[str] | None = None) -> None:
 def require_reason(reason: str) -> None:
     """Raise InvalidInput if the reason is empty."""
     if not reason.strip():
-        raise InvalidInput({"reason": "Say why: it is kept in the change log."})
+        raise InvalidInput({"reason": "Enter a reason. It is recorded in the change log."})
 
 
 def clean_and_save(
@@ -57,7 +57,9 @@ def delete_if_unused(obj: models.Model, *, name: str = "") -> None:
         with transaction.atomic():
             obj.delete()
     except ProtectedError as error:
-        raise InUse(f"{name or obj} cannot be deleted: something refers to it since a moment ago.") from error
+        raise InUse(
+            f"{name or obj} cannot be deleted: another request has just added a reference to it."
+        ) from error
 
 
 def _full_clean(obj: models.Model, exclude: set[str]) -> None:

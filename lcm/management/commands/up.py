@@ -64,9 +64,9 @@ class Command(BaseCommand):
                 is_ready=lambda: answers(address, "/healthz"),
                 on_ready=lambda: self._welcome(supervisor, address, prometheus),
             )
-            self._say("Stopping; Ctrl-C again kills what is left at once")
+            self._say("Stopping. Press Ctrl-C again to kill the remaining processes")
         except KeyboardInterrupt:
-            self._say("Stopping before the start was complete")
+            self._say("Stopping before startup is complete")
         finally:
             supervisor.stop()
 

@@ -136,7 +136,7 @@ def test_documented_settings_are_used():
         for app in ("lcm", "scheduling", "fairshare", "observations")
         for path in (ROOT / app).rglob("*.py")
     ]
-    texts = "".join(path.read_text() for path in files if path.name != "config.py")
+    texts = "".join(path.read_text() for path in files if path.name != "environment.py")
     assert [name for name in ALL if f'"{name}"' not in texts] == []
 
 

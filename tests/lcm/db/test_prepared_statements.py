@@ -100,7 +100,7 @@ def test_a_constant_is_written_into_the_text(text):
 
 def test_what_cannot_be_written_into_the_text_has_to_be_given():
     wrong = PreparedQuery(lambda: Domain.objects.annotate(half=models.Value(0.5)))
-    with pytest.raises(TypeError, match="has to be given"):
+    with pytest.raises(TypeError, match="use a Parameter"):
         wrong.read()
 
 

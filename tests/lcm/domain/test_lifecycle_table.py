@@ -105,13 +105,13 @@ def test_any_other_step_is_refused_and_changes_nothing(old, session_in, now):
 
 def test_a_refusal_names_what_is_allowed_in_words(session_in, now):
     session = session_in(SessionStatus.SCHEDULED)
-    with pytest.raises(StateConflict, match=r"is scheduled and cannot become running: it can become "):
+    with pytest.raises(StateConflict, match=r"is scheduled and cannot become running\. Allowed: "):
         transition_session(session=session, to=SessionStatus.RUNNING, actor=SYSTEM, now=now)
 
 
 def test_a_refusal_from_a_final_status_says_so(session_in, now):
     session = session_in(SessionStatus.EXPIRED)
-    with pytest.raises(StateConflict, match="that is final"):
+    with pytest.raises(StateConflict, match="This status is final"):
         transition_session(session=session, to=SessionStatus.PENDING, actor=SYSTEM, now=now)
 
 

@@ -178,7 +178,7 @@ def test_a_port_template_is_checked_as_on_import(ports, problem, revise, definit
 
 
 def test_the_same_port_template_again_is_no_revision(revise, definition):
-    with pytest.raises(InvalidInput, match="Nothing differs from revision 1") as caught:
+    with pytest.raises(InvalidInput, match="The values are the same as in revision 1") as caught:
         revise(requirements={}, port_template=definition.current_revision.port_template)
     assert list(caught.value.fields) == ["port_template"]
 
@@ -213,7 +213,7 @@ def test_going_back_to_a_revision_that_never_was(revert, definition):
 
 
 def test_going_back_to_where_it_is_changes_nothing(revert, definition):
-    with pytest.raises(InvalidInput, match="Nothing differs from revision 1"):
+    with pytest.raises(InvalidInput, match="The values are the same as in revision 1"):
         revert(number=1, based_on=1)
     assert numbers(definition) == ([1], 1)
 

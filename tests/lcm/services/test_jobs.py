@@ -113,7 +113,7 @@ def test_only_a_failed_job_is_tried_again(job, as_operator, now):
 
 def test_an_unknown_kind_fails_with_a_sentence(sent, as_operator, now):
     job = start_job(kind="dance", title="Dance", arguments={}, actor=as_operator, now=now)
-    assert run(job).error == "No part of LCM knows jobs of the kind “dance”."
+    assert run(job).error == "Unknown kind of job: “dance”."
 
 
 def test_a_long_job_gives_others_a_turn(job, sent, monkeypatch):
@@ -259,7 +259,7 @@ def test_jobs_are_listed_with_their_progress(client, viewer, job):
 
 @pytest.mark.parametrize(
     ("done", "refused", "word", "look"),
-    [(3, 0, "Done", "tone-ok"), (2, 1, "Done in part", "tone-warn"), (0, 3, "None done", "tone-warn")],
+    [(3, 0, "Done", "tone-ok"), (2, 1, "Partly done", "tone-warn"), (0, 3, "Failed", "tone-warn")],
 )
 def test_a_job_that_refused_something_is_not_simply_done(client, viewer, job, now, done, refused, word, look):
     fields = {"state": JobState.DONE, "finished_at": now, "done": done, "refused": refused}

@@ -52,7 +52,7 @@ def test_a_domain_s_name_is_used_once(as_admin):
 
 def test_a_project_s_name_is_used_once_in_a_domain(as_admin):
     project = make_project("academy", "ccna")
-    with pytest.raises(InvalidInput, match="already has a project of that name"):
+    with pytest.raises(InvalidInput, match="already has a project with this name"):
         services.create_project(domain=project.domain, name="ccna", actor=as_admin)
     services.create_project(domain=DomainFactory(name="university"), name="ccna", actor=as_admin)
     assert Project.objects.filter(name="ccna").count() == 2
@@ -75,7 +75,7 @@ def test_renaming_to_the_same_name_is_not_logged(as_admin):
 def test_renaming_to_a_name_in_use_changes_nothing(as_admin):
     make_project("academy", "ccna")
     project = make_project("academy", "ccnp")
-    with pytest.raises(InvalidInput, match="already has a project of that name"):
+    with pytest.raises(InvalidInput, match="already has a project with this name"):
         services.update_project(project=project, actor=as_admin, name="ccna")
     project.refresh_from_db()
     assert project.name == "ccnp"
@@ -101,7 +101,7 @@ def test_what_ends_something_needs_a_reason(project, viewer, as_admin):
         (services.delete_project, {"project": make_project("academy", "empty")}),
         (services.remove_member, {"project": project, "user": viewer}),
     ):
-        with pytest.raises(InvalidInput, match="Say why"):
+        with pytest.raises(InvalidInput, match="Enter a reason"):
             end(**what, reason=" ", actor=as_admin)
     assert project.memberships.filter(user=viewer).exists()
     assert (Domain.objects.count(), Project.objects.count()) == (2, 2)
@@ -156,6 +156,6 @@ def test_a_person_stays_while_a_session_of_theirs_goes_on(status, session_in, pr
     if session.is_final:
         services.remove_member(project=project, user=operator, reason="over", actor=as_admin)
     else:
-        with pytest.raises(InUse, match="otto cannot leave academy / ccna: 1 session that has not ended"):
+        with pytest.raises(InUse, match="otto cannot leave academy / ccna: 1 active session"):
             services.remove_member(project=project, user=operator, reason="over", actor=as_admin)
     assert project.memberships.filter(user=operator).exists() == (not session.is_final)

@@ -56,7 +56,7 @@ def refused(ask, **different):
 def test_only_an_active_definition_can_be_asked_for(status, word, ask):
     definition = make_definition("old-lab", status=status)
     assert refused(ask, definition=definition) == {
-        "definition": [f"old-lab v1.0 is {word}; only active ones can be asked for."]
+        "definition": [f"old-lab v1.0 is {word}; only active definitions can be requested."]
     }
 
 
@@ -129,7 +129,7 @@ def test_the_change_log_says_what_was_asked_for(ask, operator):
     entry = ChangeLog.objects.get(event="session_created")
     assert entry.object_id == str(session.pk)
     assert entry.user_id == operator.pk
-    assert entry.message == "Asked for campus v1.0 for otto"
+    assert entry.message == "campus v1.0 requested for otto"
     assert entry.after["priority"] == 90
     assert entry.after["project"] == "academy / ccna"
     assert entry.after["revision"] == 1

@@ -124,7 +124,7 @@ def test_rotation_ends_the_old_key_and_keeps_name_scopes_and_length_of_life(make
 def test_ending_a_key_needs_a_reason(make, now):
     token, key = make()
     for end in (revoke_token, rotate_token):
-        with pytest.raises(InvalidInput, match="Say why"):
+        with pytest.raises(InvalidInput, match="Enter a reason"):
             end(token=token, actor=SYSTEM, now=now, reason=" ")
     assert find_token(key=key, now=now) == token
 
